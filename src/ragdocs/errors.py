@@ -1,0 +1,80 @@
+"""Every error a caller may catch. One base class, caught at the edge.
+
+* RagdocsError
+  - ConfigError            the configuration cannot be used
+  - SourceError            one file cannot be indexed; the run goes on without it
+    · SourceTooLarge       over `max_file_bytes`
+    · SourceBinary         not text
+    · SourceUnreadable     gone, not permitted, not a regular file, or outside its tree
+  - IndexStoreError        the index on disk cannot be used as it is
+    · IndexMissing         there is none yet
+    · IndexLocked          another process is writing; try again
+    · IndexCorrupt         a checksum or SQLite says that it is damaged: rebuild
+    · IndexIncompatible    written by another schema or other settings: rebuild
+  - EmbeddingError         text cannot be turned into vectors
+    · ModelMissing         no usable model was found
+    · ModelCorrupt         the model's files are not the ones we know
+  - QueryError             the request cannot be answered as asked
+
+A message says what happened, where, and what the user can do next.
+"""
+
+
+class RagdocsError(Exception):
+    """Base class: catch this one at the edge."""
+
+
+class ConfigError(RagdocsError):
+    """The configuration cannot be used; the message names file, line and key."""
+
+
+class SourceError(RagdocsError):
+    """One file cannot be indexed; it is reported and skipped."""
+
+
+class SourceTooLarge(SourceError):
+    """The file is over `max_file_bytes`; it was not read."""
+
+
+class SourceBinary(SourceError):
+    """The file's bytes are not text."""
+
+
+class SourceUnreadable(SourceError):
+    """The file is gone, forbidden, not a regular file, or outside its tree."""
+
+
+class IndexStoreError(RagdocsError):
+    """The index on disk cannot be used as it is."""
+
+
+class IndexMissing(IndexStoreError):
+    """No index has been built yet."""
+
+
+class IndexLocked(IndexStoreError):
+    """Another process is writing. Busy is not corrupt: try again."""
+
+
+class IndexCorrupt(IndexStoreError):
+    """A checksum, a count or SQLite itself says that the index is damaged: rebuild."""
+
+
+class IndexIncompatible(IndexStoreError):
+    """Written by another schema version or other index-relevant settings: rebuild."""
+
+
+class EmbeddingError(RagdocsError):
+    """Text cannot be turned into vectors; keyword, code and graph search go on without them."""
+
+
+class ModelMissing(EmbeddingError):
+    """No usable embedding model was found; the message lists where it was looked for."""
+
+
+class ModelCorrupt(EmbeddingError):
+    """A model file is not the one we know by its hash."""
+
+
+class QueryError(RagdocsError):
+    """The request cannot be answered as asked."""

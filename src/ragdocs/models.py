@@ -1,0 +1,221 @@
+"""The values that cross package boundaries. Frozen; only SourceText computes anything."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+TreeName = NewType("TreeName", str)
+DocId = NewType("DocId", str)
+"""`tree:path`, with awkward characters of the path percent-encoded (see parsers/identity.py)."""
+ChunkId = NewType("ChunkId", str)
+"""`tree:path#slug`, a document without headings `tree:path`, split parts `…~1`, `…~2`."""
+Slug = NewType("Slug", str)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where something stands in the file: bytes [start, end), lines first to last, from 1."""
+
+    byte_start: int
+    byte_end: int
+    line_start: int
+    line_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A file's text, and the way back from character offsets to its bytes and lines.
+
+    `text` has only LF line ends and no NUL or lone surrogate; `exact` is the same characters one
+    for one before those were replaced, so that its encoding has the length the file's bytes have.
+    """
+
+    text: str
+    exact: str
+    encoding: str
+    errors: str
+    line_starts: Sequence[int]
+    line_bytes: Sequence[int]
+    size: int
+
+    def line_of(self, offset: int) -> int:
+        """The line, from 0, that the character at `offset` stands on."""
+        return bisect_right(self.line_starts, offset) - 1
+
+    def byte_of(self, offset: int) -> int:
+        if offset >= len(self.text):
+            return self.size
+        line = self.line_of(offset)
+        start = self.line_starts[line]
+        if offset == start:
+            return self.line_bytes[line]
+        return self.line_bytes[line] + len(
+            self.exact[start:offset].encode(self.encoding, self.errors)
+        )
+
+    def span(self, start: int, end: int) -> Span:
+        """The bytes and lines of characters [start, end)."""
+        last = max(start, end - 1)
+        return Span(
+            self.byte_of(start), self.byte_of(end), self.line_of(start) + 1, self.line_of(last) + 1
+        )
+
+
+class LinkKind(StrEnum):
+    """How one document refers to another: the type of the graph's edge."""
+
+    LINKS_TO = "links_to"
+    EMBEDS = "embeds"
+    RELATED = "related"
+
+
+class LinkSyntax(StrEnum):
+    """How a link was written, because that decides how its target is resolved."""
+
+    WIKI = "wiki"
+    MARKDOWN = "markdown"
+    FRONT_MATTER = "front_matter"
+
+
+class NodeKind(StrEnum):
+    """What a node of the chunk tree stands for."""
+
+    DOCUMENT = "document"
+    PREAMBLE = "preamble"
+    SECTION = "section"
+    PART = "part"
+
+
+class DateSource(StrEnum):
+    """Which of a document's dates is in force."""
+
+    MODIFIED = "modified"
+    DATE = "date"
+    CREATED = "created"
+    MTIME = "mtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading: its plain text, and the span of the heading itself (not of its section)."""
+
+    level: int
+    text: str
+    slug: Slug
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A reference as it was written; the store resolves it against the set of documents.
+
+    `target` is a path, file name, title or alias, and empty for a link within the document;
+    `anchor` a heading, its slug, or `^block`.
+    """
+
+    kind: LinkKind
+    syntax: LinkSyntax
+    target: str
+    anchor: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """A fenced or indented code block. `language` is lower-cased and empty when unknown."""
+
+    language: str
+    code: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """A document's metadata, cleaned: always these types, whatever the YAML said."""
+
+    title: str = ""
+    description: str = ""
+    keywords: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    author: str = ""
+    category: str = ""
+    related: tuple[str, ...] = ()
+    dates: Mapping[DateSource, datetime] = field(default_factory=dict[DateSource, datetime])
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRange:
+    """A top-level or nested block as half-open character offsets into `Document.text`.
+
+    `whole` blocks (code, tables, math, HTML) are split only when one alone exceeds the maximum.
+    """
+
+    start: int
+    end: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One parsed file. Character offsets are into `text`; spans are into the file's bytes."""
+
+    id: DocId
+    tree: TreeName
+    path: str
+    title: str
+    front_matter: FrontMatter
+    tags: tuple[str, ...]
+    date: datetime
+    date_source: DateSource
+    source: SourceText
+    body_start: int
+    headings: tuple[Heading, ...]
+    links: tuple[Link, ...]
+    code_blocks: tuple[CodeBlock, ...]
+    blocks: tuple[BlockRange, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A node of the chunk tree. Leaves have text, and their spans tile the document's body.
+
+    `text` is exactly the characters of `span`; `overlap` is the end of the part before, given to
+    the embedder as context and never counted as this chunk's own.
+    """
+
+    id: ChunkId
+    doc_id: DocId
+    parent_id: ChunkId | None
+    kind: NodeKind
+    depth: int
+    position: int
+    title: str
+    slug: Slug
+    breadcrumb: tuple[str, ...]
+    span: Span
+    text: str | None = None
+    overlap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What tells two versions of a file apart."""
+
+    size: int
+    mtime_ns: int
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """Everything one file contributes to the index, ready to be stored in one go."""
+
+    state: FileState
+    document: Document
+    chunks: tuple[Chunk, ...]

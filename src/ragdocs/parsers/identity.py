@@ -1,0 +1,75 @@
+"""Names that survive: document ids from paths, and heading slugs from heading text."""
+
+import re
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+
+from ragdocs.models import DocId, Slug, TreeName
+
+PREAMBLE = Slug("preamble")
+MAX_SLUG_CHARS = 200
+_EMPTY_SLUG = "section"
+
+# `%` and `#` are the id's own syntax; controls would break a line of output; a byte that is not
+# UTF-8 arrives as a lone surrogate, which neither JSON nor SQLite can carry.
+_AWKWARD = re.compile("[%#\x00-\x1f\x7f\u2028\u2029\udc80-\udcff]")
+_ESCAPED = re.compile("(?:%[0-9A-F]{2})+")
+_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
+_REPEATED_HYPHENS = re.compile(r"-{2,}")
+
+
+def encode_path(path: str) -> str:
+    """A tree-relative POSIX path as it stands in ids: reversible, and always valid Unicode."""
+    return _AWKWARD.sub(
+        lambda found: "".join(
+            f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogateescape")
+        ),
+        path,
+    )
+
+
+def decode_path(encoded: str) -> str:
+    return _ESCAPED.sub(
+        lambda found: bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape"),
+        encoded,
+    )
+
+
+def document_id(tree: TreeName, path: str) -> DocId:
+    return DocId(f"{tree}:{encode_path(path)}")
+
+
+@lru_cache(maxsize=8192)
+def slugify(text: str) -> Slug:
+    """GitHub's rule: lower case, letters, digits, `-` and `_` kept, each space a hyphen."""
+    slug = _NOT_IN_SLUG.sub(_keep_mark, text.strip().lower()).replace(" ", "-")
+    return Slug(slug[:MAX_SLUG_CHARS])
+
+
+def _keep_mark(found: re.Match[str]) -> str:
+    """`\\w` leaves out combining marks, without which many scripts' words fall apart."""
+    return found[0] if unicodedata.category(found[0])[0] == "M" else ""
+
+
+def collapse_slug(slug: str) -> Slug:
+    """Seed 004's form, by which links may also name a heading: runs of hyphens are one."""
+    return Slug(_REPEATED_HYPHENS.sub("-", slug).strip("-"))
+
+
+class SlugCounter:
+    """Gives each heading of one document a slug of its own, numbering repeats as GitHub does."""
+
+    def __init__(self) -> None:
+        self._uses: Counter[str] = Counter({PREAMBLE: 1})
+        self._taken: set[str] = {PREAMBLE}
+
+    def unique(self, text: str) -> Slug:
+        base = slugify(text) or _EMPTY_SLUG
+        slug = base
+        while slug in self._taken:
+            slug = f"{base}-{self._uses[base]}"
+            self._uses[base] += 1
+        self._uses[base] = max(self._uses[base], 1)
+        self._taken.add(slug)
+        return Slug(slug)
