@@ -31,6 +31,7 @@ class SourceText:
 
     `text` has only LF line ends and no NUL or lone surrogate; `exact` is the same characters one
     for one before those were replaced, so that its encoding has the length the file's bytes have.
+    `marks` are characters whose byte is known: every line's first, and more within long lines.
     """
 
     text: str
@@ -38,7 +39,8 @@ class SourceText:
     encoding: str
     errors: str
     line_starts: Sequence[int]
-    line_bytes: Sequence[int]
+    marks: Sequence[int]
+    mark_bytes: Sequence[int]
     size: int
 
     def line_of(self, offset: int) -> int:
@@ -46,13 +48,14 @@ class SourceText:
         return bisect_right(self.line_starts, offset) - 1
 
     def byte_of(self, offset: int) -> int:
+        """The byte of a character: from the last mark before it, which is never far."""
         if offset >= len(self.text):
             return self.size
-        line = self.line_of(offset)
-        start = self.line_starts[line]
+        index = bisect_right(self.marks, offset) - 1
+        start = self.marks[index]
         if offset == start:
-            return self.line_bytes[line]
-        return self.line_bytes[line] + len(
+            return self.mark_bytes[index]
+        return self.mark_bytes[index] + len(
             self.exact[start:offset].encode(self.encoding, self.errors)
         )
 
@@ -148,16 +151,23 @@ class FrontMatter:
     dates: Mapping[DateSource, datetime] = field(default_factory=dict[DateSource, datetime])
 
 
-@dataclass(frozen=True, slots=True)
-class BlockRange:
-    """A top-level or nested block as half-open character offsets into `Document.text`.
-
-    `whole` blocks (code, tables, math, HTML) are split only when one alone exceeds the maximum.
+class BlockKind(StrEnum):
+    """How a block may be split: text anywhere sensible, a heading never from what follows it,
+    a whole block (code, table, math, HTML) only when it alone exceeds the maximum.
     """
+
+    TEXT = "text"
+    HEADING = "heading"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A leaf block as half-open character offsets into the source's text."""
 
     start: int
     end: int
-    whole: bool
+    kind: BlockKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +187,7 @@ class Document:
     headings: tuple[Heading, ...]
     links: tuple[Link, ...]
     code_blocks: tuple[CodeBlock, ...]
-    blocks: tuple[BlockRange, ...]
+    blocks: tuple[Block, ...]
     warnings: tuple[str, ...] = ()
 
 

@@ -1,0 +1,140 @@
+"""Cutting a range of text into pieces that fit, at the best places there are.
+
+Between blocks first, then between sentences, then at spaces, and hard at the maximum when there
+is no better place. A code block, table or formula is cut only when it alone is too long, and
+then between its lines.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ragdocs.models import Block, BlockKind
+
+BLANK_SLACK = 32
+
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+")  # noqa: RUF001
+_LINE_END = re.compile(r"\n")
+_CUTS = {
+    BlockKind.TEXT: (_SENTENCE_END, _LINE_END),
+    BlockKind.HEADING: (_SENTENCE_END, _LINE_END),
+    BlockKind.WHOLE: (_LINE_END,),
+}
+_SPACE_END = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The sizes, in characters, that a piece should have."""
+
+    minimum: int
+    maximum: int
+
+
+class Splitter:
+    """Splits ranges of one document's text."""
+
+    def __init__(self, text: str, blocks: Sequence[Block], limits: Limits) -> None:
+        self._text = text
+        self._blocks = blocks
+        self._block_starts = [block.start for block in blocks]
+        self._limits = limits
+
+    def fits(self, start: int, end: int) -> bool:
+        """Within the maximum; a few blank lines at the end do not make a piece too long."""
+        over = end - start - self._limits.maximum
+        return over <= 0 or (over <= BLANK_SLACK and self._text[end - over : end].isspace())
+
+    def split(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Pieces of [start, end), in order and without gaps, each of which fits."""
+        maximum = self._limits.maximum
+        if self.fits(start, end):
+            return [(start, end)]
+        units: list[tuple[int, int]] = []
+        for unit, kind in self._units(start, end):
+            units.extend(self._fit(unit, _CUTS[kind]))
+        count = -(-(end - start) // maximum)
+        return self.pack(units, -(-(end - start) // count))
+
+    def pack(self, units: Iterable[tuple[int, int]], target: int) -> list[tuple[int, int]]:
+        """Join neighbouring units while they fit; stop at the target, so that parts are even."""
+        pieces: list[tuple[int, int]] = []
+        for start, end in units:
+            if pieces and self._joins(pieces[-1], end, target):
+                pieces[-1] = (pieces[-1][0], end)
+            else:
+                pieces.append((start, end))
+        return self._absorb_small(pieces)
+
+    def _joins(self, piece: tuple[int, int], end: int, target: int) -> bool:
+        return piece[1] - piece[0] < target and self.fits(piece[0], end)
+
+    def _absorb_small(self, pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        kept: list[tuple[int, int]] = []
+        for start, end in pieces:
+            small = end - start < self._limits.minimum or (
+                kept and kept[-1][1] - kept[-1][0] < self._limits.minimum
+            )
+            if kept and small and self.fits(kept[-1][0], end):
+                kept[-1] = (kept[-1][0], end)
+            else:
+                kept.append((start, end))
+        return kept
+
+    def _units(self, start: int, end: int) -> Iterator[tuple[tuple[int, int], BlockKind]]:
+        """The blocks in a range, stretched over the gaps; a heading keeps what follows it."""
+        first = bisect_left(self._block_starts, start)
+        last = bisect_left(self._block_starts, end)
+        unit_start, unit_kind = start, BlockKind.TEXT
+        for block in self._blocks[first:last]:
+            if unit_kind is not BlockKind.HEADING and block.start > unit_start:
+                yield (unit_start, block.start), unit_kind
+                unit_start = block.start
+            unit_kind = block.kind
+        yield (unit_start, end), unit_kind
+
+    def _fit(self, unit: tuple[int, int], cuts: Sequence[re.Pattern[str]]) -> list[tuple[int, int]]:
+        """One unit in pieces that fit, by the first kind of cut that is fine enough."""
+        if self.fits(*unit):
+            return [unit]
+        if not cuts:
+            return list(self._hard(*unit))
+        pieces: list[tuple[int, int]] = []
+        for part in _cut(self._text, unit, cuts[0]):
+            pieces.extend(self._fit(part, cuts[1:]))
+        return self.pack(pieces, self._limits.maximum)
+
+    def _hard(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        maximum = self._limits.maximum
+        while not self.fits(start, end):
+            cut = _last_space(self._text, start, start + maximum)
+            yield start, cut
+            start = cut
+        yield start, end
+
+
+def _cut(text: str, unit: tuple[int, int], after: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    start, end = unit
+    for found in after.finditer(text, start, end):
+        yield start, found.end()
+        start = found.end()
+    if start < end:
+        yield start, end
+
+
+def _last_space(text: str, start: int, limit: int) -> int:
+    """Just after the last space before the limit, unless that would waste most of the piece."""
+    space = text.rfind(" ", start + (limit - start) // 2, limit)
+    return limit if space == -1 else space + 1
+
+
+def overlap_before(text: str, start: int, cut: int, length: int) -> str:
+    """Up to `length` characters of [start, cut), from a word's beginning."""
+    if length <= 0:
+        return ""
+    begin = max(start, cut - length)
+    if begin > start and not text[begin - 1].isspace():
+        space = _SPACE_END.search(text, begin, cut)
+        begin = space.end() if space else begin
+    return text[begin:cut]

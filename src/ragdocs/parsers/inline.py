@@ -1,0 +1,221 @@
+"""The little of inline Markdown that matters here: links, tags, and a heading's plain text.
+
+A scan by CommonMark's precedence (escapes, code spans and HTML before brackets), one regular
+expression step at a time, linear in the text. Code blocks never reach it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from ragdocs.models import LinkKind, LinkSyntax
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_STEP = re.compile(
+    r"""\\[\s\S]                                  # an escape takes the next character with it
+      | (?P<ticks>`+)
+      | <[A-Za-z/!?][^<>]{0,2000}>                # HTML or an autolink: nothing inside counts
+      | (?P<wiki>!?\[\[(?P<inner>[^\[\]\n]{1,1000})\]\])
+      | (?P<open>!?\[)
+      | (?P<close>\])
+      | (?P<tag>(?<![^\s(>])\#(?P<name>[\w/\-]{1,100}))
+    """,
+    re.VERBOSE,
+)
+_DESTINATION = re.compile(
+    r"""\(\s*
+        (?: <(?P<angle>[^<>\n]{0,2000})>
+          | (?!<)(?P<bare>(?:[^\s()\\]|\\.|\((?:[^\s()\\]|\\.){0,500}\))+)
+        )?
+        (?:\s+(?:"(?:\\.|[^"\\]){0,1000}"|'(?:\\.|[^'\\]){0,1000}'|\((?:\\.|[^()\\]){0,1000}\)))?
+        \s*\)""",
+    re.VERBOSE,
+)
+_LABEL = re.compile(r"\[((?:\\.|[^\[\]\\]){0,999})\]")
+_EXTERNAL = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.\-]+:|//)")
+_MEDIA = re.compile(
+    r"\.(?:png|jpe?g|gif|svg|webp|bmp|ico|avif|tiff?|mp[34]|m4[av]|wav|ogg|webm|mov|pdf|zip|canvas)$",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(r"[\\`*_\[\]<>&!~$]")
+_WIKI_TEXT = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
+_MAX_HEADING_CHARS = 2_000
+"""Inline parsing is superlinear on hostile nesting; a longer heading is taken as it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawLink:
+    """A link and its character range, not yet tied to a document."""
+
+    kind: LinkKind
+    syntax: LinkSyntax
+    target: str
+    anchor: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class InlineFinds:
+    """The links and tags of one run of inline text."""
+
+    links: list[RawLink]
+    tags: list[str]
+
+
+class InlineScanner:
+    """Scans ranges of one text, collecting links and tags in order."""
+
+    def __init__(self, text: str, references: Mapping[str, str]) -> None:
+        self.found = InlineFinds([], [])
+        self._text = text
+        self._references = references
+        self._openers: list[tuple[int, bool]] = []
+
+    def scan(self, start: int, end: int) -> None:
+        text = self._text
+        self._openers = []
+        unclosed: set[int] = set()
+        position = start
+        while (step := _STEP.search(text, position, end)) is not None:
+            position = step.end()
+            kind = step.lastgroup
+            if kind == "ticks":
+                position = _skip_code(text, step, end, unclosed)
+            elif kind == "open":
+                self._openers.append((step.start(), step[0][0] == "!"))
+            elif kind == "close":
+                position = self._close(step.end(), end)
+            elif step["wiki"]:
+                self._wikilink(step)
+            elif step["tag"]:
+                self._tag(step["name"])
+
+    def _tag(self, name: str) -> None:
+        name = name.rstrip("/-")
+        if name and not name.isdecimal():
+            self.found.tags.append(name)
+
+    def _wikilink(self, step: re.Match[str]) -> None:
+        destination, _, shown = step["inner"].replace("\\|", "|").partition("|")
+        target, _, anchor = destination.partition("#")
+        kind = LinkKind.EMBEDS if step["wiki"][0] == "!" else LinkKind.LINKS_TO
+        target = target.strip()
+        if (target or anchor) and not _EXTERNAL.match(target) and not _MEDIA.search(target):
+            self._add(kind, LinkSyntax.WIKI, (target, anchor.strip(), shown or destination), step)
+
+    def _close(self, after: int, end: int) -> int:
+        """A `]`: a link when an opener matches and a destination or a known label follows."""
+        if not self._openers:
+            return after
+        start, is_image = self._openers.pop()
+        inner = self._text[start + (2 if is_image else 1) : after - 1]
+        href, stop = self._destination(inner, after, end)
+        if href is None:
+            return after
+        if not is_image:
+            # Links do not nest: an outer bracket around this one is only text.
+            self._openers = [opener for opener in self._openers if opener[1]]
+            self._markdown_link(href, inner, start, stop)
+        return stop
+
+    def _destination(self, inner: str, after: int, end: int) -> tuple[str | None, int]:
+        follows = self._text[after : after + 1] if after < end else ""
+        if follows == "(" and (found := _DESTINATION.match(self._text, after, end)):
+            return found["angle"] or found["bare"] or "", found.end()
+        if not self._references:
+            return None, after
+        if follows == "[" and (label := _LABEL.match(self._text, after, end)):
+            return self._references.get(_normalise(label[1] or inner)), label.end()
+        return self._references.get(_normalise(inner)), after
+
+    def _markdown_link(self, href: str, inner: str, start: int, end: int) -> None:
+        href = _unescape(href.strip())
+        if not href or _EXTERNAL.match(href):
+            return
+        path, _, anchor = href.partition("#")
+        path = path.partition("?")[0]
+        if (path or anchor) and not _MEDIA.search(path):
+            link = RawLink(
+                LinkKind.LINKS_TO, LinkSyntax.MARKDOWN, path, anchor, _one_line(inner), start, end
+            )
+            self.found.links.append(link)
+
+    def _add(
+        self,
+        kind: LinkKind,
+        syntax: LinkSyntax,
+        parts: tuple[str, str, str],
+        step: re.Match[str],
+    ) -> None:
+        target, anchor, shown = parts
+        link = RawLink(kind, syntax, target, anchor, _one_line(shown), step.start(), step.end())
+        self.found.links.append(link)
+
+
+def _skip_code(text: str, opening: re.Match[str], end: int, unclosed: set[int]) -> int:
+    """Past the code span that this run of backticks opens, or past the run when none does."""
+    length = len(opening[0])
+    if length in unclosed:
+        return opening.end()
+    fence = opening[0]
+    position = text.find(fence, opening.end(), end)
+    while position != -1:
+        stop = position + length
+        while stop < end and text[stop] == "`":
+            stop += 1
+        if stop - position == length:
+            return stop
+        position = text.find(fence, stop, end)
+    unclosed.add(length)
+    return opening.end()
+
+
+def _normalise(label: str) -> str:
+    """markdown-it's form of a reference label."""
+    return " ".join(label.split()).lower().upper()
+
+
+def _unescape(href: str) -> str:
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", href) if "\\" in href else href
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def heading_text(content: str) -> str:
+    """A heading's words without its markup, as a reader sees them."""
+    if len(content) > _MAX_HEADING_CHARS or not _MARKUP.search(content):
+        return _one_line(content)
+    return _rendered_text(content)
+
+
+@cache
+def _inline_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("strikethrough")
+
+
+@lru_cache(maxsize=4096)
+def _rendered_text(content: str) -> str:
+    shown = _WIKI_TEXT.sub(lambda found: found[1].rpartition("|")[2], content)
+    tokens = _inline_parser().parseInline(shown)
+    return _one_line("".join(_texts(tokens)))
+
+
+def _texts(tokens: "list[Token]") -> Iterator[str]:
+    for token in tokens:
+        if token.children:
+            yield from _texts(token.children)
+        elif token.type in ("text", "code_inline", "text_special"):
+            yield token.content
+        elif token.type in ("softbreak", "hardbreak"):
+            yield " "
