@@ -7,9 +7,11 @@ of its own: it joins its parent's text there, or the section beside it when ther
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 from ragdocs.chunking.sections import Section, outline
 from ragdocs.chunking.splitting import Limits, Splitter, overlap_before
+from ragdocs.config.sections import ChunkingConfig
 from ragdocs.models import Chunk, ChunkId, Document, Heading, NodeKind, Slug
 
 PREAMBLE = Slug("preamble")
@@ -26,6 +28,14 @@ class ChunkSizes:
     leaf: Limits
     small_document: int
     overlap: int
+
+    @classmethod
+    def from_settings(cls, settings: ChunkingConfig) -> Self:
+        """With parent retrieval on, the child bounds replace the leaf bounds."""
+        leaf = Limits(settings.min_leaf_chars, settings.max_leaf_chars)
+        if settings.parent_retrieval_enabled:
+            leaf = Limits(settings.child_chunk_min_chars, settings.child_chunk_max_chars)
+        return cls(leaf, settings.min_document_chars, settings.overlap_chars)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,15 +61,13 @@ class SlugCounter:
     """Gives each heading of one document a slug of its own, numbering repeats as GitHub does."""
 
     def __init__(self) -> None:
-        self._uses: Counter[str] = Counter({PREAMBLE: 1})
+        self._repeats: Counter[str] = Counter()
         self._taken: set[str] = {PREAMBLE}
 
     def unique(self, text: str) -> Slug:
-        base = slugify(text) or _EMPTY_SLUG
-        slug = base
+        slug = base = slugify(text) or _EMPTY_SLUG
         while slug in self._taken:
-            slug = f"{base}-{self._uses[base]}"
-            self._uses[base] += 1
-        self._uses[base] = max(self._uses[base], 1)
+            self._repeats[base] += 1
+            slug = f"{base}-{self._repeats[base]}"
         self._taken.add(slug)
         return Slug(slug)

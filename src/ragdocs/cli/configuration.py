@@ -1,0 +1,165 @@
+"""`check-config` and `config`: what is wrong with the settings, and which are in force."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ragdocs.config.loading import Reading
+    from ragdocs.config.problems import Origin, Problem
+    from ragdocs.config.resolved import Config, InForce
+
+WRONG = 2
+"""The exit status for a configuration that cannot be used."""
+
+_config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Read this file alone, instead of the project's and the user's.",
+)
+_json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+
+
+@click.command("check-config")
+@_config_option
+@_json_option
+@click.pass_context
+def check_config(context: click.Context, config_file: Path | None, as_json: bool) -> None:
+    """Check the configuration, and say everything that is wrong with it.
+
+    Exits with 0 when it can be used, with 2 when it cannot.
+
+    \b
+    Example:
+      ragdocs check-config --config notes/.ragdocs.toml
+    """
+    from ragdocs.config.loading import read_config
+
+    reading = read_config(config_file)
+    if as_json:
+        click.echo(json.dumps(_reading_value(reading), indent=2))
+    else:
+        _show_reading(reading)
+    context.exit(0 if reading.config else WRONG)
+
+
+@click.command("config")
+@_config_option
+@_json_option
+@click.option("--changed", is_flag=True, help="Leave out settings that have their default.")
+def show_config(config_file: Path | None, as_json: bool, changed: bool) -> None:
+    """Show the settings in force, and where each comes from.
+
+    The answer is written as TOML.
+
+    \b
+    Example:
+      ragdocs config --changed
+    """
+    from ragdocs.config.loading import load_config
+    from ragdocs.config.problems import OriginKind
+
+    config = load_config(config_file)
+    shown = [
+        one for one in config.in_force() if not changed or one.origin.kind is not OriginKind.DEFAULT
+    ]
+    if as_json:
+        click.echo(json.dumps(_config_value(config, shown), indent=2))
+    else:
+        click.echo("\n".join(_config_lines(config, shown)))
+
+
+def _show_reading(reading: "Reading") -> None:
+    from ragdocs.config.notation import printable
+
+    for file in reading.files:
+        click.echo(f"read: {printable(str(file))}")
+    if not reading.files:
+        click.echo("read: no file")
+    for note in reading.notes:
+        click.echo(f"note: {note}")
+    for problem in reading.problems:
+        click.echo(f"error: {problem}", err=True)
+    if reading.config:
+        click.echo("The configuration can be used.")
+
+
+def _config_lines(config: "Config", shown: "list[InForce]") -> Iterator[str]:
+    from ragdocs.config.notation import printable, toml_value
+
+    yield f"# index: {printable(str(config.index_directory))}"
+    section = ""
+    for one in shown:
+        table, _, name = one.key.rpartition(".")
+        if table != section:
+            section = table
+            yield f"\n[{section}]"
+        yield f"{name} = {toml_value(one.value)}  # {one.origin}"
+    yield from _tree_lines(config)
+
+
+def _tree_lines(config: "Config") -> Iterator[str]:
+    from ragdocs.config.notation import toml_key, toml_value
+
+    for tree in config.trees:
+        origin = config.tree_origin(tree)
+        yield f"\n[tree.{toml_key(tree.name)}]  # {tree.scope}, {origin}"
+        yield f"path = {toml_value(tree.root)}"
+        yield f"include = {toml_value(tree.include)}"
+        yield f"exclude = {toml_value(tree.exclude)}"
+
+
+def _reading_value(reading: "Reading") -> dict[str, object]:
+    from ragdocs.config.notation import plain_value
+
+    return {
+        "ok": reading.config is not None,
+        "files": plain_value(reading.files),
+        "problems": [_problem_value(one) for one in reading.problems],
+        "notes": [_problem_value(one) for one in reading.notes],
+    }
+
+
+def _problem_value(problem: "Problem") -> dict[str, object]:
+    return {
+        "origin": _origin_value(problem.origin),
+        "key": problem.key,
+        "message": problem.message,
+        "allowed": problem.allowed,
+        "suggestion": problem.suggestion,
+    }
+
+
+def _origin_value(origin: "Origin") -> dict[str, object]:
+    from ragdocs.config.notation import printable
+
+    return {"kind": origin.kind.value, "where": printable(origin.where), "line": origin.line}
+
+
+def _config_value(config: "Config", shown: "list[InForce]") -> dict[str, object]:
+    from ragdocs.config.notation import plain_value
+
+    return {
+        "files": plain_value(config.files),
+        "index_directory": plain_value(config.index_directory),
+        "settings": {
+            one.key: {"value": plain_value(one.value), "origin": _origin_value(one.origin)}
+            for one in shown
+        },
+        "trees": [
+            {
+                "name": tree.name,
+                "root": plain_value(tree.root),
+                "include": list(tree.include),
+                "exclude": list(tree.exclude),
+                "scope": tree.scope.value,
+                "origin": _origin_value(config.tree_origin(tree)),
+            }
+            for tree in config.trees
+        ],
+    }

@@ -1,0 +1,60 @@
+"""What is allowed but probably not meant: `check-config` says it, nothing else minds."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from ragdocs.config.catalogue import key_text
+from ragdocs.config.notation import printable
+from ragdocs.config.problems import OriginKind, Problem
+from ragdocs.config.resolved import DEFAULT_TREE, DOCUMENTS_PATH, Config, Tree
+
+_DOCUMENTS = key_text(DOCUMENTS_PATH)
+
+
+def advise(config: Config) -> Iterator[Problem]:
+    yield from _missing_folders(config)
+    yield from _overlaps(config)
+    yield from _idle_documents_path(config)
+    yield from _unknown_trees(config)
+
+
+def _about(config: Config, tree: Tree, message: str) -> Problem:
+    key = f"tree.{tree.name}"
+    key = key if key in config.origins else _DOCUMENTS
+    return Problem(config.tree_origin(tree), key, message)
+
+
+def _missing_folders(config: Config) -> Iterator[Problem]:
+    for tree in config.trees:
+        try:
+            is_folder = tree.root.is_dir()
+        except OSError:
+            is_folder = False
+        if not is_folder:
+            shown = printable(str(tree.root))
+            yield _about(config, tree, f"{shown} is not a folder, or cannot be looked into")
+
+
+def _overlaps(config: Config) -> Iterator[Problem]:
+    for one, other in combinations(config.trees, 2):
+        if one.root.is_relative_to(other.root) or other.root.is_relative_to(one.root):
+            yield _about(
+                config,
+                other,
+                f"shares a folder with tree {one.name}: files in both are indexed twice",
+            )
+
+
+def _idle_documents_path(config: Config) -> Iterator[Problem]:
+    origin = config.origins[_DOCUMENTS]
+    if origin.kind is not OriginKind.DEFAULT and f"tree.{DEFAULT_TREE}" in config.origins:
+        yield Problem(origin, _DOCUMENTS, f"has no effect beside [tree.{DEFAULT_TREE}]")
+
+
+def _unknown_trees(config: Config) -> Iterator[Problem]:
+    known = {str(tree.name) for tree in config.trees}
+    for number, rule in enumerate(config.context.rules):
+        for name in sorted(set(rule.trees) - known):
+            origin = config.origins["context.rules"]
+            key = f"context.rules[{number}].trees"
+            yield Problem(origin, key, f"there is no tree {printable(name)} here")

@@ -1,0 +1,148 @@
+"""The configuration in force: sections, trees with absolute roots, and where each value is from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ragdocs.config.catalogue import KeyPath, key_text, settings
+from ragdocs.config.layers import Layer
+from ragdocs.config.notation import plain_value
+from ragdocs.config.problems import Origin, OriginKind
+from ragdocs.config.sections import (
+    ChunkingConfig,
+    ContextConfig,
+    EmbeddingConfig,
+    IndexingConfig,
+    SearchConfig,
+    Settings,
+)
+from ragdocs.models import TreeName
+
+DEFAULT_TREE = TreeName("docs")
+DOCUMENTS_PATH: KeyPath = ("indexing", "documents_path")
+
+
+class TreeScope(StrEnum):
+    """Whose tree it is: the project's, or the user's own, which every project sees."""
+
+    LOCAL = "local"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A folder of documents: `root` is absolute, the patterns are relative to it."""
+
+    name: TreeName
+    root: Path
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    scope: TreeScope
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """One setting as it is, and where it was given."""
+
+    key: str
+    value: object
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The whole configuration. Only the entry points and app.py see this; a module gets a section.
+
+    `index_directory` is where the index is kept, `origins` has every setting's origin by its key.
+    """
+
+    indexing: IndexingConfig
+    context: ContextConfig
+    chunking: ChunkingConfig
+    search: SearchConfig
+    embedding: EmbeddingConfig
+    trees: tuple[Tree, ...]
+    index_directory: Path
+    files: tuple[Path, ...]
+    origins: Mapping[str, Origin]
+
+    def in_force(self) -> Iterator[InForce]:
+        """Every setting but the trees, in the order of the reference page."""
+        for path in settings():
+            key = key_text(path)
+            if key in self.origins:
+                yield InForce(key, self._value(path), self.origins[key])
+
+    def tree_origin(self, tree: Tree) -> Origin:
+        """Where the tree was given; the one made from `documents_path`, where that was."""
+        key = f"tree.{tree.name}"
+        return self.origins[key if key in self.origins else key_text(DOCUMENTS_PATH)]
+
+    def _value(self, path: KeyPath) -> object:
+        value: object = self
+        for part in path:
+            value = getattr(value, str(part))
+        return value
+
+    def fingerprint_settings(self) -> dict[str, object]:
+        """The settings that decide what the store contains; when one changes, it is rebuilt.
+
+        - trees: which folder a document's id stands for, and which files are in it
+        - indexing: which of those files are left out
+        - chunking: where passages begin and end
+        - stemmer: the tokens of the keyword index and the vocabulary
+        - embedding: which vectors belong to which text; a text's prefix is part of it
+
+        Weights, thresholds, boosts and the like act on the query. An engine or an index outside
+        the store is a view, which looks after what it depends on by itself.
+        """
+        embedding = self.embedding
+        trees = {
+            tree.name: {
+                "root": plain_value(tree.root),
+                "include": list(tree.include),
+                "exclude": list(tree.exclude),
+            }
+            for tree in self.trees
+        }
+        return {
+            "chunking": dict(sorted(self.chunking.model_dump(mode="json").items())),
+            "embedding": {
+                "model": embedding.model,
+                "passage_prefix": embedding.passage_prefix,
+                "provider": embedding.provider.value,
+                "query_prefix": embedding.query_prefix,
+            },
+            "indexing": {
+                "max_file_bytes": self.indexing.max_file_bytes,
+                "respect_gitignore": self.indexing.respect_gitignore,
+            },
+            "stemmer": self.search.stemmer.value,
+            "trees": dict(sorted(trees.items())),
+        }
+
+
+def trees_of(merged: Layer, whole: Settings) -> tuple[Tree, ...]:
+    """The configured trees by name; and `docs` when there is none, or when its folder was given."""
+    indexing = whole.indexing
+    trees = [
+        Tree(
+            TreeName(name),
+            tree.path,
+            indexing.include if tree.include is None else tree.include,
+            (*indexing.exclude, *tree.exclude),
+            _scope(merged[("tree", name)].origin),
+        )
+        for name, tree in whole.tree.items()
+    ]
+    documents = merged[DOCUMENTS_PATH].origin
+    is_asked_for = documents.kind is not OriginKind.DEFAULT and DEFAULT_TREE not in whole.tree
+    if not trees or is_asked_for:
+        patterns = (indexing.include, indexing.exclude)
+        trees.append(Tree(DEFAULT_TREE, indexing.documents_path, *patterns, _scope(documents)))
+    return tuple(sorted(trees, key=lambda tree: tree.name))
+
+
+def _scope(origin: Origin) -> TreeScope:
+    return TreeScope.GLOBAL if origin.kind is OriginKind.USER else TreeScope.LOCAL

@@ -1,0 +1,322 @@
+"""Every setting, once: its default, its range and one line that says what it does.
+
+A module is given its own section, never the whole configuration. The example file, the reference
+page, the error messages and the checks are all made from what stands here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngine, Stemmer
+from ragdocs.config.values import (
+    AUTO,
+    Device,
+    Disagreement,
+    Folder,
+    Inclusions,
+    Lax,
+    NameOrFolder,
+    OptionalFolder,
+    PatternOrPatterns,
+    Patterns,
+    Section,
+    Strings,
+    TreeKey,
+    setting,
+)
+
+DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
+MAX_CHARS = 100_000
+
+
+class IndexingConfig(Section):
+    """Which files are indexed, where the index is kept, and how it stays in step."""
+
+    documents_path: Folder = setting(
+        Path(),
+        "The folder of the tree `docs`: there when no [tree.NAME] is, or when this is set.",
+    )
+    index_path: OptionalFolder = setting(
+        None, 'Where the index is kept; "" is a folder of its own under the user\'s cache.'
+    )
+    include: Patterns = setting(
+        DEFAULT_INCLUDE, "Files to index, in every tree that has no `include` of its own."
+    )
+    exclude: Patterns = setting((), "Files to leave out, in every tree, besides its own `exclude`.")
+    respect_gitignore: bool = setting(True, "Leave out what .gitignore files leave out.")
+    max_file_bytes: int = setting(
+        10_000_000, "Larger files are skipped with a warning.", within=(1, 1_000_000_000)
+    )
+    debounce_seconds: float = setting(
+        0.5, "How long files must be quiet before their changes are read.", within=(0, 60)
+    )
+    rescan_interval_seconds: float = setting(
+        300.0, "How often all files are compared with the index; 0 is never.", within=(0, 86_400)
+    )
+    watch: bool = setting(True, "Follow changes while the server runs.")
+
+
+class TreeConfig(Section):
+    """One folder of documents. A nearer file's table of the same name replaces this one whole."""
+
+    path: Folder = Field(description="The folder.", json_schema_extra={"aliases": []})
+    include: Patterns | None = setting(
+        None, "Files to index; without it, those of [indexing].", allowed="a list of strings"
+    )
+    exclude: Patterns = setting((), "Files to leave out, besides those of [indexing].")
+
+
+class ContextRule(Section):
+    """What `context` adds for source files whose path matches. All matching rules apply."""
+
+    match: PatternOrPatterns = Field(
+        description="Pattern, or list of patterns, for the paths of source files.",
+        min_length=1,
+        json_schema_extra={"aliases": [], "allowed": "a pattern or a list of patterns"},
+    )
+    trees: Strings = setting((), "Search only these trees; empty is all.")
+    terms: Strings = setting((), "Words added to the query.")
+    include: Inclusions = setting(
+        (), "Documents always given: `tree:path`, or a file seen from the configuration's folder."
+    )
+
+
+class ContextConfig(Section):
+    """How `context` turns source files into a query."""
+
+    terms: int = setting(50, "At most this many terms make the query.", within=(1, 1000))
+    min_term_frequency: int = setting(
+        2, "A term must occur this often in the source file.", within=(1, 1000)
+    )
+    min_word_length: int = setting(4, "Shorter words are ignored.", within=(1, 1000))
+    max_word_length: int = setting(30, "Longer words are ignored.", within=(1, 1000))
+    rules: Annotated[tuple[ContextRule, ...], Lax] = setting(
+        (), "Rules by file pattern; see [[context.rules]].", allowed="[[context.rules]] tables"
+    )
+
+    def disagreements(self) -> Iterator[Disagreement]:
+        return self.in_order("min_word_length", "max_word_length")
+
+
+class ChunkingConfig(Section):
+    """How a document is cut into the passages that are found and returned."""
+
+    min_leaf_chars: int = setting(
+        250,
+        "A smaller section joins its parent or neighbour.",
+        within=(0, MAX_CHARS),
+        aliases=("chunking.min_chunk_chars",),
+    )
+    max_leaf_chars: int = setting(
+        1000,
+        "A larger section is split at paragraphs, then sentences.",
+        within=(50, MAX_CHARS),
+        aliases=("chunking.max_chunk_chars",),
+    )
+    min_document_chars: int = setting(
+        1200, "A smaller document is one passage.", within=(0, MAX_CHARS)
+    )
+    overlap_chars: int = setting(
+        100, "How much of the part before is embedded with a split part.", within=(0, 10_000)
+    )
+    parent_retrieval_enabled: bool = setting(
+        False,
+        "Find by small passages (child sizes), return the section around them (parent sizes).",
+        aliases=("search.parent_retrieval_enabled",),
+    )
+    parent_chunk_min_chars: int = setting(
+        1500, "The returned section is widened to at least this.", within=(0, MAX_CHARS)
+    )
+    parent_chunk_max_chars: int = setting(
+        2000, "The returned section is never larger than this.", within=(50, MAX_CHARS)
+    )
+    child_chunk_min_chars: int = setting(
+        400, "Replaces min_leaf_chars with parent retrieval.", within=(0, MAX_CHARS)
+    )
+    child_chunk_max_chars: int = setting(
+        600, "Replaces max_leaf_chars with parent retrieval.", within=(50, MAX_CHARS)
+    )
+
+    def disagreements(self) -> Iterator[Disagreement]:
+        yield from self.in_order("min_leaf_chars", "max_leaf_chars")
+        yield from self.in_order("parent_chunk_min_chars", "parent_chunk_max_chars")
+        yield from self.in_order("child_chunk_min_chars", "child_chunk_max_chars")
+        longest = "max_leaf_chars"
+        if self.parent_retrieval_enabled:
+            longest = "child_chunk_max_chars"
+            yield from self.in_order(longest, "parent_chunk_max_chars")
+        if self.overlap_chars >= getattr(self, longest):
+            yield Disagreement(
+                f"overlap_chars must be less than {longest}", ("overlap_chars", longest)
+            )
+
+
+class BoostsConfig(Section):
+    """How much a word counts by the field it stands in, before saturation (BM25F)."""
+
+    title: float = setting(3.0, "The document's title.", within=(0, 100))
+    headers: float = setting(2.5, "The headings above the passage.", within=(0, 100))
+    keywords: float = setting(2.5, "Front matter `keywords`.", within=(0, 100))
+    description: float = setting(2.0, "Front matter `description` or `summary`.", within=(0, 100))
+    tags: float = setting(2.0, "Front matter `tags` and inline #tags.", within=(0, 100))
+    path: float = setting(2.0, "The file's path and its parts.", within=(0, 100))
+    aliases: float = setting(1.5, "Front matter `aliases`.", within=(0, 100))
+    author: float = setting(1.0, "Front matter `author`.", within=(0, 100))
+    content: float = setting(1.0, "The text itself.", within=(0, 100))
+
+
+class AdvancedSearchConfig(Section):
+    """Graph communities, weights by score spread, and HyDE."""
+
+    community_detection_enabled: bool = setting(
+        True, "Raise documents of the communities that the best hits belong to."
+    )
+    community_boost_factor: float = setting(1.1, "By how much they are raised.", within=(1, 10))
+    dynamic_weights_enabled: bool = setting(
+        True, "Give an index less say when its scores hardly differ."
+    )
+    variance_threshold: float = setting(
+        0.1, "Below this variance of scores an index loses weight.", within=(0, 1)
+    )
+    min_weight_factor: float = setting(
+        0.5, "An index never loses more than down to this factor.", within=(0, 1)
+    )
+    hyde_enabled: bool = setting(True, "Offer search by a hypothetical answer.")
+
+
+class SearchConfig(Section):
+    """How results are found, ranked, thinned and returned."""
+
+    semantic_weight: float = setting(1.0, "Weight of vector search.", within=(0, 100))
+    keyword_weight: float = setting(1.0, "Weight of keyword search.", within=(0, 100))
+    graph_weight: float = setting(1.0, "Weight of documents linked to hits.", within=(0, 100))
+    code_search_enabled: bool = setting(False, "Search code blocks in an index of their own.")
+    code_search_weight: float = setting(1.0, "Weight of code search.", within=(0, 100))
+    fusion: Annotated[Fusion, Lax] = setting(
+        Fusion.RRF, "How the lists become one: by scaled scores, or by ranks."
+    )
+    rrf_k_constant: int = setting(
+        60, "Rank fusion's constant: larger is flatter.", within=(0, 10_000)
+    )
+    recency_bias: float = setting(
+        0.5, "How much new documents gain; 0.5 is 1.2x in a week, 0 is off.", within=(0, 1)
+    )
+    min_confidence: float = setting(
+        0.3, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
+    )
+    score_calibration_threshold: float = setting(
+        0.035, "The raw score that means 50 % confidence.", within=(0, 10)
+    )
+    score_calibration_steepness: float = setting(
+        150.0, "How sharply confidence turns around that score.", within=(0.01, 10_000)
+    )
+    max_chunks_per_doc: int = setting(
+        0, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
+    )
+    dedup_enabled: bool = setting(False, "Drop passages whose vectors are nearly the same.")
+    dedup_similarity_threshold: float = setting(
+        0.85,
+        "The cosine from which two passages count as the same.",
+        within=(0, 1),
+        aliases=("search.dedup_threshold",),
+    )
+    ngram_dedup_enabled: bool = setting(True, "Drop passages whose wording is nearly the same.")
+    ngram_dedup_threshold: float = setting(
+        0.7, "The Jaccard similarity of character trigrams for that.", within=(0, 1)
+    )
+    mmr_enabled: bool = setting(
+        False, "Choose results for diversity (MMR) in place of dropping similar vectors."
+    )
+    mmr_lambda: float = setting(0.7, "1 is relevance only, 0 is diversity only.", within=(0, 1))
+    rerank_enabled: bool = setting(False, "Score the best results again with a cross-encoder.")
+    rerank_model: NameOrFolder = setting(
+        "cross-encoder/ms-marco-MiniLM-L-6-v2",
+        "The cross-encoder, as [embedding] model.",
+        allowed="a name or a path",
+    )
+    rerank_top_n: int = setting(10, "How many results it scores.", within=(1, 100))
+    adaptive_weights_enabled: bool = setting(
+        True, "Shift the weights by the kind of query: factual, navigational, exploratory."
+    )
+    query_expansion_enabled: bool = setting(
+        True, "Add the nearest terms of the documents' own vocabulary to a query."
+    )
+    query_expansion_max_terms: int = setting(
+        10_000, "At most this many terms make that vocabulary.", within=(0, 1_000_000)
+    )
+    synonyms_enabled: bool = setting(False, "Add WordNet synonyms (extra `synonyms`).")
+    keyword_engine: Annotated[KeywordEngine, Lax] = setting(
+        KeywordEngine.FTS5, "What finds words; tantivy is an extra, for very large folders."
+    )
+    stemmer: Annotated[Stemmer, Lax] = setting(
+        Stemmer.ENGLISH, "The language whose word endings are ignored."
+    )
+    fuzzy_distance: int = setting(
+        1, "Typing errors forgiven in words the documents do not have; 0 is none.", within=(0, 2)
+    )
+    merge_threshold: int = setting(
+        2, "This many matching siblings are replaced by their parent; 0 is never.", within=(0, 100)
+    )
+    merge_bonus: float = setting(0.1, "What a merged section gains per child.", within=(0, 10))
+    max_merge_depth: int = setting(
+        2, "Do not merge above this depth; 0 allows the whole document.", within=(0, 6)
+    )
+    cutoff_ratio: float = setting(
+        0.3, "Stop where a score falls below this part of the one before; 0 is off.", within=(0, 1)
+    )
+    local_boost: float = setting(
+        1.5, "What the project's own trees gain over the user's.", within=(0, 100)
+    )
+    graph_depth: int = setting(1, "How many links away a neighbour may be.", within=(0, 5))
+    graph_neighbor_weight: float = setting(
+        0.5, "A neighbour enters with this part of its hit's score.", within=(0, 1)
+    )
+    boosts: BoostsConfig = Field(default_factory=BoostsConfig)
+    advanced: AdvancedSearchConfig = Field(default_factory=AdvancedSearchConfig)
+
+
+class EmbeddingConfig(Section):
+    """What turns text into vectors."""
+
+    provider: Annotated[EmbeddingProvider, Lax] = setting(
+        EmbeddingProvider.BUILTIN, "Built in, or one of the extras; http is a local endpoint."
+    )
+    model: NameOrFolder = setting(
+        "all-MiniLM-L6-v2",
+        "The model: a name, or a folder (beginning with /, ./, ../ or ~).",
+        allowed="a name or a path",
+    )
+    query_prefix: str = setting(
+        AUTO, 'Put before a query; "auto" is what the model is known to need, "" is nothing.'
+    )
+    passage_prefix: str = setting(AUTO, "Put before a passage; as query_prefix.")
+    batch_size: int = setting(32, "Texts embedded at once.", within=(1, 1024))
+    threads: int = setting(0, "Processor threads for bulk work; 0 is automatic.", within=(0, 64))
+    device: Device = setting(
+        AUTO,
+        "Where the model runs; the built-in one always uses the processor.",
+        allowed='"auto", "cpu", "mps", "cuda" or "cuda:N"',
+    )
+    cache_folder: OptionalFolder = setting(
+        None, 'Where prepared and fetched models are kept; "" is the user\'s cache.'
+    )
+    local_files_only: bool = setting(
+        False, "Never fetch a model; the built-in one is never fetched."
+    )
+
+
+class Settings(Section):
+    """A whole file."""
+
+    root: bool = setting(
+        False, "Look for no further configuration in the folders above this file's."
+    )
+    indexing: IndexingConfig = Field(default_factory=IndexingConfig)
+    tree: dict[TreeKey, TreeConfig] = Field(default_factory=dict[str, TreeConfig])
+    context: ContextConfig = Field(default_factory=ContextConfig)
+    chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
+    search: SearchConfig = Field(default_factory=SearchConfig)
+    embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)

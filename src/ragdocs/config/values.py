@@ -1,0 +1,171 @@
+"""What a setting's value may be: paths, patterns, names; and the model that all sections share."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+AUTO = "auto"
+MAX_TREE_NAME = 100
+DEVICES = (AUTO, "cpu", "mps", "cuda")
+SETTING_ERROR = "setting"
+"""The type of the errors below: their message is already fit for the user."""
+CROSS_ERROR = "settings_disagree"
+"""The type of an error between settings: its context carries the `Disagreement`s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Settings of one section that cannot hold together."""
+
+    why: str
+    keys: tuple[str, ...]
+
+
+def setting(
+    default: object,
+    description: str,
+    *,
+    within: tuple[float, float] | None = None,
+    aliases: tuple[str, ...] = (),
+    allowed: str = "",
+) -> Any:  # noqa: ANN401  a field of any type
+    """A setting with its range, and the other full keys that the seeds call it by."""
+    lowest, highest = within or (None, None)
+    extra: dict[str, Any] = {"aliases": list(aliases), "allowed": allowed}
+    return Field(
+        default=default, description=description, ge=lowest, le=highest, json_schema_extra=extra
+    )
+
+
+def absolute(text: str, base: Path) -> Path:
+    """`text` as a path with `~` expanded and links followed, seen from `base`.
+
+    Raises:
+        ValueError: it cannot be a path.
+    """
+    if "\0" in text:
+        raise ValueError("a path cannot contain a NUL character")
+    try:
+        path = base / Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(f"the home folder in {text!r} is not known") from None
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a loop of links: discovery will say that it cannot be read
+        return Path(os.path.abspath(path))
+
+
+def _context(info: ValidationInfo) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", info.context or {})
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    base = _context(info).get("base")
+    if not isinstance(value, str | Path) or not isinstance(base, Path):
+        return value
+    try:
+        return absolute(str(value), base)
+    except ValueError as error:
+        raise PydanticCustomError(SETTING_ERROR, "{why}", {"why": str(error)}) from error
+
+
+def _path_or_nothing(value: object, info: ValidationInfo) -> object:
+    return None if value == "" else _path(value, info)
+
+
+def _name_or_path(value: object, info: ValidationInfo) -> object:
+    """A model's name looks like a relative path, so only what is plainly a path is made one."""
+    if isinstance(value, str) and value.startswith(("/", "./", "../", "~")):
+        return str(_path(value, info))
+    return value
+
+
+def _document_or_path(value: object, info: ValidationInfo) -> object:
+    """`tree:path` stays; anything else is a file, seen from the configuration's folder."""
+    if isinstance(value, str) and is_tree_name(value.partition(":")[0]) and ":" in value:
+        return value
+    return str(_path(value, info)) if isinstance(value, str) else value
+
+
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def is_tree_name(name: str) -> bool:
+    """Letters, digits, `-`, `_` and `.`: a tree's name begins every id, up to the first `:`."""
+    plain = name.replace("-", "").replace("_", "").replace(".", "")
+    return plain.isalnum() and name[0] not in "-." and len(name) <= MAX_TREE_NAME
+
+
+def _tree_name(name: str) -> str:
+    if not is_tree_name(name):
+        raise PydanticCustomError(
+            SETTING_ERROR, "a tree's name has only letters, digits, '-', '_' and '.'"
+        )
+    return name
+
+
+def _pattern(value: str) -> str:
+    if not value.strip() or "\0" in value or "\n" in value:
+        raise PydanticCustomError(SETTING_ERROR, "a pattern cannot be empty or span lines")
+    return value
+
+
+def _device(value: str) -> str:
+    name, colon, number = value.partition(":")
+    if name not in DEVICES or (colon and not (name == "cuda" and number.isdecimal())):
+        raise PydanticCustomError(SETTING_ERROR, "there is no such device")
+    return value
+
+
+# Strict models refuse a list for a tuple and a string for an enum, which is all that TOML has.
+Lax = Field(strict=False)
+Folder = Annotated[Path, BeforeValidator(_path)]
+OptionalFolder = Annotated[Path | None, BeforeValidator(_path_or_nothing)]
+NameOrFolder = Annotated[str, BeforeValidator(_name_or_path), Field(min_length=1)]
+Device = Annotated[str, AfterValidator(_device)]
+Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], Lax]
+PatternOrPatterns = Annotated[
+    tuple[Annotated[str, AfterValidator(_pattern)], ...], Lax, BeforeValidator(_listed)
+]
+Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Lax]
+Inclusions = Annotated[tuple[Annotated[str, BeforeValidator(_document_or_path)], ...], Lax]
+TreeKey = Annotated[str, AfterValidator(_tree_name)]
+
+
+class Section(BaseModel):
+    """What all sections share: frozen, no unknown key, no guessing of types, no NaN."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _agrees(self, info: ValidationInfo) -> Self:
+        # One file may give the minimum and another the maximum: only the merged whole can disagree.
+        found = () if _context(info).get("partial") else tuple(self.disagreements())
+        if found:
+            reasons = "; ".join(one.why for one in found)
+            raise PydanticCustomError(
+                CROSS_ERROR, "{reasons}", {"reasons": reasons, "disagreements": found}
+            )
+        return self
+
+    def disagreements(self) -> Iterator[Disagreement]:
+        """Settings that must agree with each other, and do not."""
+        return iter(())
+
+    def in_order(self, low: str, high: str) -> Iterator[Disagreement]:
+        if getattr(self, low) > getattr(self, high):
+            yield Disagreement(f"{low} must not be greater than {high}", (low, high))

@@ -1,0 +1,203 @@
+"""`check-config` and `config` as a user meets them: the real program, its output, its status."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PROGRAM = [sys.executable, "-c", "from ragdocs.cli.main import main; main()"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "project"
+    folder.mkdir()
+    return folder
+
+
+def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGDOCS_")}
+    home = {"HOME": str(folder.parent), "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=folder,
+        env={**kept, **home, **environ},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+def configure(folder: Path, text: str) -> Path:
+    path = folder / ".ragdocs.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_configuration_without_fault(project):
+    path = configure(project, "[search]\nmmr_lambda = 0.1\n")
+
+    done = run(project, "check-config")
+
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [f"read: {path}", "The configuration can be used."]
+    assert done.stderr == ""
+
+
+def test_no_configuration_at_all_is_fine(project):
+    done = run(project, "check-config")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("read: no file\n")
+
+
+def test_problems_go_to_stderr_all_of_them_and_the_status_is_2(project):
+    path = configure(project, "[search]\nmmr_lamda = 0.1\nmin_confidence = 2\n")
+
+    done = run(project, "check-config")
+
+    assert done.returncode == 2
+    first, second = done.stderr.splitlines()
+    assert first.startswith(f"error: {path}:2: search.mmr_lamda: ")
+    assert first.endswith("did you mean mmr_lambda?")
+    assert second.startswith(f"error: {path}:3: search.min_confidence: 2 is out of range")
+    assert "The configuration" not in done.stdout
+
+
+def test_aliases_are_pointed_out(project):
+    path = configure(project, "[chunking]\nmax_chunk_chars = 900\n")
+
+    done = run(project, "check-config")
+
+    assert done.returncode == 0
+    assert f"note: {path}:2: chunking.max_chunk_chars: is accepted" in done.stdout
+
+
+def test_check_config_in_json(project):
+    path = configure(project, "[search]\ndedup_threshold = 0.9\nnothing = 1\n")
+
+    done = run(project, "check-config", "--json")
+    answer = json.loads(done.stdout)
+
+    assert done.returncode == 2
+    assert done.stderr == ""
+    assert (answer["ok"], answer["files"]) == (False, [str(path)])
+    (problem,) = answer["problems"]
+    assert problem["key"] == "search.nothing"
+    assert problem["origin"] == {"kind": "project", "where": str(path), "line": 3}
+    assert [note["key"] for note in answer["notes"]] == ["search.dedup_threshold"]
+
+
+def test_the_settings_in_force_are_toml_with_their_origins(project):
+    path = configure(project, "[search]\nmmr_lambda = 0.1\n[tree.'a.b']\npath = 'x'\n")
+
+    done = run(project, "config", RAGDOCS_SEARCH__MIN_CONFIDENCE="0.6")
+    answer = tomllib.loads(done.stdout)
+
+    assert done.returncode == 0
+    assert f"mmr_lambda = 0.1  # {path}:2\n" in done.stdout
+    assert "min_confidence = 0.6  # RAGDOCS_SEARCH__MIN_CONFIDENCE\n" in done.stdout
+    assert "recency_bias = 0.5  # default\n" in done.stdout
+    assert f'[tree."a.b"]  # local, {path}:3\n' in done.stdout
+    assert answer["search"]["boosts"]["title"] == 3.0
+    assert answer["tree"]["a.b"]["path"] == str(project / "x")
+
+
+def test_only_what_was_changed(project):
+    configure(project, "[search]\nmmr_lambda = 0.1\n")
+
+    answer = tomllib.loads(run(project, "config", "--changed").stdout)
+
+    assert answer["search"] == {"mmr_lambda": 0.1}
+    assert set(answer) == {"search", "tree"}
+
+
+def test_the_settings_in_force_in_json(project):
+    other = project / "other.toml"
+    other.write_text("[search]\nfusion = 'score'\n", encoding="utf-8")
+    configure(project, "[search]\nmmr_lambda = 0.1\n")
+
+    answer = json.loads(run(project, "config", "--json", "--config", "other.toml").stdout)
+
+    assert answer["files"] == [str(other)]
+    fusion = {"kind": "project", "where": str(other), "line": 2}
+    assert answer["settings"]["search.fusion"] == {"value": "score", "origin": fusion}
+    assert answer["settings"]["search.mmr_lambda"]["origin"]["kind"] == "default"
+    assert answer["trees"][0]["root"] == str(project)
+    assert answer["trees"][0]["scope"] == "local"
+
+
+def test_settings_that_cannot_be_shown(project):
+    configure(project, "[search]\nnothing = 1\n")
+
+    done = run(project, "config")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "search.nothing" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_whose_name_is_not_utf_8(tmp_path):
+    folder = tmp_path.resolve() / os.fsdecode(b"p\xff")
+    folder.mkdir()
+    configure(folder, "[search]\nnothing = 1\n")
+
+    for command in (["check-config"], ["check-config", "--json"], ["config"]):
+        done = run(folder, *command)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+    configure(folder, "")
+    assert run(folder, "config").returncode == 0
+
+
+def test_help_loads_nothing_heavy(project):
+    code = (
+        "import sys\nfrom ragdocs.cli.main import main\n"
+        "main(['--help'], standalone_mode=False)\n"
+        "heavy = {'numpy', 'faiss', 'onnxruntime', 'torch', 'llama_index', 'mcp', 'pydantic'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "check-config" in done.stdout
+
+
+def test_reading_the_configuration_loads_nothing_heavy(project):
+    code = (
+        "import sys\nfrom ragdocs.config.loading import load_config\nload_config()\n"
+        "heavy = {'numpy', 'faiss', 'onnxruntime', 'torch', 'llama_index', 'mcp'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_generator_finds_the_kept_files_up_to_date():
+    script = Path(__file__).resolve().parents[2] / "scripts" / "generate_config_docs.py"
+
+    done = subprocess.run(
+        [sys.executable, str(script), "--check"], capture_output=True, encoding="utf-8", check=False
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
