@@ -94,16 +94,17 @@ class Splitter:
             unit_kind = block.kind
         yield (unit_start, end), unit_kind
 
-    def _fit(self, unit: tuple[int, int], cuts: Sequence[re.Pattern[str]]) -> list[tuple[int, int]]:
-        """One unit in pieces that fit, by the first kind of cut that is fine enough."""
+    def _fit(
+        self, unit: tuple[int, int], cuts: Sequence[re.Pattern[str]]
+    ) -> Iterator[tuple[int, int]]:
+        """One unit in parts that fit, cut no finer than needed; packing joins them again."""
         if self.fits(*unit):
-            return [unit]
-        if not cuts:
-            return list(self._hard(*unit))
-        pieces: list[tuple[int, int]] = []
-        for part in _cut(self._text, unit, cuts[0]):
-            pieces.extend(self._fit(part, cuts[1:]))
-        return self.pack(pieces, self._limits.maximum)
+            yield unit
+        elif not cuts:
+            yield from self._hard(*unit)
+        else:
+            for part in _cut(self._text, unit, cuts[0]):
+                yield from self._fit(part, cuts[1:])
 
     def _hard(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         maximum = self._limits.maximum

@@ -4,6 +4,7 @@ import click
 
 from ragdocs import __version__
 from ragdocs.cli.configuration import check_config, show_config
+from ragdocs.cli.inspect import inspect
 from ragdocs.errors import ConfigError, RagdocsError
 
 
@@ -36,3 +37,4 @@ def main() -> None:
 
 main.add_command(check_config)
 main.add_command(show_config)
+main.add_command(inspect)
