@@ -1,0 +1,269 @@
+"""A tree → the files in it, and what was left out that its user should hear about.
+
+The walk opens directories one component at a time, follows no link, opens no file but .gitignore,
+and remembers what it could not look into: absent from a scan is not yet deleted.
+"""
+
+import errno
+import os
+import stat
+from contextlib import closing
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from ragdocs.errors import SourceError, SourceTooLarge
+from ragdocs.indexing.containment import Descent, is_nameable, opened_root
+from ragdocs.indexing.ignores import (
+    GITIGNORE,
+    MAX_IGNORE_FILE_BYTES,
+    MAX_RULES,
+    GitIgnores,
+    ignores_above,
+    is_hidden,
+    is_ignored_directory,
+    is_key,
+    is_leftover,
+)
+from ragdocs.indexing.reading import read_entry
+from ragdocs.indexing.selection import Selection, TreeRules
+
+# The directory was removed or replaced after its name was listed: the next scan sees what is there.
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+
+class SkipReason(StrEnum):
+    """Why something that looks as if it should be indexed is not."""
+
+    UNREADABLE = "cannot be looked into"
+    BROKEN_LINK = "is a link that leads nowhere"
+    LINK_OUTSIDE = "is a link out of the tree, and those are not followed"
+    LINK_TO_UNINDEXED = "is a link to a file that is not indexed itself"
+    SPECIAL = "is not a regular file"
+    KEY_NAME = "has the name of a private key"
+    PATH_TOO_LONG = "has a path that is too long"
+    IGNORE_FILE = "was not used: its rules do not apply"
+
+
+class RootProblem(StrEnum):
+    """Why a tree could not be scanned at all."""
+
+    MISSING = "is not there"
+    NOT_A_DIRECTORY = "is not a folder"
+    UNREADABLE = "cannot be read"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FoundFile:
+    """A regular file by its tree-relative POSIX path; a byte that is not UTF-8 is a surrogate.
+
+    `ctime_ns` tells of an edit that kept both size and mtime.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SkippedPath:
+    """Something left out that the user should hear about."""
+
+    path: str
+    reason: SkipReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a tree holds, sorted by path."""
+
+    files: tuple[FoundFile, ...]
+    skipped: tuple[SkippedPath, ...]
+    unseen: frozenset[str] = frozenset()
+
+    def proves_absent(self, path: str) -> bool:
+        """Whether a path not among the files is gone, rather than hidden by what was unreadable."""
+        parts = path.split("/")
+        return not any("/".join(parts[:end]) in self.unseen for end in range(1, len(parts) + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class RootUnavailable:
+    """The tree could not be scanned: nothing is known of its files, least of all that they went."""
+
+    root: Path
+    problem: RootProblem
+
+
+def discover(tree: TreeRules, *, respect_gitignore: bool = True) -> Scan | RootUnavailable:
+    try:
+        root = tree.root.resolve(strict=True)
+        with opened_root(root) as descriptor, closing(Descent(descriptor)) as descent:
+            return _Walk(Selection(tree), root, respect_gitignore).run(descent)
+    except FileNotFoundError:
+        problem = RootProblem.MISSING
+    except NotADirectoryError:
+        problem = RootProblem.NOT_A_DIRECTORY
+    except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
+        problem = RootProblem.UNREADABLE
+    return RootUnavailable(tree.root, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Directory:
+    """A directory to visit, and what its parents have decided for it."""
+
+    parts: tuple[str, ...]
+    ignores: GitIgnores
+    inside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A link seen on the way, and whether it would have counted as a file or as a folder."""
+
+    path: str
+    as_file: bool
+    as_directory: bool
+
+
+class _Walk:
+    """One pass over a tree, with a list of directories still to visit instead of recursion."""
+
+    def __init__(self, selection: Selection, root: Path, respect_gitignore: bool) -> None:
+        self._selection = selection
+        self._root = root
+        self._respect_gitignore = respect_gitignore
+        self._files: list[FoundFile] = []
+        self._skipped: list[SkippedPath] = []
+        self._unseen: set[str] = set()
+        self._links: list[_Link] = []
+        self._pending: list[_Directory] = []
+
+    def run(self, descent: Descent) -> Scan:
+        above = ignores_above(self._root, self._refuse) if self._respect_gitignore else GitIgnores()
+        self._pending.append(_Directory((), above, inside=False))
+        while self._pending:
+            self._visit(descent, self._pending.pop())
+        self._judge_links()
+        return Scan(
+            tuple(sorted(self._files)), tuple(sorted(self._skipped)), frozenset(self._unseen)
+        )
+
+    def _visit(self, descent: Descent, directory: _Directory) -> None:
+        try:
+            with descent.opened(directory.parts) as folder, os.scandir(folder) as listing:
+                entries = list(listing)
+                here = self._with_gitignore(directory, folder, entries)
+                for entry in entries:
+                    self._consider(entry, here)
+        except OSError as error:
+            if not directory.parts:
+                raise
+            self._miss("/".join(directory.parts), error)
+
+    def _with_gitignore(
+        self, directory: _Directory, folder: int, entries: list[os.DirEntry[str]]
+    ) -> _Directory:
+        if not self._respect_gitignore or all(entry.name != GITIGNORE for entry in entries):
+            return directory
+        try:
+            data = read_entry(folder, GITIGNORE, MAX_IGNORE_FILE_BYTES).data
+            ignores = directory.ignores.with_file(len(directory.parts), data)
+        except (OSError, SourceError) as error:
+            self._refuse("/".join((*directory.parts, GITIGNORE)), error)
+            return directory
+        return replace(directory, ignores=ignores)
+
+    def _consider(self, entry: os.DirEntry[str], directory: _Directory) -> None:
+        if is_hidden(entry.name):
+            return
+        parts = (*directory.parts, entry.name)
+        try:
+            if entry.is_symlink():
+                as_file = self._wants(parts, directory)
+                as_directory = self._enters(parts, directory)
+                self._links.append(_Link("/".join(parts), as_file, as_directory))
+            elif entry.is_dir(follow_symlinks=False):
+                self._enter(parts, directory)
+            elif self._wants(parts, directory):
+                self._take(entry, parts)
+        except OSError as error:
+            self._miss("/".join(parts), error)
+
+    def _enter(self, parts: tuple[str, ...], directory: _Directory) -> None:
+        if not self._enters(parts, directory):
+            return
+        if not is_nameable("/".join(parts)):
+            self._skip("/".join(parts), SkipReason.PATH_TOO_LONG)
+            return
+        inside = self._selection.includes_directory(parts, directory.inside)
+        self._pending.append(_Directory(parts, directory.ignores, inside))
+
+    def _enters(self, parts: tuple[str, ...], directory: _Directory) -> bool:
+        return not (
+            is_ignored_directory(parts[-1])
+            or self._selection.excludes(parts, is_directory=True)
+            or directory.ignores.ignores(parts, is_directory=True)
+        )
+
+    def _wants(self, parts: tuple[str, ...], directory: _Directory) -> bool:
+        """The cheapest and most decisive question first: most files are not text at all."""
+        return (
+            self._selection.includes(parts, directory.inside)
+            and not is_leftover(parts[-1])
+            and not self._selection.excludes(parts, is_directory=False)
+            and not directory.ignores.ignores(parts, is_directory=False)
+        )
+
+    def _take(self, entry: os.DirEntry[str], parts: tuple[str, ...]) -> None:
+        path = "/".join(parts)
+        if is_key(entry.name):
+            self._skip(path, SkipReason.KEY_NAME)
+            return
+        if not is_nameable(path):
+            self._skip(path, SkipReason.PATH_TOO_LONG)
+            return
+        status = entry.stat(follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode):
+            self._skip(path, SkipReason.SPECIAL)
+            return
+        self._files.append(FoundFile(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+
+    def _judge_links(self) -> None:
+        found = {file.path for file in self._files}
+        for link in self._links:
+            reason = self._judge(link, found)
+            if reason is not None:
+                self._skip(link.path, reason)
+
+    def _judge(self, link: _Link, found: set[str]) -> SkipReason | None:
+        """A link to what is indexed anyway needs no mention; any other loss does."""
+        path = os.path.join(self._root, link.path)
+        try:
+            is_directory = stat.S_ISDIR(os.stat(path).st_mode)
+            target = Path(os.path.realpath(path))
+        except OSError:
+            return SkipReason.BROKEN_LINK if link.as_file else None
+        if not (link.as_directory if is_directory else link.as_file):
+            return None
+        if not target.is_relative_to(self._root):
+            return SkipReason.LINK_OUTSIDE
+        if is_directory or target.relative_to(self._root).as_posix() in found:
+            return None
+        return SkipReason.LINK_TO_UNINDEXED
+
+    def _skip(self, path: str, reason: SkipReason, detail: str = "") -> None:
+        self._skipped.append(SkippedPath(path, reason, detail))
+
+    def _refuse(self, path: str, error: Exception) -> None:
+        too_large = f"more than {MAX_IGNORE_FILE_BYTES} bytes or {MAX_RULES} rules"
+        detail = too_large if isinstance(error, SourceTooLarge) else str(error)
+        self._skip(path, SkipReason.IGNORE_FILE, detail)
+
+    def _miss(self, path: str, error: OSError) -> None:
+        if error.errno not in _GONE:
+            self._unseen.add(path)
+            self._skip(path, SkipReason.UNREADABLE, error.strerror or "")

@@ -1,0 +1,35 @@
+"""One file to what the store keeps of it: read, parse, chunk. Nothing is written here."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
+from ragdocs.errors import SourceError
+from ragdocs.indexing.reading import read_file
+from ragdocs.models import IndexedFile, TreeName
+from ragdocs.parsers.identity import encode_path
+from ragdocs.parsers.markdown import Origin, parse_document
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """How the files of one tree are taken in."""
+
+    tree: TreeName
+    root: Path
+    max_bytes: int
+    sizes: ChunkSizes
+
+    def take(self, path: str) -> IndexedFile:
+        """The file at a tree-relative path, ready to be stored.
+
+        Raises:
+            SourceError: it cannot be indexed; the message names it and says what to do.
+        """
+        found = read_file(self.root, path, self.max_bytes)
+        origin = Origin(self.tree, path, found.state.mtime_ns)
+        try:
+            document = parse_document(found.data, origin)
+        except SourceError as error:
+            raise type(error)(f"{encode_path(path)}: {error}") from error
+        return IndexedFile(found.state, document, chunk_document(document, self.sizes))

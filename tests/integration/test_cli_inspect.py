@@ -1,0 +1,80 @@
+"""`ragdocs inspect doc`, as a real process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+NOTE = """---
+title: Handbook
+tags: [work]
+---
+# Guide
+
+Hello [[Other]].
+
+```python
+print("hi")
+```
+"""
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ragdocs", "inspect", "doc", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_tree_is_drawn_with_lines_and_sizes(tmp_path):
+    (tmp_path / "a note.md").write_text(NOTE, encoding="utf-8")
+    done = run("a note.md", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Handbook  (docs:a note.md)\n")
+    assert "1 headings, 1 links, 1 code blocks" in done.stdout
+    assert "└─ #guide  lines 5-11, 55 characters" in done.stdout
+
+
+def test_what_is_embedded_can_be_shown(tmp_path):
+    (tmp_path / "a.md").write_text(NOTE, encoding="utf-8")
+    assert "Handbook > Guide" in run("a.md", "--embedded", cwd=tmp_path).stdout
+
+
+def test_json_has_every_node(tmp_path):
+    (tmp_path / "a.md").write_text(NOTE, encoding="utf-8")
+    found = json.loads(run("a.md", "--json", cwd=tmp_path).stdout)
+    assert found["title"] == "Handbook"
+    assert [chunk["id"] for chunk in found["chunks"]] == ["docs:a.md", "docs:a.md#guide"]
+    assert found["chunks"][1]["lines"] == [5, 11]
+
+
+def test_settings_are_obeyed(tmp_path):
+    (tmp_path / "a.md").write_text("word " * 1000, encoding="utf-8")
+    (tmp_path / ".ragdocs.toml").write_text("[chunking]\nmax_leaf_chars = 500\n", encoding="utf-8")
+    found = json.loads(run("a.md", "--json", cwd=tmp_path).stdout)
+    sizes = [chunk["characters"] for chunk in found["chunks"] if chunk["characters"] is not None]
+    assert sizes
+    assert max(sizes) <= 500
+
+
+def test_a_file_outside_every_tree_is_shown_too(tmp_path):
+    inside = tmp_path / "docs"
+    inside.mkdir()
+    (tmp_path / "a.md").write_text(NOTE, encoding="utf-8")
+    assert run("../a.md", cwd=inside).stdout.startswith("Handbook  (docs:a.md)")
+
+
+def test_a_missing_file_and_a_picture_are_plain_errors(tmp_path):
+    (tmp_path / "x.md").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    for name, word in (("gone.md", "no such file"), ("x.md", "not text")):
+        done = run(name, cwd=tmp_path)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert name in done.stderr
+        assert word in done.stderr
+        assert "Traceback" not in done.stderr
