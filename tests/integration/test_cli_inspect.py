@@ -37,7 +37,7 @@ def test_the_tree_is_drawn_with_lines_and_sizes(tmp_path):
     assert done.returncode == 0
     assert done.stdout.startswith("Handbook  (docs:a note.md)\n")
     assert "1 headings, 1 links, 1 code blocks" in done.stdout
-    assert "└─ #guide  lines 5-11, 55 characters" in done.stdout
+    assert "└─ #guide  lines 5-11, 53 characters" in done.stdout
 
 
 def test_what_is_embedded_can_be_shown(tmp_path):
