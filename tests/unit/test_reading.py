@@ -135,7 +135,7 @@ def test_a_file_deleted_since_the_scan_is_unreadable(tmp_path: Path, path: str):
     (tmp_path / "a.md").touch()
     with pytest.raises(SourceUnreadable) as caught:
         read_file(tmp_path, path, LIMIT)
-    assert str(caught.value).startswith(f"{path}: no such file")
+    assert str(caught.value).startswith(f"{path}: ")
     assert str(tmp_path) not in str(caught.value)
 
 
