@@ -1,0 +1,185 @@
+"""The built-in embedder: all-MiniLM-L6-v2 on onnxruntime, found in an installed package.
+
+Made in microseconds, loaded at the first text. One session, one thread per run: `embed_documents`
+makes several runs at once, `embed_query` one in the caller's thread, so that a query never queues
+behind bulk work.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ragdocs.embedding.base import EmbeddingCounts
+from ragdocs.embedding.batches import BatchLimits, batches
+from ragdocs.embedding.folders import cache_folder
+from ragdocs.embedding.model_files import MODEL_NAME, WEIGHTS_SHA256, ModelFiles, find_model
+from ragdocs.embedding.verification import FileVerifier
+from ragdocs.embedding.windows import MAX_TOKENS, WindowedText, split_text
+
+if TYPE_CHECKING:
+    from ragdocs.embedding.base import Vectors
+    from ragdocs.embedding.runtime import ModelSession, WordPieces
+
+Precision: TypeAlias = Literal["auto", "fp32", "int8"]
+_Run: TypeAlias = Callable[[list[int]], None]
+
+DIMENSION = 384
+# Raised whenever the same weights begin to give other vectors: windows, pooling, quantisation.
+_SCHEME = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    session: ModelSession
+    pieces: WordPieces
+    precision: Literal["fp32", "int8"]
+    place: str
+    notes: tuple[str, ...]
+
+
+class BuiltinEmbedder:
+    """all-MiniLM-L6-v2: mean pooling, no prefixes, unit vectors of 384 numbers.
+
+    `threads` is for bulk work, 0 meaning every core this process may use; `auto` precision is
+    int8 where it gives the vectors it should, fp32 otherwise.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        cache_dir: Path | None = None,
+        threads: int = 0,
+        precision: Precision = "auto",
+        limits: BatchLimits | None = None,
+    ) -> None:
+        self._folder = folder
+        self._cache_dir = cache_dir or cache_folder()
+        self._threads = threads or _usable_cores()
+        self._precision: Literal["fp32", "int8"] = "int8" if precision == "auto" else precision
+        self._limits = limits or BatchLimits()
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+        self._counts = EmbeddingCounts()
+
+    @property
+    def name(self) -> str:
+        return MODEL_NAME
+
+    @property
+    def precision(self) -> Literal["fp32", "int8"]:
+        return self._loaded.precision if self._loaded else self._precision
+
+    @property
+    def identity(self) -> str:
+        return (
+            f"{MODEL_NAME};weights=sha256:{WEIGHTS_SHA256};dimension={DIMENSION};"
+            f"query_prefix=;passage_prefix=;precision={self.precision};scheme={_SCHEME}"
+        )
+
+    @property
+    def dimension(self) -> int:
+        return DIMENSION
+
+    @property
+    def max_tokens(self) -> int:
+        return MAX_TOKENS
+
+    @property
+    def counts(self) -> EmbeddingCounts:
+        return self._counts
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._loaded.notes if self._loaded else ()
+
+    @property
+    def place(self) -> str:
+        """Where the model's files were found; empty until it is loaded."""
+        return self._loaded.place if self._loaded else ""
+
+    def load(self) -> None:
+        self._model()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        model = self._model()
+        windowed = [split_text(text, model.pieces.tokenise) for text in texts]
+        vectors = self._embed(model, windowed, self._threads)
+        with self._lock:
+            self._counts = sum((each.counts for each in windowed), self._counts)
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        model = self._model()
+        return self._embed(model, [split_text(text, model.pieces.tokenise)], 1)[0]
+
+    def _embed(self, model: _Loaded, texts: Sequence[WindowedText], threads: int) -> Vectors:
+        import numpy as np
+
+        pieces = [model.pieces.framed(piece) for text in texts for piece in text.pieces]
+        vectors = np.empty((len(pieces), DIMENSION), dtype=np.float32)
+
+        def run(group: list[int]) -> None:
+            vectors[group] = model.session.run([pieces[position] for position in group])
+
+        _run_all(run, batches([len(piece) for piece in pieces], self._limits), threads)
+        return _combined(vectors, texts)
+
+    def _model(self) -> _Loaded:
+        # A failure is not remembered: the model may be installed while the program runs.
+        if self._loaded is None:
+            with self._lock:
+                if self._loaded is None:
+                    files = find_model(self._folder, FileVerifier(self._cache_dir))
+                    self._loaded = _load(files, self._precision)
+        return self._loaded
+
+
+def _run_all(run: _Run, groups: list[list[int]], threads: int) -> None:
+    if threads == 1 or len(groups) <= 1:
+        for group in groups:
+            run(group)
+        return
+    pool = ThreadPoolExecutor(min(threads, len(groups)), thread_name_prefix="embedding")
+    try:
+        for _ in pool.map(run, groups):
+            pass
+    finally:
+        # After an interrupt nothing more is started: at most one short run is waited for.
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _combined(vectors: Vectors, texts: Sequence[WindowedText]) -> Vectors:
+    """One vector for each text: that of its only piece, or the mean weighted by length."""
+    if len(vectors) == len(texts):
+        return vectors
+    import numpy as np
+
+    from ragdocs.embedding.runtime import unit
+
+    combined = np.empty((len(texts), DIMENSION), dtype=np.float32)
+    start = 0
+    for row, text in enumerate(texts):
+        end = start + len(text.pieces)
+        lengths = np.array([len(piece) for piece in text.pieces], dtype=np.float32)
+        combined[row] = vectors[start] if end == start + 1 else lengths @ vectors[start:end]
+        start = end
+    return unit(combined)
+
+
+def _load(files: ModelFiles, precision: Literal["fp32", "int8"]) -> _Loaded:
+    from ragdocs.embedding.loading import load_session
+
+    session, pieces, used, notes = load_session(files, precision)
+    return _Loaded(session, pieces, used, files.place, (*files.notes, *notes))
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
