@@ -13,10 +13,11 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from markdown_it import MarkdownIt
+
 from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
 from ragdocs.models import TreeName
-from markdown_it import MarkdownIt
 from ragdocs.parsers.markdown import Origin, parse_document
 
 SIZES = ChunkSizes(leaf=Limits(250, 1000), small_document=1200, overlap=100)

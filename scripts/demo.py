@@ -82,7 +82,8 @@ def answers(reader: Reader, embedder: BuiltinEmbedder) -> Iterator[bool]:
         score, chunk = nearest(reader, embedder, question)
         path = chunk.doc_id.partition(":")[2]
         print(f"\n? {question}")
-        print(f"  docs/{path}:{chunk.span.line_start}-{chunk.span.line_end}  similarity {score:.2f}")
+        lines = f"{chunk.span.line_start}-{chunk.span.line_end}"
+        print(f"  docs/{path}:{lines}  similarity {score:.2f}")
         print(f"  {' > '.join(chunk.breadcrumb)}")
         print(f"  {' '.join((chunk.text or '').split())[:160]}…")
         if path != expected:
