@@ -1,5 +1,6 @@
 """The example file and the reference page, made from the models so that they cannot differ."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
@@ -8,6 +9,7 @@ from ragdocs.config.notation import plain_value, toml_value
 from ragdocs.config.problems import Origin, OriginKind, unknown
 from ragdocs.config.resolved import DEFAULT_TREE
 
+_ARRAY_NAME = re.compile(r"\[\[[a-z.]+\]\]")
 _WIDTH = 98
 _FOR_EXAMPLE = {"path": '"."', "match": '"src/api/**"'}
 """What the example file says where there is no default."""
@@ -137,11 +139,12 @@ def _default(one: Setting) -> str:
         return "required"
     if one.path == ("tree", ANY, "include"):
         return "of `[indexing]`"
-    return f"`{_cell(toml_value(plain_value(one.default)))}`"
+    return f"`{toml_value(plain_value(one.default))}`".replace("|", "\\|")
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    """Text for a table; the name of an array of tables would otherwise read as a wikilink."""
+    return _ARRAY_NAME.sub(r"`\g<0>`", text).replace("|", "\\|")
 
 
 def _page_aliases() -> str:
