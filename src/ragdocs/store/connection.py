@@ -1,0 +1,152 @@
+"""Opening the SQLite file, and saying in our own error tree what SQLite says in its codes.
+
+`busy_timeout` is set by the connect call itself, so that it holds from the first statement on.
+"""
+
+import os
+import sqlite3
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+from ragdocs.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexStoreError
+
+STORE_FILE = "store.db"
+SIDE_FILES = ("-wal", "-shm")
+BUSY_SECONDS = 5.0
+# SQLite allows at least 999 bound values in one statement; some are needed for other things.
+VALUES_PER_QUERY = 500
+# Indices of a large store are then searched in memory; SQLite's own default is 2 MB.
+_CACHE_KIB = 32 * 1024
+
+Row = tuple[Any, ...]
+Identity = tuple[int, int]
+"""Device and inode: what tells a file from another one put in its place."""
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# Said with the general code SQLITE_ERROR. Our statements are fixed, so when the schema version is
+# right these mean that the schema itself was damaged.
+_DAMAGED_SCHEMA = ("no such table", "no such column", "malformed", "Could not decode")
+
+
+def store_path(directory: Path) -> Path:
+    return directory / STORE_FILE
+
+
+def identity_of(path: Path) -> Identity:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        raise IndexMissing(f"there is no index at {path} yet: build it first") from None
+    except OSError as error:
+        raise IndexStoreError(f"{path} cannot be reached: {error.strerror}") from error
+    return found.st_dev, found.st_ino
+
+
+def file_uri(path: Path, mode: str) -> str:
+    """Percent-encoded from the path's bytes, so that any directory name works."""
+    return f"file://{quote(os.fsencode(path.absolute()))}?mode={mode}"
+
+
+class Database:
+    """One SQLite connection in autocommit mode whose every error is an IndexStoreError."""
+
+    def __init__(self, path: Path, *, write: bool, timeout: float = BUSY_SECONDS) -> None:
+        self.path = path
+        self.identity = identity_of(path)
+        with self._translated():
+            # Only the pool hands a reader's connection from thread to thread, one at a time.
+            self._connection = sqlite3.connect(
+                file_uri(path, "rw" if write else "ro"),
+                uri=True,
+                timeout=timeout,
+                isolation_level=None,
+                check_same_thread=write,
+            )
+        try:
+            if identity_of(path) != self.identity:
+                raise IndexLocked(f"{path} was replaced while it was opened: try again")
+            # A truncated file would otherwise be a SIGBUS, which no one can catch.
+            self.run("PRAGMA mmap_size = 0")
+            self.run(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        except BaseException:
+            self.close()
+            raise
+
+    def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
+        with self._translated():
+            return self._connection.execute(sql, values).fetchone()
+
+    def all(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        with self._translated():
+            return self._connection.execute(sql, values).fetchall()
+
+    def each(self, sql: str, values: Sequence[object] = (), size: int = 256) -> Iterator[Row]:
+        with self._translated():
+            cursor = self._connection.execute(sql, values)
+            cursor.arraysize = size
+        while True:
+            with self._translated():
+                rows = cursor.fetchmany()
+            if not rows:
+                return
+            yield from rows
+
+    def all_in(
+        self, sql: str, members: Iterable[object], values: Sequence[object] = ()
+    ) -> Iterator[Row]:
+        """Rows of a statement that holds `IN (*)`, asked in portions; `values` come first."""
+        wanted = list(members)
+        for start in range(0, len(wanted), VALUES_PER_QUERY):
+            part = wanted[start : start + VALUES_PER_QUERY]
+            marks = ",".join("?" * len(part))
+            yield from self.all(sql.replace("IN (*)", f"IN ({marks})"), [*values, *part])
+
+    def run(self, sql: str, values: Sequence[object] = ()) -> int:
+        """Executes a statement; says how many rows it changed."""
+        with self._translated():
+            return self._connection.execute(sql, values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        with self._translated():
+            self._connection.executemany(sql, rows)
+
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def rollback(self) -> None:
+        """Ends a transaction that cannot be kept; SQLite may have ended it by itself already."""
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            # SQLite quotes the damaged schema in its message, which Python cannot decode then.
+            raise IndexCorrupt(f"{self.path} is damaged: rebuild the index") from error
+        except sqlite3.Error as error:
+            _raise_as_ours(self.path, error)
+
+
+def _raise_as_ours(path: Path, error: sqlite3.Error) -> NoReturn:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    primary = code & 0xFF
+    if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
+        raise error
+    if primary in _BUSY:
+        raise IndexLocked(f"{path} is busy with another process: try again") from error
+    short_read = code == sqlite3.SQLITE_IOERR_SHORT_READ
+    if primary in _DAMAGED or short_read or any(word in str(error) for word in _DAMAGED_SCHEMA):
+        raise IndexCorrupt(f"{path} is damaged ({error}): rebuild the index") from error
+    if primary == sqlite3.SQLITE_CANTOPEN and not path.exists():
+        raise IndexMissing(f"there is no index at {path} yet: build it first") from error
+    raise IndexStoreError(f"{path} cannot be used: {error}") from error

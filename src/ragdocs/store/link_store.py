@@ -1,0 +1,127 @@
+"""Keeps stored links leading where they should while documents come, go and change.
+
+Only links that could be concerned are looked at: those with a match key of a changed document,
+and those of the documents written in this transaction.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ragdocs.models import DocId, Slug
+from ragdocs.store.anchors import Anchors
+from ragdocs.store.connection import Database, Row
+from ragdocs.store.document_rows import SELECT_DOCUMENTS, read_document
+from ragdocs.store.ledger import Ledger
+from ragdocs.store.link_resolution import Catalogue, Names, meaning
+from ragdocs.store.link_rows import SELECT_LINKS, read_link
+from ragdocs.store.records import ResolvedLink
+from ragdocs.store.rows import row_hash
+
+_HEADINGS = "SELECT text, slug FROM headings WHERE doc = ? ORDER BY position"
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredLink:
+    """A link and the row it came from."""
+
+    row: Row
+    resolved: ResolvedLink
+
+    @property
+    def match_key(self) -> str | None:
+        return self.row[13]
+
+
+def detach(database: Database, ledger: Ledger, doc: int) -> set[DocId]:
+    """Lets no link lead to the document any more; returns the documents whose links did."""
+    links = [
+        _StoredLink(row, read_link(row))
+        for row in database.all(f"{SELECT_LINKS} WHERE l.target_doc = ?", (doc,))
+    ]
+    _update(database, ledger, ((link, None, None) for link in links))
+    return {link.resolved.source for link in links}
+
+
+def refresh(
+    database: Database, ledger: Ledger, match_keys: Iterable[str], sources: Iterable[int]
+) -> set[DocId]:
+    """Resolves again what may have changed; returns the documents whose links did."""
+    links = list(_concerned(database, match_keys, sources))
+    found = {link.match_key for link in links if link.match_key is not None}
+    catalogue = Catalogue(_names(database, found))
+    origins = {names.doc_id: names for names in _origins(database, links)}
+    anchors = _AnchorCache(database)
+    changed: list[tuple[_StoredLink, Names | None, Slug | None]] = []
+    for link in links:
+        resolved = link.resolved
+        target = catalogue.resolve(origins[resolved.source], resolved.link)
+        slug = anchors.find(target, resolved) if target else None
+        if (target.doc_id if target else None, slug) != (resolved.target, resolved.slug):
+            changed.append((link, target, slug))
+    _update(database, ledger, changed)
+    return {link.resolved.source for link, _, _ in changed}
+
+
+def _concerned(
+    database: Database, match_keys: Iterable[str], sources: Iterable[int]
+) -> Iterator[_StoredLink]:
+    seen: set[int] = set()
+    for column, members in (("l.doc", sources), ("l.match_key", match_keys)):
+        for row in database.all_in(f"{SELECT_LINKS} WHERE {column} IN (*)", members):
+            if row[0] not in seen:
+                seen.add(row[0])
+                yield _StoredLink(row, read_link(row))
+
+
+def _names(database: Database, match_keys: Iterable[str]) -> list[Names]:
+    rows = database.all_in("SELECT DISTINCT doc FROM names WHERE match_key IN (*)", match_keys)
+    return _load(database, "key", {doc for (doc,) in rows})
+
+
+def _origins(database: Database, links: Iterable[_StoredLink]) -> list[Names]:
+    return _load(database, "id", {link.resolved.source for link in links})
+
+
+def _load(database: Database, column: str, members: Iterable[object]) -> list[Names]:
+    select = SELECT_DOCUMENTS.replace("SELECT", "SELECT key,")
+    loaded: list[Names] = []
+    for key, *row in database.all_in(f"{select} WHERE {column} IN (*)", members):
+        found = read_document(tuple(row))
+        loaded.append(
+            Names(key, found.id, found.tree, found.path, found.title, found.front_matter.aliases)
+        )
+    return loaded
+
+
+class _AnchorCache:
+    """The headings of each target, read once: thousands of links may lead to one document."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[int, Anchors] = {}
+
+    def find(self, target: Names, resolved: ResolvedLink) -> Slug | None:
+        if not meaning(resolved.link)[1]:
+            return None
+        if target.key not in self._known:
+            rows = self._database.all(_HEADINGS, (target.key,))
+            self._known[target.key] = Anchors((text, Slug(slug)) for text, slug in rows)
+        return self._known[target.key].find(resolved.link)
+
+
+def _update(
+    database: Database,
+    ledger: Ledger,
+    changed: Iterable[tuple[_StoredLink, Names | None, Slug | None]],
+) -> None:
+    rows: list[tuple[int | None, Slug | None, bytes, int]] = []
+    for link, target, slug in changed:
+        key, old_hash, *values = link.row
+        values[-2:] = [target.doc_id if target else None, slug]
+        hashed = row_hash("link of", values)
+        rows.append((target.key if target else None, slug, hashed, key))
+        ledger.drop("links", [old_hash])
+        ledger.add("links", [hashed])
+    database.many(
+        "UPDATE links SET target_doc = ?, target_slug = ?, row_hash = ? WHERE key = ?", rows
+    )

@@ -1,0 +1,170 @@
+"""What the store gives back: frozen values, never rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, NewType
+
+from ragdocs.models import (
+    Chunk,
+    ChunkId,
+    CodeBlock,
+    DateSource,
+    DocId,
+    FileState,
+    FrontMatter,
+    Link,
+    Slug,
+    TreeName,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ChunkKey = NewType("ChunkKey", int)
+"""The number of a chunk, never used twice in a store: what a vector index keeps as its id."""
+TextHash = NewType("TextHash", bytes)
+"""Stands for the text that is embedded, whatever the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A commit. The stamp is random: the same number in another history is not the same commit."""
+
+    generation: int
+    stamp: str
+
+
+class ChangeKind(StrEnum):
+    """What a commit did to a document."""
+
+    UPSERT = "upsert"
+    DELETE = "delete"
+    LINKS = "links"
+    """Its outgoing links lead elsewhere now, because other documents came, went or changed."""
+    VECTORS = "vectors"
+    """Vectors of its chunks were added; its text is as before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A document touched since some commit, and in which ways."""
+
+    doc_id: DocId
+    kinds: frozenset[ChangeKind]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document without its text, which is in its leaves."""
+
+    id: DocId
+    tree: TreeName
+    path: str
+    title: str
+    front_matter: FrontMatter
+    tags: tuple[str, ...]
+    date: datetime
+    date_source: DateSource
+    encoding: str
+    size: int
+    lines: int
+    body_start: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A node of the chunk tree; only a leaf with something to embed has a text hash."""
+
+    key: ChunkKey
+    chunk: Chunk
+    text_hash: TextHash | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedLink:
+    """A link as it was written, and where it leads: nowhere when `target` is None."""
+
+    source: DocId
+    link: Link
+    target: DocId | None
+    slug: Slug | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCodeBlock:
+    """A code block and the leaf in which it begins."""
+
+    key: int
+    doc_id: DocId
+    chunk_id: ChunkId | None
+    block: CodeBlock
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """A file as it was when it was read. Without a state it must be read again.
+
+    `read_ns` is the wall clock before the reading began: when it is within two seconds of
+    `mtime_ns`, an edit in the same tick of the file system's clock may have been missed.
+    """
+
+    doc_id: DocId
+    tree: TreeName
+    path: str
+    state: FileState | None
+    read_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileFailure:
+    """A file that could not be indexed, why, and in which state it was then."""
+
+    tree: TreeName
+    path: str
+    kind: str
+    reason: str
+    state: FileState | None
+    read_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingText:
+    """A text of which a model's vector is not stored yet."""
+
+    text_hash: TextHash
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class VectorBatch:
+    """Vectors of some chunks: `data` is their little-endian float32 values, row after row."""
+
+    keys: Sequence[ChunkKey]
+    doc_ids: Sequence[DocId]
+    dimension: int
+    data: bytes
+
+    def array(self) -> "NDArray[np.float32]":
+        import numpy as np
+
+        return np.frombuffer(self.data, dtype="<f4").reshape(len(self.keys), self.dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much the store holds."""
+
+    documents: int
+    chunks: int
+    leaves: int
+    headings: int
+    links: int
+    unresolved_links: int
+    code_blocks: int
+    embeddings: int
+    files: int
+    failures: int

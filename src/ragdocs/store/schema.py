@@ -1,0 +1,130 @@
+"""The tables. Another version of them is never migrated: the files are read again instead.
+
+`row_hash` stands before the long columns, so that comparing all hashes reads no overflow pages.
+"""
+
+from ragdocs.errors import IndexCorrupt
+from ragdocs.store.connection import Database
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x52474458  # "RGDX", in the file's header
+
+_SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
+    line_start INTEGER NOT NULL, line_end INTEGER NOT NULL"""
+
+# Vectors cost far more than everything else to make again, so these tables outlive a rebuild
+# as long as they are declared exactly so.
+_KEPT = (
+    """CREATE TABLE models (key INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
+    dimension INTEGER NOT NULL)""",
+    """CREATE TABLE embeddings (key INTEGER PRIMARY KEY,
+    model INTEGER NOT NULL REFERENCES models (key), text_hash BLOB NOT NULL,
+    row_hash BLOB NOT NULL, vector BLOB NOT NULL, UNIQUE (model, text_hash))""",
+)
+
+_REBUILT = (
+    """CREATE TABLE meta (key INTEGER PRIMARY KEY CHECK (key = 1), fingerprint TEXT NOT NULL,
+    generation INTEGER NOT NULL, stamp TEXT NOT NULL, ledger TEXT NOT NULL,
+    row_hash BLOB NOT NULL)""",
+    """CREATE TABLE generations (generation INTEGER PRIMARY KEY, stamp TEXT NOT NULL,
+    row_hash BLOB NOT NULL, changes TEXT NOT NULL)""",
+    """CREATE TABLE files (key INTEGER PRIMARY KEY, doc_id TEXT NOT NULL UNIQUE,
+    row_hash BLOB NOT NULL, tree TEXT NOT NULL, path TEXT NOT NULL, size INTEGER,
+    mtime_ns INTEGER, content_hash TEXT, read_ns INTEGER NOT NULL)""",
+    """CREATE TABLE failures (file INTEGER PRIMARY KEY REFERENCES files (key),
+    row_hash BLOB NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL)""",
+    """CREATE TABLE documents (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+    row_hash BLOB NOT NULL, digest BLOB NOT NULL, tree TEXT NOT NULL, path TEXT NOT NULL,
+    title TEXT NOT NULL, date TEXT NOT NULL, date_us INTEGER NOT NULL,
+    date_source TEXT NOT NULL, encoding TEXT NOT NULL, size INTEGER NOT NULL,
+    lines INTEGER NOT NULL, body_start INTEGER NOT NULL, headings INTEGER NOT NULL,
+    links INTEGER NOT NULL, code_blocks INTEGER NOT NULL, chunks INTEGER NOT NULL,
+    tags TEXT NOT NULL,
+    front_matter TEXT NOT NULL, warnings TEXT NOT NULL)""",
+    """CREATE TABLE names (match_key TEXT NOT NULL, doc INTEGER NOT NULL
+    REFERENCES documents (key), PRIMARY KEY (match_key, doc)) WITHOUT ROWID""",
+    "CREATE INDEX names_doc ON names (doc)",
+    f"""CREATE TABLE headings (key INTEGER PRIMARY KEY,
+    doc INTEGER NOT NULL REFERENCES documents (key), position INTEGER NOT NULL,
+    row_hash BLOB NOT NULL, level INTEGER NOT NULL, text TEXT NOT NULL, slug TEXT NOT NULL,
+    {_SPAN}, UNIQUE (doc, position))""",
+    f"""CREATE TABLE chunks (key INTEGER PRIMARY KEY AUTOINCREMENT,
+    doc INTEGER NOT NULL REFERENCES documents (key), parent INTEGER REFERENCES chunks (key),
+    id TEXT NOT NULL UNIQUE, row_hash BLOB NOT NULL, text_hash BLOB, kind TEXT NOT NULL,
+    depth INTEGER NOT NULL, position INTEGER NOT NULL, title TEXT NOT NULL, slug TEXT NOT NULL,
+    breadcrumb TEXT NOT NULL, {_SPAN}, overlap TEXT NOT NULL, text TEXT)""",
+    "CREATE INDEX chunks_doc ON chunks (doc, position)",
+    "CREATE INDEX chunks_parent ON chunks (parent, position)",
+    "CREATE INDEX chunks_text ON chunks (text_hash, doc)",
+    "CREATE INDEX leaves ON chunks (doc, byte_start) WHERE text IS NOT NULL",
+    f"""CREATE TABLE links (key INTEGER PRIMARY KEY,
+    doc INTEGER NOT NULL REFERENCES documents (key), position INTEGER NOT NULL,
+    target_doc INTEGER REFERENCES documents (key), target_slug TEXT, match_key TEXT,
+    row_hash BLOB NOT NULL, kind TEXT NOT NULL, syntax TEXT NOT NULL, target TEXT NOT NULL,
+    anchor TEXT NOT NULL, text TEXT NOT NULL, {_SPAN}, UNIQUE (doc, position))""",
+    "CREATE INDEX links_target ON links (target_doc)",
+    "CREATE INDEX links_match ON links (match_key)",
+    f"""CREATE TABLE code_blocks (key INTEGER PRIMARY KEY AUTOINCREMENT,
+    doc INTEGER NOT NULL REFERENCES documents (key), position INTEGER NOT NULL,
+    chunk INTEGER REFERENCES chunks (key), row_hash BLOB NOT NULL, language TEXT NOT NULL,
+    {_SPAN}, code TEXT NOT NULL, UNIQUE (doc, position))""",
+    "CREATE INDEX code_blocks_chunk ON code_blocks (chunk)",
+)
+
+
+def schema_version(database: Database) -> int | None:
+    """None when the file is empty or has never been a store of ours."""
+    (application,) = database.one("PRAGMA application_id") or (0,)
+    if application != APPLICATION_ID:
+        return None
+    (version,) = database.one("PRAGMA user_version") or (0,)
+    return version
+
+
+def table_names(database: Database) -> set[str]:
+    return {name for (name,) in database.all("SELECT name FROM sqlite_master")}
+
+
+def check_schema(database: Database) -> None:
+    declared = {sql for (sql,) in database.all("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
+    missing = {*_KEPT, *_REBUILT} - declared
+    if missing:
+        names = ", ".join(sorted(sql.split()[2] for sql in missing))
+        raise IndexCorrupt(f"{database.path} lacks {names}: rebuild the index")
+
+
+def recreate(database: Database) -> bool:
+    """Drops and makes all tables, within the caller's transaction; says if vectors were kept.
+
+    Chunk numbers go on where they were, so that none ever means two different chunks.
+    """
+    declared = {sql for (sql,) in database.all("SELECT sql FROM sqlite_master")}
+    kept = declared.issuperset(_KEPT)
+    sequences = _sequences(database)
+    _drop_all(database, spared={"models", "embeddings"} if kept else set())
+    for statement in _REBUILT if kept else (*_KEPT, *_REBUILT):
+        database.run(statement)
+    database.many("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", sequences)
+    database.run(f"PRAGMA application_id = {APPLICATION_ID}")
+    database.run(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    return kept
+
+
+def _sequences(database: Database) -> list[tuple[str, int]]:
+    if "sqlite_sequence" not in table_names(database):
+        return []
+    found = database.all(
+        "SELECT name, seq FROM sqlite_sequence WHERE name IN ('chunks', 'documents', 'code_blocks')"
+    )
+    return [(name, seq) for name, seq in found]
+
+
+def _drop_all(database: Database, spared: set[str]) -> None:
+    # A virtual table takes its own shadow tables with it, which cannot be dropped by themselves.
+    virtual = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL%'"
+    ordinary = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%'"
+    for query in (virtual, ordinary + " ESCAPE '@'"):
+        for (name,) in database.all(query):
+            if name not in spared:
+                quoted = name.replace('"', '""')
+                database.run(f'DROP TABLE "{quoted}"')

@@ -1,0 +1,219 @@
+"""What can be asked of the store. All answers of one snapshot are of one generation.
+
+Every row is checked against its hash as it is read; a damaged one raises IndexCorrupt.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeVar
+
+from ragdocs.errors import IndexCorrupt
+from ragdocs.models import ChunkId, DocId, Heading, TreeName
+from ragdocs.store import change_log, embedding_cache
+from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE, read_chunk, read_code
+from ragdocs.store.connection import Database
+from ragdocs.store.document_rows import (
+    SELECT_DOCUMENTS,
+    SELECT_HEADINGS,
+    read_document,
+    read_heading,
+)
+from ragdocs.store.file_rows import SELECT_FAILURES, SELECT_FILES, read_failure, read_file
+from ragdocs.store.ledger import Ledger, Meta
+from ragdocs.store.link_rows import SELECT_LINKS, read_link
+from ragdocs.store.records import (
+    Change,
+    ChunkKey,
+    Counts,
+    FileFailure,
+    ManifestEntry,
+    PendingText,
+    Position,
+    ResolvedLink,
+    StoredChunk,
+    StoredCodeBlock,
+    StoredDocument,
+    VectorBatch,
+)
+from ragdocs.store.verification import check_rows, check_structure
+
+VECTORS_PER_BATCH = 4096
+_T = TypeVar("_T")
+
+
+class Snapshot:
+    """A consistent view of the store, valid within `Reader.snapshot`."""
+
+    def __init__(self, database: Database, meta: Meta) -> None:
+        self._database = database
+        self._meta = meta
+
+    @property
+    def position(self) -> Position:
+        return self._meta.position
+
+    @property
+    def fingerprint(self) -> str:
+        return self._meta.fingerprint
+
+    @property
+    def ledger(self) -> Ledger:
+        """Equal for stores that hold the same, whatever happened to them before."""
+        return self._meta.ledger
+
+    def changes_since(self, seen: Position) -> tuple[Change, ...] | None:
+        """The documents touched after that commit; None: start over from the store itself."""
+        return change_log.since(self._database, seen, self.position)
+
+    def document(self, doc_id: DocId) -> StoredDocument | None:
+        row = self._database.one(f"{SELECT_DOCUMENTS} WHERE id = ?", (doc_id,))
+        return read_document(row) if row else None
+
+    def documents(self, tree: TreeName | None = None) -> Iterator[StoredDocument]:
+        """Ordered by id."""
+        rows = self._database.each(
+            f"{SELECT_DOCUMENTS} WHERE ?1 IS NULL OR tree = ?1 ORDER BY id", (tree,)
+        )
+        return map(read_document, rows)
+
+    def headings(self, doc_id: DocId) -> tuple[Heading, ...]:
+        rows = self._database.all(
+            f"{SELECT_HEADINGS} WHERE d.id = ? ORDER BY h.position", (doc_id,)
+        )
+        return self._complete("headings", doc_id, tuple(map(read_heading, rows)))
+
+    def chunk(self, chunk_id: ChunkId) -> StoredChunk | None:
+        row = self._database.one(f"{SELECT_CHUNKS} WHERE c.id = ?", (chunk_id,))
+        return read_chunk(row) if row else None
+
+    def chunks(self, doc_id: DocId) -> tuple[StoredChunk, ...]:
+        """The whole tree of a document, in document order."""
+        found = self._chunks("d.id = ? ORDER BY c.position, c.key", doc_id)
+        return self._complete("chunks", doc_id, found)
+
+    def chunks_by_key(self, keys: Iterable[ChunkKey]) -> dict[ChunkKey, StoredChunk]:
+        """Those of the chunks that are still there."""
+        rows = self._database.all_in(f"{SELECT_CHUNKS} WHERE c.key IN (*)", keys)
+        return {chunk.key: chunk for chunk in map(read_chunk, rows)}
+
+    def leaves(self, doc_id: DocId | None = None) -> Iterator[StoredChunk]:
+        """The leaves of a document in order, or those of all documents, by key."""
+        if doc_id is not None:
+            return iter(self._chunks("c.text IS NOT NULL AND d.id = ? ORDER BY c.position", doc_id))
+        rows = self._database.each(f"{SELECT_CHUNKS} WHERE c.text IS NOT NULL ORDER BY c.key")
+        return map(read_chunk, rows)
+
+    def leaf_at(self, doc_id: DocId, byte: int) -> StoredChunk | None:
+        """The leaf that this byte of the file is in, such as that of a heading's start."""
+        row = self._database.one(
+            f"""{SELECT_CHUNKS} WHERE c.text IS NOT NULL AND d.id = ? AND c.byte_start <= ?
+            ORDER BY c.byte_start DESC, c.position DESC LIMIT 1""",
+            (doc_id, byte),
+        )
+        found = read_chunk(row) if row else None
+        return found if found and byte < found.chunk.span.byte_end else None
+
+    def children(self, chunk_id: ChunkId) -> tuple[StoredChunk, ...]:
+        return self._chunks("p.id = ? ORDER BY c.position, c.key", chunk_id)
+
+    def ancestors(self, chunk_id: ChunkId) -> tuple[StoredChunk, ...]:
+        """From the parent up to the document."""
+        found: list[StoredChunk] = []
+        node = self.chunk(chunk_id)
+        while node and (parent := node.chunk.parent_id):
+            node = self.chunk(parent)
+            found += [node] if node else []
+        return tuple(found)
+
+    def links(self, doc_id: DocId) -> tuple[ResolvedLink, ...]:
+        """Those that stand in the document, in order."""
+        found = self._links("d.id = ? ORDER BY l.position", doc_id)
+        return self._complete("links", doc_id, found)
+
+    def all_links(self) -> Iterator[ResolvedLink]:
+        rows = self._database.each(f"{SELECT_LINKS} ORDER BY l.doc, l.position")
+        return map(read_link, rows)
+
+    def backlinks(self, doc_id: DocId) -> tuple[ResolvedLink, ...]:
+        """Those that lead to the document, its own included."""
+        return self._links("t.id = ? ORDER BY d.id, l.position", doc_id)
+
+    def unresolved_links(self) -> tuple[ResolvedLink, ...]:
+        return self._links("l.target_doc IS NULL ORDER BY d.id, l.position")
+
+    def code_blocks(self, doc_id: DocId | None = None) -> Iterator[StoredCodeBlock]:
+        """The code blocks of a document in order, or of all."""
+        if doc_id is None:
+            return map(read_code, self._database.each(f"{SELECT_CODE} ORDER BY b.key"))
+        rows = self._database.all(f"{SELECT_CODE} WHERE d.id = ? ORDER BY b.position", (doc_id,))
+        return iter(self._complete("code_blocks", doc_id, tuple(map(read_code, rows))))
+
+    def manifest(self) -> dict[DocId, ManifestEntry]:
+        """Every known file, failed ones included."""
+        entries = map(read_file, self._database.each(SELECT_FILES))
+        return {entry.doc_id: entry for entry in entries}
+
+    def failures(self) -> tuple[FileFailure, ...]:
+        rows = self._database.all(f"{SELECT_FAILURES} ORDER BY doc_id")
+        return tuple(map(read_failure, rows))
+
+    def counts(self) -> Counts:
+        count = self._meta.ledger.count
+        return Counts(
+            documents=count("documents"),
+            chunks=count("chunks"),
+            leaves=self._count("chunks WHERE text IS NOT NULL"),
+            headings=count("headings"),
+            links=count("links"),
+            unresolved_links=self._count("links WHERE target_doc IS NULL"),
+            code_blocks=count("code_blocks"),
+            embeddings=count("embeddings"),
+            files=count("files"),
+            failures=count("failures"),
+        )
+
+    def models(self) -> dict[str, int]:
+        """The models that have vectors here, with their dimensions."""
+        return dict(self._database.all("SELECT identity, dimension FROM models ORDER BY identity"))
+
+    def vectors(
+        self, model: str, doc_ids: Collection[DocId] | None = None, size: int = VECTORS_PER_BATCH
+    ) -> Iterator[VectorBatch]:
+        """The vectors of all chunks that have one, or of some documents' chunks."""
+        return embedding_cache.vectors(self._database, model, doc_ids, size)
+
+    def missing_embeddings(
+        self, model: str, doc_ids: Collection[DocId] | None = None, limit: int = 1000
+    ) -> tuple[PendingText, ...]:
+        """Texts that wait for a vector of this model, those written last first.
+
+        Of all documents (which looks at every chunk, and at most `limit` are given), or of some.
+        """
+        return tuple(embedding_cache.missing(self._database, model, doc_ids, limit))
+
+    def count_missing_embeddings(self, model: str) -> int:
+        return embedding_cache.count_missing(self._database, model)
+
+    def verify(self, *, deep: bool = False) -> None:
+        """Raises IndexCorrupt when the store is not whole; `deep` checks every single row."""
+        check_structure(self._database)
+        if deep:
+            check_rows(self._database)
+
+    def _chunks(self, where: str, *values: object) -> tuple[StoredChunk, ...]:
+        return tuple(map(read_chunk, self._database.all(f"{SELECT_CHUNKS} WHERE {where}", values)))
+
+    def _links(self, where: str, *values: object) -> tuple[ResolvedLink, ...]:
+        return tuple(map(read_link, self._database.all(f"{SELECT_LINKS} WHERE {where}", values)))
+
+    def _complete(self, table: str, doc_id: DocId, found: tuple[_T, ...]) -> tuple[_T, ...]:
+        """A damaged index can hide rows that are whole; the document knows how many it owns."""
+        (expected,) = self._database.one(
+            f"SELECT {table} FROM documents WHERE id = ?", (doc_id,)
+        ) or (0,)
+        if len(found) != expected:
+            raise IndexCorrupt(f"{doc_id!r} has lost some of its {table}: rebuild the index")
+        return found
+
+    def _count(self, what: str) -> int:
+        (count,) = self._database.one(f"SELECT count(*) FROM {what}") or (0,)
+        return count

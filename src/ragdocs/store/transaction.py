@@ -1,0 +1,209 @@
+"""One write transaction: what is put, removed and failed in it becomes one generation, or none."""
+
+import sqlite3
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ragdocs.errors import SourceError
+from ragdocs.models import DocId, FileState, Heading, IndexedFile
+from ragdocs.parsers.identity import document_id
+from ragdocs.store import change_log, embedding_cache, file_rows, link_store
+from ragdocs.store.connection import Database
+from ragdocs.store.content import Content, content_of, delete_rows, insert_rows
+from ragdocs.store.document_rows import (
+    SELECT_DOCUMENTS,
+    SELECT_HEADINGS,
+    insert_document,
+    read_document,
+    read_heading,
+)
+from ragdocs.store.ledger import Meta, write_meta
+from ragdocs.store.link_resolution import Names
+from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash
+from ragdocs.store.rows import storable
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A document that is stored: what it is called, its outline and its digest."""
+
+    names: Names
+    outline: tuple[tuple[str, str], ...]
+    digest: bytes
+    row_hash: bytes
+
+
+class Transaction:
+    """Changes to the store that take effect together, when `Writer.transaction` ends."""
+
+    def __init__(self, database: Database, meta: Meta) -> None:
+        self._database = database
+        self._meta = meta
+        self._ledger = meta.ledger.copy()
+        self._changes: dict[DocId, set[ChangeKind]] = {}
+        self._match_keys: set[str] = set()
+        self._sources: set[DocId] = set()
+        self._dirty = False
+        self._next = change_log.next_position(meta.position)
+        self.position = meta.position
+        """The commit that readers see: the one before, and after the commit this one."""
+
+    def put(self, file: IndexedFile, read_ns: int) -> None:
+        """Stores a file in place of what was known of it; `read_ns`: when its reading began.
+
+        A file whose rows contradict each other raises SourceError and leaves no trace.
+        """
+        document = file.document
+        entry = ManifestEntry(document.id, document.tree, document.path, file.state, read_ns)
+        content = content_of(file)
+        with self._all_or_nothing(document.id):
+            known = self._known(document.id)
+            if known is None or known.digest != content.digest:
+                self._replace(file, known, content)
+            self._dirty |= file_rows.put_file(self._database, self._ledger, entry)
+
+    def touch(self, doc_id: DocId, state: FileState, read_ns: int) -> None:
+        """Notes a new state of a file whose content is as before. When the document takes its
+        date from the file's mtime, put it again instead."""
+        row = self._database.one(f"{file_rows.SELECT_FILES} WHERE doc_id = ?", (doc_id,))
+        failed = self._database.one(
+            "SELECT 1 FROM failures JOIN files ON key = file WHERE doc_id = ?", (doc_id,)
+        )
+        if row is None or failed:
+            raise KeyError(doc_id)
+        old = file_rows.read_file(row)
+        entry = ManifestEntry(doc_id, old.tree, old.path, state, read_ns)
+        self._dirty |= file_rows.put_file(self._database, self._ledger, entry)
+
+    def remove(self, doc_id: DocId) -> bool:
+        """Forgets a file, indexed or failed; False when it was not known."""
+        removed = self._remove_document(doc_id)
+        removed |= file_rows.remove_file(self._database, self._ledger, doc_id)
+        self._dirty |= removed
+        return removed
+
+    def fail(self, failure: FileFailure) -> None:
+        """Notes that a file cannot be indexed. Its former content is no longer true: it goes."""
+        if file_rows.has_failure(self._database, failure):
+            return
+        self._remove_document(document_id(failure.tree, failure.path))
+        file_rows.put_failure(self._database, self._ledger, failure)
+        self._dirty = True
+
+    def put_embeddings(self, model: str, vectors: Sequence[tuple[TextHash, bytes]]) -> int:
+        """Stores vectors (little-endian float32) of texts; says how many are new.
+
+        The documents that hold these texts are in the change log of this generation.
+        """
+        new = embedding_cache.put_vectors(self._database, self._ledger, model, vectors)
+        for doc_id in embedding_cache.documents_with(self._database, new):
+            self._note(doc_id, ChangeKind.VECTORS)
+        self._dirty |= bool(new)
+        return len(new)
+
+    def prune_embeddings(self, models: Collection[str]) -> int:
+        """Forgets vectors of models other than these, and of texts that no chunk holds."""
+        count = embedding_cache.prune(self._database, self._ledger, models)
+        self._dirty |= count > 0
+        return count
+
+    def finish(self) -> bool:
+        """Brings links, log and description in step; False when there is nothing to commit."""
+        if not self._dirty:
+            return False
+        rows = self._database.all_in("SELECT key FROM documents WHERE id IN (*)", self._sources)
+        keys = [key for (key,) in rows]
+        match_keys = storable(sorted(self._match_keys))
+        for doc_id in link_store.refresh(self._database, self._ledger, map(str, match_keys), keys):
+            self._note(doc_id, ChangeKind.LINKS)
+        change_log.append(self._database, self._next, self._changes)
+        write_meta(self._database, Meta(self._meta.fingerprint, self._next, self._ledger))
+        return True
+
+    def committed(self) -> None:
+        self.position = self._next
+
+    @contextmanager
+    def _all_or_nothing(self, doc_id: DocId) -> Generator[None]:
+        ledger, changes = self._ledger.copy(), dict(self._changes)
+        self._database.run("SAVEPOINT file")
+        try:
+            yield
+        except (sqlite3.IntegrityError, LookupError) as error:
+            self._database.run("ROLLBACK TO file")
+            self._ledger, self._changes = ledger, changes
+            raise SourceError(f"{doc_id} cannot be stored: {error}") from error
+        finally:
+            if self._database.in_transaction():
+                self._database.run("RELEASE file")
+
+    def _known(self, doc_id: DocId) -> _Known | None:
+        select = SELECT_DOCUMENTS.replace("SELECT", "SELECT key,")
+        row = self._database.one(f"{select} WHERE id = ?", (doc_id,))
+        if row is None:
+            return None
+        key, *values = row
+        found = read_document(tuple(values))
+        aliases = found.front_matter.aliases
+        names = Names(key, doc_id, found.tree, found.path, found.title, aliases)
+        headings = self._database.all(
+            f"{SELECT_HEADINGS} WHERE h.doc = ? ORDER BY h.position", (key,)
+        )
+        return _Known(names, _outline(map(read_heading, headings)), values[-1], values[0])
+
+    def _replace(self, file: IndexedFile, known: _Known | None, content: Content) -> None:
+        document = file.document
+        if known:
+            self._delete_rows(known)
+        hashed = insert_document(
+            self._database, known.names.key if known else None, content.document, content.digest
+        )
+        self._ledger.add("documents", [hashed])
+        (key,) = self._database.one("SELECT key FROM documents WHERE id = ?", (document.id,)) or (
+            0,
+        )
+        aliases = document.front_matter.aliases
+        names = Names(key, document.id, document.tree, document.path, document.title, aliases)
+        insert_rows(self._database, self._ledger, key, content)
+        self._database.many(
+            "INSERT OR IGNORE INTO names (match_key, doc) VALUES (?, ?)",
+            ((match_key, key) for match_key in storable(sorted(names.match_keys()))),
+        )
+        outline = _outline(document.headings)
+        if known is None or (known.names, known.outline) != (names, outline):
+            self._match_keys |= names.match_keys()
+            self._match_keys |= known.names.match_keys() if known else set()
+        self._sources.add(document.id)
+        self._changes[document.id] = {ChangeKind.UPSERT}
+        self._dirty = True
+
+    def _remove_document(self, doc_id: DocId) -> bool:
+        known = self._known(doc_id)
+        if known is None:
+            return False
+        for source in link_store.detach(self._database, self._ledger, known.names.key):
+            self._note(source, ChangeKind.LINKS)
+        self._delete_rows(known)
+        self._database.run("DELETE FROM documents WHERE key = ?", (known.names.key,))
+        self._match_keys |= known.names.match_keys()
+        self._sources.discard(doc_id)
+        self._changes[doc_id] = {ChangeKind.DELETE}
+        self._dirty = True
+        return True
+
+    def _delete_rows(self, known: _Known) -> None:
+        """All that a document owns; its own row, which the caller rewrites or deletes, stays."""
+        delete_rows(self._database, self._ledger, known.names.key)
+        self._database.run("DELETE FROM names WHERE doc = ?", (known.names.key,))
+        self._ledger.drop("documents", [known.row_hash])
+
+    def _note(self, doc_id: DocId, kind: ChangeKind) -> None:
+        """An upsert or a delete says it all already."""
+        kinds = self._changes.setdefault(doc_id, set())
+        if not kinds & {ChangeKind.UPSERT, ChangeKind.DELETE}:
+            kinds.add(kind)
+
+
+def _outline(headings: Sequence[Heading] | Iterator[Heading]) -> tuple[tuple[str, str], ...]:
+    return tuple((heading.text, heading.slug) for heading in headings)
