@@ -13,6 +13,8 @@ DocId = NewType("DocId", str)
 ChunkId = NewType("ChunkId", str)
 """`tree:path#slug`, a document without headings `tree:path`, split parts `…~1`, `…~2`."""
 Slug = NewType("Slug", str)
+PREAMBLE = Slug("preamble")
+"""The reserved slug of the text before the first heading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,3 +231,90 @@ class IndexedFile:
     state: FileState
     document: Document
     chunks: tuple[Chunk, ...]
+
+
+class QueryField(StrEnum):
+    """What `field:` may name: the fields of keyword search, and the filter `tree`."""
+
+    TITLE = "title"
+    HEADERS = "headers"
+    KEYWORDS = "keywords"
+    DESCRIPTION = "description"
+    TAGS = "tags"
+    PATH = "path"
+    ALIASES = "aliases"
+    AUTHOR = "author"
+    CONTENT = "content"
+    TREE = "tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word as it was typed; the analysis may find several tokens in it, which all belong."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Words that must follow one another, as they were typed between quotation marks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """What must not match."""
+
+    expression: "QueryExpression"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Two or more that must all match; none of them is an And."""
+
+    expressions: tuple["QueryExpression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Two or more of which one must match; none of them is an Or."""
+
+    expressions: tuple["QueryExpression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What must match in one field; within `tree` a term is a tree's name, within `path` the
+    beginning of a path. Of nested fields the inner one holds.
+    """
+
+    name: QueryField
+    expression: "QueryExpression"
+
+
+@dataclass(frozen=True, slots=True)
+class Boost:
+    """What counts `factor` times as much when it matches."""
+
+    expression: "QueryExpression"
+    factor: float
+
+
+QueryExpression = Term | Phrase | Not | And | Or | Field | Boost
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A query as it was understood.
+
+    Not strict: plain words, ranked by how many and which match. Strict: an operator was used, and
+    only what fulfils `expression` may be returned. `text` is what is looked for, without operators,
+    exclusions and filters (for the embedder); `notes` say what was read in another way than it
+    may have been meant. An expression of None looks for nothing.
+    """
+
+    text: str
+    expression: QueryExpression | None
+    is_strict: bool
+    notes: tuple[str, ...] = ()

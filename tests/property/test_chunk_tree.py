@@ -1,10 +1,13 @@
 """For any text and any sizes: the leaves tile the body, fit, and hang in one proper tree."""
 
+import re
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.chunking.header_chunker import ChunkSizes
 from ragdocs.chunking.splitting import BLANK_SLACK, Limits
+from ragdocs.models import BlockKind, NodeKind
 from tests.parsing import chunk, leaves, parse
 
 PIECES = st.sampled_from(
@@ -96,3 +99,39 @@ def test_line_ends_do_not_matter(text, end):
     assert [
         (n.id, n.text, n.overlap, n.span.line_start, n.span.line_end) for n in other
     ] == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, sizes())
+def test_ids_have_one_form_and_breadcrumbs_are_true(text, chosen):
+    document = parse(text)
+    nodes = chunk(text, chosen)
+    by_id = {node.id: node for node in nodes}
+    chains = heading_chains(document)
+    for node in nodes:
+        assert re.fullmatch(r"docs:note\.md(#[^#~]+)?(~\d+)?", node.id)
+        if node.kind is NodeKind.SECTION:
+            parent = by_id[node.parent_id]
+            assert node.depth > parent.depth
+            assert set(node.breadcrumb) <= {document.title, *chains[node.slug]}
+
+
+def heading_chains(document):
+    """For each heading the texts of those it stands under, and its own."""
+    open_headings, chains = [], {}
+    for heading in document.headings:
+        open_headings = [above for above in open_headings if above.level < heading.level]
+        open_headings.append(heading)
+        chains[heading.slug] = {above.text for above in open_headings}
+    return chains
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, sizes())
+def test_a_whole_block_that_fits_is_never_cut(text, chosen):
+    document = parse(text)
+    bounds = {found.span.byte_start for found in leaves(chunk(text, chosen))}
+    for block in document.blocks:
+        if block.kind is BlockKind.WHOLE and block.end - block.start <= chosen.leaf.maximum:
+            inside = range(block.start + 1, block.end)
+            assert not bounds & {document.source.byte_of(offset) for offset in inside}

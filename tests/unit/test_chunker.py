@@ -134,9 +134,53 @@ def test_a_bare_heading_joins_the_section_below_it():
     assert leaves(nodes)[0].text.startswith("# Top\n\n## First")
 
 
-def test_a_small_section_after_a_large_one_joins_it():
-    nodes = chunk(f"# Top\n\n{prose(300)}\n\n## Big\n\n{prose(800)}\n\n## See also\n\nx\n")
+def test_a_small_section_after_a_large_leaf_joins_it():
+    nodes = chunk(f"# Top\n\n{prose(300)}\n\n## Big\n\n{prose(900)}\n\n## See also\n\nx\n")
     assert leaves(nodes)[-1].text.endswith("## See also\n\nx\n")
+    assert leaves(nodes)[-1].slug == "big"
+
+
+def test_a_small_section_between_two_large_ones_joins_the_one_before():
+    text = f"# Top\n\n{prose(300)}\n\n## A\n\n{prose(500)}\n\n## B\n\nx\n\n## C\n\n{prose(500)}\n"
+    first, second = [leaf for leaf in leaves(chunk(text)) if leaf.slug in ("a", "c")]
+    assert first.text.endswith("## B\n\nx\n\n")
+    assert second.text.startswith("## C")
+
+
+def test_a_small_section_never_goes_below_headings_that_are_not_its_own():
+    text = (
+        f"# Top\n\n{prose(300)}\n\n## Lists\n\n{prose(300)}\n\n### Nested\n\n{prose(400)}\n\n"
+        f"## Rule\n\nx\n\n## Next\n\n{prose(400)}\n"
+    )
+    rule = next(leaf for leaf in leaves(chunk(text)) if "## Rule" in leaf.text)
+    assert rule.breadcrumb == ("Top", "Rule")
+    assert rule.parent_id == "docs:note.md#top"
+    assert rule.text == "## Rule\n\nx\n\n"
+
+
+def test_a_small_section_that_does_not_fit_beside_stays_with_its_parent():
+    text = f"# Top\n\n{prose(300)}\n\n## Big\n\n{prose(960)}\n\n## Small\n\n{prose(100)}\n"
+    small = leaves(chunk(text))[-1]
+    assert (small.breadcrumb, small.depth) == (("Top", "Small"), 2)
+
+
+def test_sections_have_the_depth_of_their_heading():
+    text = f"# A\n\n{prose(300)}\n\n### C\n\n{prose(1200)}\n\n##### E\n\n{prose(400)}\n"
+    depths = {node.slug: node.depth for node in chunk(text) if node.kind is NodeKind.SECTION}
+    assert depths == {"a": 1, "c": 3, "e": 5}
+
+
+def test_a_preamble_that_is_split_has_numbered_parts():
+    text = "Intro words here. " * 100 + "\n\n## H\n\n" + prose(400)
+    assert [part[0] for part in shape(chunk(text))][1:4] == [
+        "#preamble",
+        "#preamble~1",
+        "#preamble~2",
+    ]
+
+
+def test_a_small_document_without_headings_is_one_leaf_too():
+    assert shape(chunk(prose(1100))) == [("", 0, True)]
 
 
 def test_with_no_minimum_every_heading_has_its_node():
@@ -208,8 +252,22 @@ def test_math_is_kept_whole():
 
 
 def test_a_heading_stays_with_what_follows():
-    text = f"{prose(180)}\n\n# H\n\n{prose(190)}\n"
-    assert not any(piece.rstrip().endswith("# H") for piece in split(text))
+    text = f"# Top\n\n{prose(100)}\n\n## H\n\n{prose(60)}\n\n{prose(120)}\n"
+    (piece,) = [piece for piece in split(text, minimum=400) if "## H" in piece]
+    assert piece.partition("## H\n")[2].strip()
+
+
+@pytest.mark.parametrize("after", ["", "[a]: x.md\n[b]: y.md\n", "\n" * 40 + "End.\n"])
+def test_a_block_of_nearly_the_maximum_is_whole_under_its_heading(after):
+    code = "```\n" + "x = 1\n" * 31 + "```\n"
+    assert 190 < len(code) <= 200
+    pieces = split(f"{prose(150)}\n\n## A heading of some length\n\n{code}{after}")
+    assert any(code in piece for piece in pieces)
+
+
+def test_a_last_piece_under_the_minimum_joins_the_one_before():
+    pieces = split(f"{prose(120)}\n\n{prose(120)}\n\n{prose(40)}\n", minimum=60, maximum=200)
+    assert [len(piece) > 60 for piece in pieces] == [True, True]
 
 
 def test_parts_are_even():
@@ -232,7 +290,9 @@ def test_overlap_repeats_the_end_of_the_part_before_from_a_word():
 
 
 def test_no_overlap_between_sections():
-    assert all(leaf.overlap == "" for leaf in leaves(chunk(GUIDE)))
+    tiny = "".join(f"## Item {number}\n\n{prose(150)}\n\n" for number in range(20))
+    for text in (GUIDE, tiny):
+        assert all(leaf.overlap == "" for leaf in leaves(chunk(text)))
 
 
 def test_what_is_embedded_is_the_heading_path_a_blank_line_and_the_text():

@@ -58,6 +58,17 @@ def test_every_known_field_is_read():
         ("related: [[Note]]", "related", ("Note",)),
         ('related: "[[Note#Part|shown]]"', "related", ("Note#Part",)),
         ("TITLE: Loud", "title", "Loud"),
+        ("aliases:\n  - Smith, John", "aliases", ("Smith, John",)),
+        ('aliases: ["Smith, John"]', "aliases", ("Smith, John",)),
+        ("aliases: Smith, John", "aliases", ("Smith", "John")),
+        ("related: '[[Smith, John]], b.md'", "related", ("Smith, John", "b.md")),
+        ("related:\n  - [[Note|Alias]]", "related", ("Note",)),
+        ("related: ['[text](other.md#x)']", "related", ("other.md#x",)),
+        ("related: [https://example.org/#x, a.md]", "related", ("a.md",)),
+        ("tags: foo bar", "tags", ("foo", "bar")),
+        ("tags: '#foo #bar'", "tags", ("foo", "bar")),
+        ("tags: [machine learning]", "tags", ("machine learning",)),
+        ("categories: [a, b]", "category", "a, b"),
         ("title: |\n  two\n  lines", "title", "two lines"),
     ],
 )
@@ -77,6 +88,7 @@ def test_odd_types_are_normalised(yaml, field, value):
         ("title: ok\ntags: {a: 1}", "ok"),
         ("title: ok\ndate: 2024-13-45", "ok"),
         ("title: ok\ndate: yesterday", "ok"),
+        ("title: ok\nauthor:\n  - name: X", "ok"),
     ],
 )
 def test_what_cannot_be_read_costs_a_warning_and_nothing_else(yaml, title):
@@ -117,6 +129,8 @@ def test_recursive_aliases_end():
         "a:\n" + "- " * 5_000 + "x\ntitle: ok",
         "\n".join(" " * depth + f"k{depth}:" for depth in range(3_000)) + "\ntitle: ok",
         "\n".join(f"key{number}: {number}" for number in range(30_000)) + "\ntitle: ok",
+        "title: ok\n" + "tags: a\n" * 300_000,
+        "title: ok\n" * 6_000,
     ],
     ids=[
         "alias bomb",
@@ -125,6 +139,8 @@ def test_recursive_aliases_end():
         "compact deep",
         "indented deep",
         "30,000 keys",
+        "300,000 tags",
+        "6,000 titles",
     ],
 )
 def test_hostile_front_matter_is_read_within_a_second(yaml):
@@ -134,7 +150,15 @@ def test_hostile_front_matter_is_read_within_a_second(yaml):
     assert found.metadata.title == "ok"
 
 
-@pytest.mark.parametrize("yaml", ["- a\n- b", "just words", "12"])
+PROSE = [
+    "\nA paragraph of prose.\n\nNB: not yaml [ at all\n",
+    "# Heading\n\n- item\n\nNote: this [ is text\nand more of it\n",
+    "Note: one line with a [ in it\n\nProse follows here.\nAnd here.\n",
+    "words\n" * 20_000 + "Key: [",
+]
+
+
+@pytest.mark.parametrize("yaml", ["- a\n- b", "just words", "12", *PROSE])
 def test_a_block_that_is_not_metadata_stays_in_the_body(yaml):
     text = f"---\n{yaml}\n---\nBody.\n"
     assert body_of(text) == text
@@ -197,6 +221,15 @@ def test_front_matter_only_makes_a_document_without_leaves():
         ("2024", datetime(2024, 1, 1, tzinfo=UTC)),
         ("2024-05", datetime(2024, 5, 1, tzinfo=UTC)),
         ("May 6, 2024", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("2024-5-6", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("2024-05-06 9:30", datetime(2024, 5, 6, 9, 30, tzinfo=UTC)),
+        ("2024-05-06 10:00:00 UTC", datetime(2024, 5, 6, 10, tzinfo=UTC)),
+        ("2024-05-06, 10:00", datetime(2024, 5, 6, 10, tzinfo=UTC)),
+        ("2024-05-06T10:00:00.123+0200", datetime(2024, 5, 6, 8, tzinfo=UTC)),
+        ("Mon, 06 May 2024 10:00:00 GMT", datetime(2024, 5, 6, 10, tzinfo=UTC)),
+        ("[[2024-05-06]]", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("1714989600", datetime(2024, 5, 6, 10, tzinfo=UTC)),
+        ("9" * 100, None),
         ("2024-02-30", None),
         ("soon", None),
         ("", None),
@@ -205,3 +238,16 @@ def test_front_matter_only_makes_a_document_without_leaves():
 )
 def test_dates_as_people_write_them(text, expected):
     assert parse_date(text) == expected
+
+
+def test_warnings_about_one_file_are_few():
+    found = read("title: a\n" * 1_000)
+    assert len(found.warnings) <= 11
+    assert found.warnings[-1].endswith("more like these")
+
+
+def test_a_deep_toml_key_is_left_out_at_once():
+    started = time.process_time()
+    found = read_front_matter("+++\na" + ".a" * 25_000 + " = 1\n+++\nBody.")
+    assert time.process_time() - started < 1
+    assert found.warnings

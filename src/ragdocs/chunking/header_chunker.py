@@ -12,9 +12,8 @@ from typing import Self
 from ragdocs.chunking.sections import Section, outline
 from ragdocs.chunking.splitting import Limits, Splitter, overlap_before
 from ragdocs.config.sections import ChunkingConfig
-from ragdocs.models import Chunk, ChunkId, Document, Heading, NodeKind, Slug
+from ragdocs.models import PREAMBLE, Chunk, ChunkId, Document, Heading, NodeKind, Slug
 
-PREAMBLE = Slug("preamble")
 MAX_TITLE_CHARS = 200
 """A title goes into every breadcrumb below it; a 100,000-character heading must not."""
 
@@ -76,11 +75,12 @@ class _TreeBuilder:
         document_id = ChunkId(self._document.id)
         node = _Node(document_id, NodeKind.DOCUMENT, None, 0, title, Slug(""), (title,))
         body = (root.start, root.end)
+        is_small = root.size < self._sizes.small_document
         if self._is_blank(*body):
             self._emit(node, body)
         elif not root.children:
-            self._fill(node, body)
-        elif root.size < self._sizes.small_document:
+            self._fill(node, body, [body] if is_small else None)
+        elif is_small:
             self._emit(node, body)
             self._emit_pieces(node, [body])
         else:
@@ -116,22 +116,40 @@ class _TreeBuilder:
         self._emit_pieces(node, self._pieces(cursor, section.end), pieces)
 
     def _give_small_runs_away(self, section: Section, large: list[Section]) -> None:
-        """Text of the section's own that is under the minimum joins the large child beside it."""
-        minimum = self._sizes.leaf.minimum
-        cursor = section.start
-        for before, child in zip([None, *large], large, strict=False):
-            if 0 < child.start - cursor < minimum:
-                if before is None:
-                    child.start = cursor
-                else:
-                    before.end = child.start
-            cursor = child.end
-        if large and 0 < section.end - cursor < minimum:
-            large[-1].end = section.end
+        """Text of the section's own that is under the minimum joins the large child beside it,
+        when both then are one leaf: further down it would be cited under headings not its own.
 
-    def _fill(self, node: _Node, own: Range) -> None:
+        A heading with nothing below it but the first child's goes there in any case.
+        """
+        if not large:
+            return
+        first = large[0]
+        if first is section.children[0] and (
+            self._is_bare(section, first.start) or self._joins(first, section.start, first.end)
+        ):
+            first.start = section.start
+        ends = [*(child.start for child in large[1:]), section.end]
+        for child, end in zip(large, ends, strict=True):
+            if self._joins(child, child.start, end):
+                child.end = end
+
+    def _joins(self, child: Section, start: int, end: int) -> bool:
+        """Whether a child stretched to [start, end) is one leaf, and what it takes in is small."""
+        minimum = self._sizes.leaf.minimum
+        is_leaf = not any(below.size >= minimum for below in child.children)
+        is_small = end - start - child.size < minimum
+        return is_leaf and is_small and self._splitter.fits(start, end)
+
+    def _is_bare(self, section: Section, end: int) -> bool:
+        if section.heading is None:
+            return False
+        below = section.heading.span.line_end
+        starts = self._document.source.line_starts
+        return below >= len(starts) or self._is_blank(starts[below], end)
+
+    def _fill(self, node: _Node, own: Range, pieces: list[Range] | None = None) -> None:
         """A node without child sections is itself the leaf, unless its text must be split."""
-        pieces = self._pieces(*own)
+        pieces = pieces or self._pieces(*own)
         if len(pieces) == 1:
             self._emit(node, own, self._text[own[0] : own[1]])
         else:
@@ -180,7 +198,7 @@ class _TreeBuilder:
             section = self._section(owner, heading)
             if section.id not in self._named:
                 return section
-        elif start == self._document.body_start and self._document.headings:
+        elif owner.kind is NodeKind.DOCUMENT and self._is_before_headings(start):
             return self._preamble(owner)
         return _Node(
             ChunkId(f"{owner.id}~{number}"),
@@ -191,6 +209,9 @@ class _TreeBuilder:
             owner.slug,
             owner.breadcrumb,
         )
+
+    def _is_before_headings(self, start: int) -> bool:
+        return bool(self._heading_starts) and start == self._document.body_start
 
     def _section(self, parent: _Node, heading: Heading) -> _Node:
         title = _short(heading.text)

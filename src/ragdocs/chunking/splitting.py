@@ -12,9 +12,12 @@ from dataclasses import dataclass
 
 from ragdocs.models import Block, BlockKind
 
+Range = tuple[int, int]
+
 BLANK_SLACK = 32
 
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+")  # noqa: RUF001
+# Each run of marks is tried once, from its first: a page of dots must stay linear.
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]{0,8}\s+|[。！？]++")  # noqa: RUF001
 _LINE_END = re.compile(r"\n")
 _CUTS = {
     BlockKind.TEXT: (_SENTENCE_END, _LINE_END),
@@ -46,20 +49,20 @@ class Splitter:
         over = end - start - self._limits.maximum
         return over <= 0 or (over <= BLANK_SLACK and self._text[end - over : end].isspace())
 
-    def split(self, start: int, end: int) -> list[tuple[int, int]]:
+    def split(self, start: int, end: int) -> list[Range]:
         """Pieces of [start, end), in order and without gaps, each of which fits."""
         maximum = self._limits.maximum
         if self.fits(start, end):
             return [(start, end)]
-        units: list[tuple[int, int]] = []
+        units: list[Range] = []
         for unit, kind in self._units(start, end):
             units.extend(self._fit(unit, _CUTS[kind]))
         count = -(-(end - start) // maximum)
         return self.pack(units, -(-(end - start) // count))
 
-    def pack(self, units: Iterable[tuple[int, int]], target: int) -> list[tuple[int, int]]:
+    def pack(self, units: Iterable[Range], target: int) -> list[Range]:
         """Join neighbouring units while they fit; stop at the target, so that parts are even."""
-        pieces: list[tuple[int, int]] = []
+        pieces: list[Range] = []
         for start, end in units:
             if pieces and self._joins(pieces[-1], end, target):
                 pieces[-1] = (pieces[-1][0], end)
@@ -67,11 +70,11 @@ class Splitter:
                 pieces.append((start, end))
         return self._absorb_small(pieces)
 
-    def _joins(self, piece: tuple[int, int], end: int, target: int) -> bool:
+    def _joins(self, piece: Range, end: int, target: int) -> bool:
         return piece[1] - piece[0] < target and self.fits(piece[0], end)
 
-    def _absorb_small(self, pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        kept: list[tuple[int, int]] = []
+    def _absorb_small(self, pieces: list[Range]) -> list[Range]:
+        kept: list[Range] = []
         for start, end in pieces:
             small = end - start < self._limits.minimum or (
                 kept and kept[-1][1] - kept[-1][0] < self._limits.minimum
@@ -82,21 +85,44 @@ class Splitter:
                 kept.append((start, end))
         return kept
 
-    def _units(self, start: int, end: int) -> Iterator[tuple[tuple[int, int], BlockKind]]:
-        """The blocks in a range, stretched over the gaps; a heading keeps what follows it."""
+    def _units(self, start: int, end: int) -> list[tuple[Range, BlockKind]]:
+        """The blocks in a range and what lies between them; a heading with what follows it."""
+        units: list[tuple[Range, BlockKind]] = []
+        for unit, kind in self._stretched(start, end):
+            if units and self._keeps_with(units[-1], unit):
+                (first, _), _ = units.pop()
+                unit = (first, unit[1])
+            units.append((unit, kind))
+        return units
+
+    def _keeps_with(self, before: tuple[Range, BlockKind], unit: Range) -> bool:
+        """A heading keeps what follows, unless that would make a block too long that is not."""
+        (first, _), kind = before
+        return kind is BlockKind.HEADING and (self.fits(first, unit[1]) or not self.fits(*unit))
+
+    def _stretched(self, start: int, end: int) -> Iterator[tuple[Range, BlockKind]]:
+        """Blocks with the blank lines after them; anything else between blocks is text."""
         first = bisect_left(self._block_starts, start)
         last = bisect_left(self._block_starts, end)
-        unit_start, unit_kind = start, BlockKind.TEXT
-        for block in self._blocks[first:last]:
-            if unit_kind is not BlockKind.HEADING and block.start > unit_start:
-                yield (unit_start, block.start), unit_kind
-                unit_start = block.start
-            unit_kind = block.kind
-        yield (unit_start, end), unit_kind
+        cursor = start
+        for index in range(first, last):
+            block = self._blocks[index]
+            if block.start > cursor:
+                yield (cursor, block.start), BlockKind.TEXT
+            following = self._block_starts[index + 1] if index + 1 < last else end
+            cursor = following if self._takes_blanks(block, following) else min(block.end, end)
+            yield (block.start, cursor), block.kind
+        if cursor < end:
+            yield (cursor, end), BlockKind.TEXT
 
-    def _fit(
-        self, unit: tuple[int, int], cuts: Sequence[re.Pattern[str]]
-    ) -> Iterator[tuple[int, int]]:
+    def _takes_blanks(self, block: Block, following: int) -> bool:
+        """Blank lines belong to the block before them, unless they alone make it too long."""
+        is_blank = self._text[block.end : following].isspace() or block.end >= following
+        return is_blank and (
+            self.fits(block.start, following) or not self.fits(block.start, block.end)
+        )
+
+    def _fit(self, unit: Range, cuts: Sequence[re.Pattern[str]]) -> Iterator[Range]:
         """One unit in parts that fit, cut no finer than needed; packing joins them again."""
         if self.fits(*unit):
             yield unit
@@ -106,7 +132,7 @@ class Splitter:
             for part in _cut(self._text, unit, cuts[0]):
                 yield from self._fit(part, cuts[1:])
 
-    def _hard(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def _hard(self, start: int, end: int) -> Iterator[Range]:
         maximum = self._limits.maximum
         while not self.fits(start, end):
             cut = _last_space(self._text, start, start + maximum)
@@ -115,7 +141,7 @@ class Splitter:
         yield start, end
 
 
-def _cut(text: str, unit: tuple[int, int], after: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+def _cut(text: str, unit: Range, after: re.Pattern[str]) -> Iterator[Range]:
     start, end = unit
     for found in after.finditer(text, start, end):
         yield start, found.end()

@@ -15,9 +15,10 @@ from ragdocs.parsers.math_block import enable_math_blocks
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
-_LANGUAGE = re.compile(r"[A-Za-z][\w+#.\-]*")
+_LANGUAGE = re.compile(r"[\w+#.\-]+")
 _REFERENCES = "references"
 
 
@@ -47,9 +48,29 @@ def block_parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable("table")
+    parser.block.ruler.at("reference", _reference_but_no_footnote, {"alt": []})
     enable_math_blocks(parser)
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
+
+
+def _reference_but_no_footnote(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    """`[^1]: see [[Note]]` is a footnote's text, with links of its own, and defines no target."""
+    from markdown_it.rules_block import reference
+
+    if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
+        return False
+    return reference(state, start, end, silent)
+
+
+def _language(info: str) -> str:
+    """The first word of a fence's info: `Python title=x`, `{.js}` and `language-sh` name one."""
+    words = info.split(maxsplit=1)
+    if not words or "=" in words[0]:
+        return ""
+    name = words[0].strip("{}.").lower().removeprefix("language-")
+    found = _LANGUAGE.match(name)
+    return found[0] if found else ""
 
 
 def parse_blocks(source: SourceText, body_start: int) -> Structure:
@@ -122,10 +143,8 @@ class _Walk:
     def _code(self, token: "Token") -> None:
         start, end = self._range(token)
         self.found.blocks.append(Block(start, end, BlockKind.WHOLE))
-        language = _LANGUAGE.search(token.info)
         span = self._source.span(start, end)
-        name = language[0].lower() if language else ""
-        self.found.code_blocks.append(CodeBlock(name, token.content, span))
+        self.found.code_blocks.append(CodeBlock(_language(token.info), token.content, span))
 
     def _table(self, token: "Token") -> None:
         self._in_table = True

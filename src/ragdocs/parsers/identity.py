@@ -5,15 +5,14 @@ import unicodedata
 from collections import Counter
 from functools import lru_cache
 
-from ragdocs.models import DocId, Slug, TreeName
+from ragdocs.models import PREAMBLE, DocId, Slug, TreeName
 
-PREAMBLE = Slug("preamble")
 MAX_SLUG_CHARS = 200
 _EMPTY_SLUG = "section"
 
-# `%` and `#` are the id's own syntax; controls would break a line of output; a byte that is not
-# UTF-8 arrives as a lone surrogate, which neither JSON nor SQLite can carry.
-_AWKWARD = re.compile("[%#\x00-\x1f\x7f\u2028\u2029\udc80-\udcff]")
+# `%`, `#` and `~` are the id's own syntax; controls would break a line of output; a byte that is
+# not UTF-8 arrives as a lone surrogate, which neither JSON nor SQLite can carry.
+_AWKWARD = re.compile("[%#~\x00-\x1f\x7f\u2028\u2029\udc80-\udcff]")
 _ESCAPED = re.compile("(?:%[0-9A-F]{2})+")
 _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _REPEATED_HYPHENS = re.compile(r"-{2,}")

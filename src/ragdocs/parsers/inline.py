@@ -19,24 +19,31 @@ if TYPE_CHECKING:
 _STEP = re.compile(
     r"""\\[\s\S]                                  # an escape takes the next character with it
       | (?P<ticks>`+)
+      | (?P<comment><!--|%%)                      # HTML's, and Obsidian's
       | <[A-Za-z/!?][^<>]{0,2000}>                # HTML or an autolink: nothing inside counts
       | (?P<wiki>!?\[\[(?P<inner>[^\[\]\n]{1,1000})\]\])
       | (?P<open>!?\[)
       | (?P<close>\])
-      | (?P<tag>(?<![^\s(>])\#(?P<name>[\w/\-]{1,100}))
+      | (?P<tag>(?<![^\s(>|])\#(?P<name>(?:[\w/\-]|[^\x00-\u00bf\u2000-\u206f\u3000-\u303f\s])+))
     """,
     re.VERBOSE,
 )
+# Every repetition is possessive: an unclosed destination is given up after one look at it.
 _DESTINATION = re.compile(
-    r"""\(\s*
-        (?: <(?P<angle>[^<>\n]{0,2000})>
-          | (?!<)(?P<bare>(?:[^\s()\\]|\\.|\((?:[^\s()\\]|\\.){0,500}\))+)
-        )?
-        (?:\s+(?:"(?:\\.|[^"\\]){0,1000}"|'(?:\\.|[^'\\]){0,1000}'|\((?:\\.|[^()\\]){0,1000}\)))?
-        \s*\)""",
+    r"""\(\s*+
+        (?: <(?P<angle>[^<>\n]{0,2000}+)>
+          | (?!<)(?P<bare>(?:[^\s()\\]|\\.|\((?:[^\s()\\]|\\.){0,500}+\))++)
+        )?+
+        (?:\s++(?:"(?:\\.|[^"\\]){0,1000}+"|'(?:\\.|[^'\\]){0,1000}+'
+              |\((?:\\.|[^()\\]){0,1000}+\)))?+
+        \s*+\)""",
     re.VERBOSE,
 )
-_LABEL = re.compile(r"\[((?:\\.|[^\[\]\\]){0,999})\]")
+_MAX_LABEL_CHARS = 999
+_LABEL = re.compile(rf"\[((?:\\.|[^\[\]\\]){{0,{_MAX_LABEL_CHARS}}}+)\]")
+_COMMENT_ENDS = {"<!--": "-->", "%%": "%%"}
+_MARKDOWN_FILE = re.compile(r"\.(?:md|markdown|mdx)$", re.IGNORECASE)
+_MAX_LINK_TEXT = 300
 _EXTERNAL = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.\-]+:|//)")
 _MEDIA = re.compile(
     r"\.(?:png|jpe?g|gif|svg|webp|bmp|ico|avif|tiff?|mp[34]|m4[av]|wav|ogg|webm|mov|pdf|zip|canvas)$",
@@ -44,8 +51,11 @@ _MEDIA = re.compile(
 )
 _MARKUP = re.compile(r"[\\`*_\[\]<>&!~$]")
 _WIKI_TEXT = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
-_MAX_HEADING_CHARS = 2_000
+_MAX_HEADING_CHARS = 400
 """Inline parsing is superlinear on hostile nesting; a longer heading is taken as it stands."""
+
+
+Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,94 +87,110 @@ class InlineScanner:
         self._text = text
         self._references = references
         self._openers: list[tuple[int, bool]] = []
+        self._dead_before = 0
 
     def scan(self, start: int, end: int) -> None:
         text = self._text
         self._openers = []
-        unclosed: set[int] = set()
+        self._dead_before = start
+        unclosed: set[str] = set()
         position = start
         while (step := _STEP.search(text, position, end)) is not None:
             position = step.end()
             kind = step.lastgroup
             if kind == "ticks":
                 position = _skip_code(text, step, end, unclosed)
+            elif kind == "comment":
+                position = _skip_comment(text, step, end, unclosed)
             elif kind == "open":
                 self._openers.append((step.start(), step[0][0] == "!"))
             elif kind == "close":
                 position = self._close(step.end(), end)
-            elif step["wiki"]:
-                self._wikilink(step)
-            elif step["tag"]:
-                self._tag(step["name"])
+            elif kind:
+                self._wikilink_or_tag(step)
 
-    def _tag(self, name: str) -> None:
-        name = name.rstrip("/-")
-        if name and not name.isdecimal():
+    def _wikilink_or_tag(self, step: re.Match[str]) -> None:
+        if step["wiki"]:
+            self._wikilink(step)
+        elif (name := step["name"].rstrip("/-")) and not name.isdecimal():
             self.found.tags.append(name)
 
     def _wikilink(self, step: re.Match[str]) -> None:
         destination, _, shown = step["inner"].replace("\\|", "|").partition("|")
         target, _, anchor = destination.partition("#")
         kind = LinkKind.EMBEDS if step["wiki"][0] == "!" else LinkKind.LINKS_TO
-        target = target.strip()
+        target, anchor, text = target.strip(), anchor.strip(), _one_line(shown or destination)
         if (target or anchor) and not _EXTERNAL.match(target) and not _MEDIA.search(target):
-            self._add(kind, LinkSyntax.WIKI, (target, anchor.strip(), shown or destination), step)
+            link = RawLink(kind, LinkSyntax.WIKI, target, anchor, text, step.start(), step.end())
+            self.found.links.append(link)
 
     def _close(self, after: int, end: int) -> int:
         """A `]`: a link when an opener matches and a destination or a known label follows."""
         if not self._openers:
             return after
         start, is_image = self._openers.pop()
-        inner = self._text[start + (2 if is_image else 1) : after - 1]
+        if not is_image and start < self._dead_before:
+            return after
+        inner = start + (2 if is_image else 1), after - 1
         href, stop = self._destination(inner, after, end)
         if href is None:
             return after
         if not is_image:
             # Links do not nest: an outer bracket around this one is only text.
-            self._openers = [opener for opener in self._openers if opener[1]]
-            self._markdown_link(href, inner, start, stop)
+            self._dead_before = start
+        self._markdown_link(href, inner, (start, stop), is_image)
         return stop
 
-    def _destination(self, inner: str, after: int, end: int) -> tuple[str | None, int]:
+    def _destination(self, inner: Range, after: int, end: int) -> tuple[str | None, int]:
         follows = self._text[after : after + 1] if after < end else ""
         if follows == "(" and (found := _DESTINATION.match(self._text, after, end)):
             return found["angle"] or found["bare"] or "", found.end()
         if not self._references:
             return None, after
         if follows == "[" and (label := _LABEL.match(self._text, after, end)):
-            return self._references.get(_normalise(label[1] or inner)), label.end()
-        return self._references.get(_normalise(inner)), after
+            return self._defined(label[1]) if label[1] else self._named(inner), label.end()
+        return self._named(inner), after
 
-    def _markdown_link(self, href: str, inner: str, start: int, end: int) -> None:
+    def _named(self, inner: Range) -> str | None:
+        is_label = inner[1] - inner[0] <= _MAX_LABEL_CHARS
+        return self._defined(self._text[slice(*inner)]) if is_label else None
+
+    def _defined(self, label: str) -> str | None:
+        """By markdown-it's form of a label."""
+        return self._references.get(" ".join(label.split()).lower().upper())
+
+    def _markdown_link(self, href: str, inner: Range, outer: Range, is_image: bool) -> None:
         href = _unescape(href.strip())
         if not href or _EXTERNAL.match(href):
             return
         path, _, anchor = href.partition("#")
         path = path.partition("?")[0]
+        if is_image and not _MARKDOWN_FILE.search(path):
+            return
         if (path or anchor) and not _MEDIA.search(path):
-            link = RawLink(
-                LinkKind.LINKS_TO, LinkSyntax.MARKDOWN, path, anchor, _one_line(inner), start, end
-            )
+            kind = LinkKind.EMBEDS if is_image else LinkKind.LINKS_TO
+            shown = self._text[inner[0] : min(inner[1], inner[0] + _MAX_LINK_TEXT)]
+            link = RawLink(kind, LinkSyntax.MARKDOWN, path, anchor, _one_line(shown), *outer)
             self.found.links.append(link)
 
-    def _add(
-        self,
-        kind: LinkKind,
-        syntax: LinkSyntax,
-        parts: tuple[str, str, str],
-        step: re.Match[str],
-    ) -> None:
-        target, anchor, shown = parts
-        link = RawLink(kind, syntax, target, anchor, _one_line(shown), step.start(), step.end())
-        self.found.links.append(link)
 
-
-def _skip_code(text: str, opening: re.Match[str], end: int, unclosed: set[int]) -> int:
-    """Past the code span that this run of backticks opens, or past the run when none does."""
-    length = len(opening[0])
-    if length in unclosed:
+def _skip_comment(text: str, opening: re.Match[str], end: int, unclosed: set[str]) -> int:
+    mark = opening[0]
+    if mark in unclosed:
         return opening.end()
+    closing = text.find(_COMMENT_ENDS[mark], opening.end(), end)
+    if closing == -1:
+        unclosed.add(mark)
+        return opening.end()
+    return closing + len(_COMMENT_ENDS[mark])
+
+
+def _skip_code(text: str, opening: re.Match[str], end: int, unclosed: set[str]) -> int:
+    """Past the code span that this run of backticks opens, or past the run when none does."""
     fence = opening[0]
+    length = len(fence)
+    if fence in unclosed:
+        return opening.end()
     position = text.find(fence, opening.end(), end)
     while position != -1:
         stop = position + length
@@ -173,13 +199,8 @@ def _skip_code(text: str, opening: re.Match[str], end: int, unclosed: set[int]) 
         if stop - position == length:
             return stop
         position = text.find(fence, stop, end)
-    unclosed.add(length)
+    unclosed.add(fence)
     return opening.end()
-
-
-def _normalise(label: str) -> str:
-    """markdown-it's form of a reference label."""
-    return " ".join(label.split()).lower().upper()
 
 
 def _unescape(href: str) -> str:

@@ -27,7 +27,7 @@ def compose(block: str) -> tuple[yaml.Node | None, str]:
         # The stubs leave compose untyped.
         return cast(yaml.Node | None, yaml.compose(block, Loader=loader)), ""  # pyright: ignore[reportUnknownMemberType]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        return None, f"bad YAML ({first_line(error)})"
+        return None, f"bad YAML ({_first_line(error)})"
 
 
 def _too_deep(block: str) -> bool:
@@ -43,16 +43,19 @@ def _too_deep(block: str) -> bool:
     return False
 
 
-def first_line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     problem = getattr(error, "problem", None) or str(error)
     mark = getattr(error, "problem_mark", None)
     where = f", line {mark.line + 2}" if mark is not None else ""
     return f"{str(problem).splitlines()[0] if problem else type(error).__name__}{where}"
 
 
-def node_texts(node: yaml.Node) -> list[str]:
-    """The scalars below a node, in order, and boundedly many: aliases may make it endless."""
+def node_texts(node: yaml.Node) -> tuple[list[str], bool]:
+    """The scalars below a node, in order and boundedly many (aliases may make it endless), and
+    whether there were tables among them, which are left out.
+    """
     texts: list[str] = []
+    has_tables = False
     pending: list[tuple[Any, int]] = [(node, 0)]
     visits = 0
     while pending and visits < MAX_VALUES:
@@ -62,4 +65,5 @@ def node_texts(node: yaml.Node) -> list[str]:
             texts.append(str(item.value))
         elif isinstance(item, yaml.SequenceNode) and depth < MAX_DEPTH:
             pending.extend((child, depth + 1) for child in reversed(item.value[:MAX_VALUES]))
-    return texts
+        has_tables |= isinstance(item, yaml.MappingNode)
+    return texts, has_tables
