@@ -5,11 +5,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: help demo test lint types imports wheel docs ci clean
+# One environment for all: two targets must not set it up at once.
+.NOTPARALLEL:
+
+# An environment does not survive a move of its folder: made elsewhere, it is made again.
+ifneq ($(shell cat $(VENV)/.where 2>/dev/null),$(CURDIR))
+.PHONY: $(VENV)/.ready-base $(VENV)/.ready-dev
+endif
 
 help:
-	@echo "make demo   set up $(VENV), read the example documents and answer questions about them"
+	@echo "make demo   set up $(VENV), read the project's own documentation, ask it questions"
 	@echo "make test   set up $(VENV) and run every test"
 	@echo "make lint | types | imports | wheel   the other checks of .ci/run, one by one"
+	@echo "make ci     all of .ci/run"
 	@echo "make docs   write the generated documentation again"
 	@echo "make clean  remove $(VENV) and what the demo made"
 

@@ -62,7 +62,8 @@ def test_problems_go_to_stderr_all_of_them_and_the_status_is_2(project):
     done = run(project, "check-config")
 
     assert done.returncode == 2
-    first, second = done.stderr.splitlines()
+    first, second, last = done.stderr.splitlines()
+    assert last == "The configuration cannot be used: 2 problems."
     assert first.startswith(f"error: {path}:2: search.mmr_lamda: ")
     assert first.endswith("did you mean mmr_lambda?")
     assert second.startswith(f"error: {path}:3: search.min_confidence: 2 is out of range")

@@ -31,7 +31,9 @@ def test_the_public_names_are_exactly_these():
         "embedding",
         "errors",
         "indexing",
+        "indices",
         "models",
         "parsers",
+        "search",
         "store",
     }

@@ -184,6 +184,13 @@ def test_variables_without_two_underscores_are_not_ours(place):
     assert place.load(environ={"RAGDOCS_HOME": "x", "RAGDOCS": "y", "OTHER__KEY": "z"})
 
 
+@pytest.mark.parametrize("name", ["RAGDOCS_SEARCH_MIN_CONFIDENCE", "RAGDOCS_MIN_CONFIDENCE"])
+def test_a_variable_with_one_underscore_too_few_is_pointed_out(place, name):
+    (note,) = place.read(environ={name: "0.5"}).notes
+
+    assert "RAGDOCS_SEARCH__MIN_CONFIDENCE" in str(note)
+
+
 def test_a_tree_by_variable(place):
     (tree,) = place.load(environ={"RAGDOCS_TREE__NOTES__PATH": "notes"}).trees
 

@@ -175,3 +175,9 @@ def test_a_query_imports_no_carrier_and_leaves_nothing_but_our_memory(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert left <= {"mcp-markdown-ragdocs/verified-files.json"}
+
+
+@pytest.mark.parametrize("wrong", [{"precision": "int4"}, {"threads": -1}])
+def test_arguments_that_mean_nothing_are_refused(wrong):
+    with pytest.raises(ValueError, match="it may be"):
+        BuiltinEmbedder(**wrong)

@@ -79,7 +79,7 @@ def _show_reading(reading: "Reading") -> None:
 
     for file in reading.files:
         click.echo(f"read: {printable(str(file))}")
-    if not reading.files:
+    if not reading.files and not reading.problems:
         click.echo("read: no file")
     for note in reading.notes:
         click.echo(f"note: {note}")
@@ -87,6 +87,14 @@ def _show_reading(reading: "Reading") -> None:
         click.echo(f"error: {problem}", err=True)
     if reading.config:
         click.echo("The configuration can be used.")
+    else:
+        click.echo(f"The configuration cannot be used: {_problems(reading)}.", err=True)
+
+
+def _problems(reading: "Reading") -> str:
+    from ragdocs.cli.output import counted
+
+    return counted(len(reading.problems), "problem")
 
 
 def _config_lines(config: "Config", shown: "list[InForce]") -> Iterator[str]:

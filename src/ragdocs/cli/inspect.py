@@ -2,14 +2,23 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ragdocs.cli.output import counted, shown
+from ragdocs.errors import SourceUnreadable
+from ragdocs.models import TreeName
+
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config, Tree
-    from ragdocs.models import Chunk, ChunkId, Document, IndexedFile
+    from ragdocs.models import Chunk, ChunkId, Document, IndexedFile, Span
+
+_NOT_INDEXED = (
+    "not indexed: it is ignored, hidden, or not among the included files (see docs/trees.md)"
+)
 
 
 @click.group()
@@ -20,50 +29,92 @@ def inspect() -> None:
 @inspect.command("doc")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--embedded", is_flag=True, help="Show the text that each leaf gives the embedder.")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Read this file.")
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="Read this configuration alone, and no other.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect_document(file: Path, embedded: bool, config_file: Path | None, as_json: bool) -> None:
     """Draw FILE's chunk tree: ids, lines, sizes, and what will be embedded."""
     from ragdocs.config.loading import load_config
 
-    taken = _take(file, load_config(config_file))
+    config = load_config(config_file)
+    place = _place(_existing(file), config)
+    taken = _take(place, config)
     if as_json:
-        click.echo(json.dumps(_as_json(taken), ensure_ascii=False, indent=2))
+        click.echo(json.dumps(_as_json(taken, place), ensure_ascii=False, indent=2))
         return
     for line in (*_summary(taken.document), *_tree(taken.chunks, embedded)):
         click.echo(line)
+    if place.note:
+        click.echo(f"\nnote: {place.note}")
 
 
-def _take(file: Path, config: "Config") -> "IndexedFile":
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a file stands, and what is to be said about whether it is indexed."""
+
+    tree: TreeName
+    root: Path
+    path: str
+    note: str
+
+
+def _existing(file: Path) -> Path:
+    """The file that is meant, links followed: at a terminal it is the user who names it."""
+    try:
+        found = file.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "cannot be found"
+        raise SourceUnreadable(f"{shown(str(file))}: {reason}") from error
+    if found.is_dir():
+        raise SourceUnreadable(f"{shown(str(file))}: is a folder; name a file in it")
+    return found
+
+
+def _place(file: Path, config: "Config") -> _Place:
+    """The tree a file belongs to; one outside every tree is shown as if it stood in the first."""
+    for tree in config.trees:
+        if file.is_relative_to(tree.root):
+            path = file.relative_to(tree.root).as_posix()
+            is_indexed = _is_indexed(tree, path, config)
+            return _Place(tree.name, tree.root, path, "" if is_indexed else _NOT_INDEXED)
+    name = config.trees[0].name
+    note = f"outside every tree: not indexed, and shown as if it stood in {name}"
+    return _Place(name, file.parent, file.name, note)
+
+
+def _is_indexed(tree: "Tree", path: str, config: "Config") -> bool:
+    from ragdocs.indexing.discovery import Scan, discover
+
+    scan = discover(tree, respect_gitignore=config.indexing.respect_gitignore)
+    return isinstance(scan, Scan) and any(found.path == path for found in scan.files)
+
+
+def _take(place: _Place, config: "Config") -> "IndexedFile":
     from ragdocs.chunking.header_chunker import ChunkSizes
     from ragdocs.indexing.ingestion import Ingestion
 
-    tree, root, path = _place(file.absolute(), config)
     sizes = ChunkSizes.from_settings(config.chunking)
-    return Ingestion(tree.name, root, config.indexing.max_file_bytes, sizes).take(path)
-
-
-def _place(file: Path, config: "Config") -> "tuple[Tree, Path, str]":
-    """The tree a file belongs to; one outside every tree is shown as if it stood in the first."""
-    resolved = file.parent.resolve() / file.name
-    for tree in config.trees:
-        if resolved.is_relative_to(tree.root):
-            return tree, tree.root, resolved.relative_to(tree.root).as_posix()
-    return config.trees[0], resolved.parent, resolved.name
+    ingestion = Ingestion(place.tree, place.root, config.indexing.max_file_bytes, sizes)
+    return ingestion.take(place.path)
 
 
 def _summary(document: "Document") -> Iterator[str]:
     source = document.source
-    yield f"{click.style(document.title, bold=True)}  ({document.id})"
+    yield f"{click.style(shown(document.title), bold=True)}  ({shown(document.id)})"
     yield (
-        f"{source.size} bytes, {source.encoding}, {len(document.headings)} headings, "
-        f"{len(document.links)} links, {len(document.code_blocks)} code blocks; "
+        f"{counted(source.size, 'byte')}, {source.encoding}, "
+        f"{counted(len(document.headings), 'heading')}, {counted(len(document.links), 'link')}, "
+        f"{counted(len(document.code_blocks), 'code block')}; "
         f"{document.date:%Y-%m-%d} ({document.date_source})"
     )
     if document.tags:
-        yield "tags: " + ", ".join(document.tags)
+        yield "tags: " + shown(", ".join(document.tags))
     for warning in document.warnings:
-        yield f"warning: {warning}"
+        yield f"warning: {shown(warning)}"
     yield ""
 
 
@@ -86,7 +137,7 @@ def _tree(chunks: "tuple[Chunk, ...]", embedded: bool) -> Iterator[str]:
 
 
 def _line(chunk: "Chunk") -> str:
-    name = chunk.id.removeprefix(chunk.doc_id) or chunk.id
+    name = shown(chunk.id.removeprefix(chunk.doc_id) or chunk.id)
     where = f"lines {chunk.span.line_start}-{chunk.span.line_end}"
     size = "" if chunk.text is None else f", {len(chunk.text)} characters"
     overlap = f" + {len(chunk.overlap)} overlap" if chunk.overlap else ""
@@ -97,13 +148,12 @@ def _embedded(chunk: "Chunk", indent: str) -> Iterator[str]:
     from ragdocs.chunking.embedding_text import embedding_text
 
     for line in embedding_text(chunk).split("\n"):
-        yield f"{indent}  {click.style(line, dim=True)}".rstrip()
+        yield f"{indent}  {click.style(shown(line), dim=True)}".rstrip()
 
 
-def _as_json(taken: "IndexedFile") -> dict[str, object]:
-    from ragdocs.chunking.embedding_text import embedding_text
-
+def _as_json(taken: "IndexedFile", place: _Place) -> dict[str, object]:
     document = taken.document
+    metadata = document.front_matter
     return {
         "id": document.id,
         "title": document.title,
@@ -112,19 +162,52 @@ def _as_json(taken: "IndexedFile") -> dict[str, object]:
         "date": document.date.isoformat(),
         "date_source": document.date_source,
         "tags": document.tags,
+        "description": metadata.description,
+        "keywords": metadata.keywords,
+        "aliases": metadata.aliases,
+        "author": metadata.author,
+        "category": metadata.category,
         "warnings": document.warnings,
-        "chunks": [
-            {
-                "id": chunk.id,
-                "parent_id": chunk.parent_id,
-                "kind": chunk.kind,
-                "depth": chunk.depth,
-                "title": chunk.title,
-                "lines": [chunk.span.line_start, chunk.span.line_end],
-                "bytes": [chunk.span.byte_start, chunk.span.byte_end],
-                "characters": None if chunk.text is None else len(chunk.text),
-                "embedded": embedding_text(chunk),
-            }
-            for chunk in taken.chunks
+        "note": place.note,
+        "headings": [
+            {"level": found.level, "text": found.text, "slug": found.slug, **_where(found.span)}
+            for found in document.headings
         ],
+        "links": [
+            {
+                "kind": found.kind,
+                "target": found.target,
+                "anchor": found.anchor,
+                "text": found.text,
+                **_where(found.span),
+            }
+            for found in document.links
+        ],
+        "code_blocks": [
+            {"language": found.language, **_where(found.span)} for found in document.code_blocks
+        ],
+        "chunks": [_chunk_as_json(chunk) for chunk in taken.chunks],
+    }
+
+
+def _chunk_as_json(chunk: "Chunk") -> dict[str, object]:
+    from ragdocs.chunking.embedding_text import embedding_text
+
+    return {
+        "id": chunk.id,
+        "parent_id": chunk.parent_id,
+        "kind": chunk.kind,
+        "depth": chunk.depth,
+        "title": chunk.title,
+        "breadcrumb": chunk.breadcrumb,
+        **_where(chunk.span),
+        "characters": None if chunk.text is None else len(chunk.text),
+        "embedded": embedding_text(chunk),
+    }
+
+
+def _where(span: "Span") -> dict[str, object]:
+    return {
+        "lines": [span.line_start, span.line_end],
+        "bytes": [span.byte_start, span.byte_end],
     }

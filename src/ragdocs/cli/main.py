@@ -1,5 +1,10 @@
 """The command line's front door: the group that every command joins."""
 
+import errno
+import os
+import sys
+from io import TextIOWrapper
+
 import click
 
 from ragdocs import __version__
@@ -27,12 +32,26 @@ class _Program(click.Group):
         except RagdocsError as error:
             kind = _WrongUse if isinstance(error, ConfigError) else _Failure
             raise kind(str(error)) from error
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise _Failure("the output could not be written: no space left") from error
 
 
-@click.group(cls=_Program)
+@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ragdocs")
-def main() -> None:
-    """Search your Markdown: offline, cited, with an honest confidence."""
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Search your Markdown: offline, cited, with an honest confidence.
+
+    The search itself is still being built; what is listed below works.
+    """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that cannot show a character gets a mark in its place, not a traceback.
+            stream.reconfigure(errors="replace")
 
 
 main.add_command(check_config)

@@ -12,7 +12,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from ragdocs.config.catalogue import KeyPath, aliases, find, is_known, key_text
+from ragdocs.config.catalogue import KeyPath, aliases, find, is_known, key_text, settings
 from ragdocs.config.problems import (
     LEVEL,
     VARIABLE_PREFIX,
@@ -100,8 +100,12 @@ def environment_layers(
     """A layer for each `RAGDOCS_SECTION__KEY`; other `RAGDOCS_` names are not ours to judge."""
     seen: dict[KeyPath, Assigned] = {}
     for variable in sorted(environ):
-        path = tuple(variable.removeprefix(VARIABLE_PREFIX).lower().split(LEVEL))
-        if not variable.startswith(VARIABLE_PREFIX) or len(path) < 2:
+        if not variable.startswith(VARIABLE_PREFIX):
+            continue
+        name = variable.removeprefix(VARIABLE_PREFIX).lower()
+        path = tuple(name.split(LEVEL))
+        if len(path) < 2:
+            findings.notes.extend(_meant_by(variable, name))
             continue
         if not is_known(path):
             origin = Origin(OriginKind.ENVIRONMENT, variable)
@@ -113,6 +117,16 @@ def environment_layers(
         findings.problems.extend(_set_twice(seen, layer))
         seen.update(layer)
         yield layer
+
+
+def _meant_by(variable: str, name: str) -> Iterator[Problem]:
+    """A variable with one underscore too few is not a setting, and easily written."""
+    for path in settings():
+        if name in ("_".join(map(str, path)), str(path[-1])):
+            meant = VARIABLE_PREFIX + LEVEL.join(map(str, path)).upper()
+            origin = Origin(OriginKind.ENVIRONMENT, variable)
+            yield Problem(origin, "", f"is not read; the setting is {meant}")
+            return
 
 
 def _set_twice(seen: Layer, layer: Layer) -> Iterator[Problem]:

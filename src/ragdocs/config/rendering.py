@@ -30,6 +30,7 @@ _PAGE_HEAD = """\
 
 Nothing has to be configured: without a file, the working directory's Markdown is indexed. This
 page lists every setting; [`config.example.toml`](../config.example.toml) is the same as a file.
+Settings of parts that are still being built are checked like all others and have no effect yet.
 
 ## Where settings come from
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.embedding.batches import BatchLimits, batches
@@ -58,6 +58,10 @@ class BuiltinEmbedder:
         precision: Precision = "auto",
         limits: BatchLimits | None = None,
     ) -> None:
+        if precision not in get_args(Precision):
+            raise ValueError(f"precision is {precision!r}; it may be one of {get_args(Precision)}")
+        if threads < 0:
+            raise ValueError(f"threads is {threads}; it may be 0 (every core) or more")
         self._folder = folder
         self._cache_dir = cache_dir or cache_folder()
         self._threads = threads or _usable_cores()
