@@ -28,6 +28,8 @@ _REBUILT = (
     row_hash BLOB NOT NULL)""",
     """CREATE TABLE generations (generation INTEGER PRIMARY KEY, stamp TEXT NOT NULL,
     row_hash BLOB NOT NULL, changes TEXT NOT NULL)""",
+    """CREATE TABLE stored_indices (name TEXT PRIMARY KEY, version TEXT NOT NULL,
+    generation INTEGER NOT NULL, stamp TEXT NOT NULL)""",
     """CREATE TABLE files (key INTEGER PRIMARY KEY, doc_id TEXT NOT NULL UNIQUE,
     row_hash BLOB NOT NULL, tree TEXT NOT NULL, path TEXT NOT NULL, size INTEGER,
     mtime_ns INTEGER, content_hash TEXT, read_ns INTEGER NOT NULL)""",

@@ -3,14 +3,14 @@
 Every row is checked against its hash as it is read; a damaged one raises IndexCorrupt.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ragdocs.errors import IndexCorrupt
 from ragdocs.models import ChunkId, DocId, Heading, TreeName
 from ragdocs.store import change_log, embedding_cache
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE, read_chunk, read_code
-from ragdocs.store.connection import Database
+from ragdocs.store.connection import Database, Row
 from ragdocs.store.document_rows import (
     SELECT_DOCUMENTS,
     SELECT_HEADINGS,
@@ -59,6 +59,10 @@ class Snapshot:
     def ledger(self) -> Ledger:
         """Equal for stores that hold the same, whatever happened to them before."""
         return self._meta.ledger
+
+    def select(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        """Rows of a table that an index keeps inside the store; only that index knows them."""
+        return self._database.all(sql, values)
 
     def changes_since(self, seen: Position) -> tuple[Change, ...] | None:
         """The documents touched after that commit; None: start over from the store itself."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ragdocs.errors import SourceError
 from ragdocs.models import DocId, FileState, Heading, IndexedFile
 from ragdocs.parsers.identity import document_id
-from ragdocs.store import change_log, embedding_cache, file_rows, link_store
+from ragdocs.store import change_log, embedding_cache, file_rows, link_store, stored_index
 from ragdocs.store.connection import Database
 from ragdocs.store.content import Content, content_of, delete_rows, insert_rows
 from ragdocs.store.document_rows import (
@@ -22,6 +22,7 @@ from ragdocs.store.ledger import Meta, write_meta
 from ragdocs.store.link_resolution import Names
 from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash
 from ragdocs.store.rows import storable
+from ragdocs.store.stored_index import StoredIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,10 @@ class _Known:
 class Transaction:
     """Changes to the store that take effect together, when `Writer.transaction` ends."""
 
-    def __init__(self, database: Database, meta: Meta) -> None:
+    def __init__(self, database: Database, meta: Meta, indices: Sequence[StoredIndex] = ()) -> None:
         self._database = database
         self._meta = meta
+        self._indices = indices
         self._ledger = meta.ledger.copy()
         self._changes: dict[DocId, set[ChangeKind]] = {}
         self._match_keys: set[str] = set()
@@ -119,6 +121,7 @@ class Transaction:
             self._note(doc_id, ChangeKind.LINKS)
         change_log.append(self._database, self._next, self._changes)
         write_meta(self._database, Meta(self._meta.fingerprint, self._next, self._ledger))
+        stored_index.note(self._database, self._indices, self._next)
         return True
 
     def committed(self) -> None:
@@ -166,6 +169,8 @@ class Transaction:
         aliases = document.front_matter.aliases
         names = Names(key, document.id, document.tree, document.path, document.title, aliases)
         insert_rows(self._database, self._ledger, key, content)
+        for index in self._indices:
+            index.put(self._database, key)
         self._database.many(
             "INSERT OR IGNORE INTO names (match_key, doc) VALUES (?, ?)",
             ((match_key, key) for match_key in storable(sorted(names.match_keys()))),
@@ -194,6 +199,8 @@ class Transaction:
 
     def _delete_rows(self, known: _Known) -> None:
         """All that a document owns; its own row, which the caller rewrites or deletes, stays."""
+        for index in self._indices:
+            index.remove(self._database, known.names.key)
         delete_rows(self._database, self._ledger, known.names.key)
         self._database.run("DELETE FROM names WHERE doc = ?", (known.names.key,))
         self._ledger.drop("documents", [known.row_hash])

@@ -1,6 +1,6 @@
 """The one that writes. Its caller holds the write lock while it is opened and in transactions."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from ragdocs.store.files import create_file, delete_files, make_way
 from ragdocs.store.ledger import Ledger, Meta, read_meta, write_meta
 from ragdocs.store.records import Position
 from ragdocs.store.schema import recreate, schema_version, table_names
+from ragdocs.store.stored_index import StoredIndex, bring_up
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.verification import (
     check_compatible,
@@ -38,15 +39,24 @@ class _Prepared:
 class Writer:
     """An open store that can be changed, one transaction at a time, by one thread."""
 
-    def __init__(self, prepared: _Prepared, fingerprint: str) -> None:
+    def __init__(
+        self, prepared: _Prepared, fingerprint: str, indices: Sequence[StoredIndex]
+    ) -> None:
         self._database = prepared.database
         self._fingerprint = fingerprint
+        self._indices = indices
         self.rebuilt = prepared.rebuilt
         """Why the store had to be emptied when it was opened, if so: read all files again."""
 
     @classmethod
     def open(
-        cls, directory: Path, fingerprint: str, *, deep: bool = False, timeout: float = BUSY_SECONDS
+        cls,
+        directory: Path,
+        fingerprint: str,
+        *,
+        indices: Sequence[StoredIndex] = (),
+        deep: bool = False,
+        timeout: float = BUSY_SECONDS,
     ) -> Self:
         """Opens, creates, or if it cannot be used as it is, empties the store in a directory.
 
@@ -55,13 +65,24 @@ class Writer:
         path = store_path(directory)
         reason = make_way(path)
         try:
-            writer = cls(_open_prepared(path, fingerprint, deep, timeout), fingerprint)
+            writer = cls(_open_prepared(path, fingerprint, deep, timeout), fingerprint, indices)
         except IndexCorrupt as error:
             delete_files(path)
             reason = str(error)
-            writer = cls(_open_prepared(path, fingerprint, deep, timeout), fingerprint)
+            writer = cls(_open_prepared(path, fingerprint, deep, timeout), fingerprint, indices)
         writer.rebuilt = writer.rebuilt or reason
+        writer._bring_up_indices()
         return writer
+
+    def _bring_up_indices(self) -> None:
+        """Makes anew those indices inside the store that are not in step with it."""
+        self._database.run("BEGIN IMMEDIATE")
+        try:
+            bring_up(self._database, self._indices, read_meta(self._database).position)
+            self._database.run("COMMIT")
+        except BaseException:
+            self._database.rollback()
+            raise
 
     @property
     def position(self) -> Position:
@@ -74,9 +95,9 @@ class Writer:
             raise IndexIncompatible(f"{self._database.path} was replaced: open it again")
         self._database.run("BEGIN IMMEDIATE")
         try:
-            transaction = Transaction(
-                self._database, check_compatible(self._database, self._fingerprint)
-            )
+            meta = check_compatible(self._database, self._fingerprint)
+            bring_up(self._database, self._indices, meta.position)
+            transaction = Transaction(self._database, meta, self._indices)
             yield transaction
             if transaction.finish():
                 self._database.run("COMMIT")

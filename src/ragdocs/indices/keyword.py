@@ -1,0 +1,214 @@
+"""Keyword search: what every engine is asked, what it answers, and what it indexes of a chunk.
+
+A query is compiled once, by the one analysis, into units that score and an expression that must
+hold; the engines know nothing of analysis, and so agree.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.hits import Hit, Scope
+from ragdocs.models import (
+    And,
+    Boost,
+    Chunk,
+    Field,
+    Not,
+    Or,
+    ParsedQuery,
+    Phrase,
+    QueryExpression,
+    QueryField,
+    Term,
+)
+from ragdocs.store.records import StoredDocument
+from ragdocs.store.snapshot import Snapshot
+
+FIELDS = (
+    QueryField.TITLE,
+    QueryField.HEADERS,
+    QueryField.KEYWORDS,
+    QueryField.DESCRIPTION,
+    QueryField.TAGS,
+    QueryField.PATH,
+    QueryField.ALIASES,
+    QueryField.AUTHOR,
+    QueryField.CONTENT,
+)
+
+_FILTERS = (QueryField.TREE, QueryField.PATH)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A term, or several that must follow one another; in one field, or in any."""
+
+    terms: tuple[str, ...]
+    field: QueryField | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every part must match."""
+
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """At least one part must match."""
+
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """What must not match."""
+
+    part: "Condition"
+
+
+@dataclass(frozen=True, slots=True)
+class InTree:
+    """The document is in this tree."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnderPath:
+    """The document's path begins so."""
+
+    prefix: str
+
+
+Condition = Unit | All | Some | Without | InTree | UnderPath
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordQuery:
+    """Units rank; the condition, when there is one, decides what may be ranked at all."""
+
+    units: tuple[Unit, ...]
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordHits:
+    """Hits best first; the most that this query could score; how many chunks have each unit."""
+
+    hits: tuple[Hit, ...]
+    ideal: float
+    frequencies: Mapping[Unit, int]
+
+
+class KeywordEngine(Protocol):
+    """BM25F over the fields of chunks, within one snapshot of the store."""
+
+    def search(
+        self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
+    ) -> KeywordHits: ...
+
+
+def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]:
+    """What is searched of a leaf; what belongs to its document is searched with each."""
+    metadata = document.front_matter
+    return {
+        QueryField.TITLE: document.title,
+        QueryField.HEADERS: "\n".join(chunk.breadcrumb[1:]),
+        QueryField.KEYWORDS: "\n".join(metadata.keywords),
+        QueryField.DESCRIPTION: metadata.description,
+        QueryField.TAGS: "\n".join(document.tags),
+        QueryField.PATH: document.path,
+        QueryField.ALIASES: "\n".join(metadata.aliases),
+        QueryField.AUTHOR: metadata.author,
+        QueryField.CONTENT: chunk.text or "",
+    }
+
+
+def compile_query(parsed: ParsedQuery, analyzer: Analyzer) -> KeywordQuery:
+    """Plain words are analysed together and any may match; an operator makes the query strict."""
+    if not parsed.is_strict or parsed.expression is None:
+        return KeywordQuery(_distinct(Unit((token.term,)) for token in analyzer.query(parsed.text)))
+    compiler = _Compiler(analyzer)
+    units = _distinct(compiler.units(parsed.expression, None, 1.0))
+    return KeywordQuery(units, compiler.condition(parsed.expression, None))
+
+
+def _distinct(units: Iterator[Unit]) -> tuple[Unit, ...]:
+    return tuple(dict.fromkeys(units))
+
+
+class _Compiler:
+    """From what was typed to terms. A word of several tokens is a phrase of them."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+
+    def units(
+        self, expression: QueryExpression, field: QueryField | None, weight: float
+    ) -> Iterator[Unit]:
+        """What ranks: every word that is wanted, and none that is excluded or filters."""
+        match expression:
+            case Term() | Phrase():
+                yield from self._leaf_units(expression, field, weight)
+            case And(members) | Or(members):
+                for member in members:
+                    yield from self.units(member, field, weight)
+            case Field(name, inner):
+                yield from self.units(inner, name, weight)
+            case Boost(inner, factor):
+                yield from self.units(inner, field, weight * factor)
+            case Not():
+                return
+
+    def _leaf_units(
+        self, leaf: Term | Phrase, field: QueryField | None, weight: float
+    ) -> Iterator[Unit]:
+        if field in _FILTERS:
+            return
+        if isinstance(leaf, Term):
+            for token in self._analyzer.query(leaf.text):
+                yield Unit((token.term,), field, weight)
+        elif terms := self._terms(leaf.text):
+            yield Unit(terms, field, weight)
+
+    def condition(self, expression: QueryExpression, field: QueryField | None) -> Condition | None:
+        """None for what cannot be required: a word that is only stop words, or no word at all."""
+        match expression:
+            case Term(text) | Phrase(text):
+                return self._leaf(expression, text, field)
+            case And(members):
+                return _join(All, [self.condition(member, field) for member in members])
+            case Or(members):
+                return _join(Some, [self.condition(member, field) for member in members])
+            case Not(inner):
+                part = self.condition(inner, field)
+                return None if part is None else Without(part)
+            case Field(name, inner):
+                return self.condition(inner, name)
+            case Boost(inner):
+                return self.condition(inner, field)
+
+    def _leaf(
+        self, expression: Term | Phrase, text: str, field: QueryField | None
+    ) -> Condition | None:
+        if field is QueryField.TREE:
+            return InTree(text)
+        if field is QueryField.PATH:
+            return UnderPath(text)
+        if isinstance(expression, Term) and self._analyzer.is_stop_word(text):
+            return None
+        terms = self._terms(text)
+        return Unit(terms, field) if terms else None
+
+    def _terms(self, text: str) -> tuple[str, ...]:
+        return tuple(token.term for token in self._analyzer.tokens(text) if not token.is_whole)
+
+
+def _join(kind: type[All] | type[Some], parts: list[Condition | None]) -> Condition | None:
+    kept = tuple(part for part in parts if part is not None)
+    return kept[0] if len(kept) == 1 else kind(kept) if kept else None

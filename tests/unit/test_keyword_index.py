@@ -1,0 +1,212 @@
+"""The default keyword engine, by what it finds and in which order."""
+
+from math import log
+
+import pytest
+
+from ragdocs.config.sections import BoostsConfig
+from ragdocs.indices.fts5 import K1, B
+from ragdocs.indices.keyword import FIELDS, compile_query, field_texts
+from ragdocs.models import DocId, QueryField
+from ragdocs.search.query_language import parse_query
+from tests.corpus import ANALYZER, Corpus, keyword_engine, keyword_tables
+
+NOTES = {
+    "apples.md": "# Apples\n\nThe apple is a fruit. Apples grow on trees.\n",
+    "pears.md": "# Pears\n\nThe pear is a fruit. Pears grow on trees as apples do.\n",
+    "cars.md": "# Cars\n\nA car has an engine. The engine needs fuel.\n",
+    "fuel.md": "---\ntags: [energy]\nkeywords: [petrol]\n---\n# Fuel\n\nFuel burns in an engine.\n",
+    "deep/http.md": "# HTTP\n\nCall `getUserById` with a timeout. Error handling comes below.\n",
+}
+
+
+@pytest.fixture
+def notes(tmp_path):
+    return Corpus(tmp_path, NOTES)
+
+
+def naive_bm25f(snapshot, query: str) -> dict[str, float]:
+    """BM25F by the book: weights before saturation, one idf and one length for a chunk."""
+    weights = BoostsConfig()
+    rows = {}
+    for stored in snapshot.leaves():
+        document = snapshot.document(stored.chunk.doc_id)
+        texts = field_texts(document, stored.chunk)
+        terms = {field: ANALYZER.terms(texts[field]) for field in FIELDS}
+        # A text that has wholes (such as `http.md`) has one mark between them and its words.
+        gaps = sum(bool(ANALYZER.streams(texts[field]).wholes) for field in FIELDS)
+        rows[stored.chunk.id] = (terms, sum(map(len, terms.values())) + gaps)
+    average = sum(length for _, length in rows.values()) / len(rows)
+    scores: dict[str, float] = {}
+    for term in {token.term for token in ANALYZER.query(query)}:
+        having = [i for i, (terms, _) in rows.items() if any(term in terms[f] for f in FIELDS)]
+        idf = log(1 + (len(rows) - len(having) + 0.5) / (len(having) + 0.5))
+        for chunk_id in having:
+            terms, length = rows[chunk_id]
+            count = sum(getattr(weights, f) * terms[f].count(term) for f in FIELDS)
+            saturated = count * (K1 + 1) / (count + K1 * (1 - B + B * length / average))
+            scores[chunk_id] = scores.get(chunk_id, 0) + idf * saturated
+    return scores
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "apple",
+        "engine fuel",
+        "fruit on trees",
+        "grow",
+        "getUserById timeout",
+        "petrol energy",
+        "is a",
+    ],
+)
+def test_scores_agree_with_a_naive_reference(notes, query):
+    with notes.snapshot() as snapshot:
+        expected = naive_bm25f(snapshot, query)
+    assert dict(notes.ask(query)) == pytest.approx(expected, rel=0.01)
+
+
+def test_a_folder_of_five_files_ranks_sensibly(notes):
+    assert notes.paths("fuel for an engine")[:2] == ["fuel.md", "cars.md"]
+    assert notes.paths("apple")[0] == "apples.md"
+    assert notes.paths("fruit trees") == ["apples.md", "pears.md"]
+
+
+def test_a_word_in_every_chunk_still_ranks(tmp_path):
+    corpus = Corpus(tmp_path, {"a.md": "word", "b.md": "word word word", "c.md": "word other"})
+    scores = dict(corpus.ask("word"))
+    assert len(scores) == 3
+    assert min(scores.values()) > 0
+
+
+def test_more_of_the_words_rank_higher(notes):
+    assert notes.paths("pears grow on trees")[0] == "pears.md"
+
+
+def test_a_question_in_plain_words_is_never_strict(notes):
+    assert "cars.md" in notes.paths("what does the engine of a spaceship need?")
+
+
+def test_header_field_boost(notes):
+    assert notes.paths("cars engine", headers=50, title=50)[0] == "cars.md"
+
+
+def test_title_field_boost(tmp_path):
+    corpus = Corpus(
+        tmp_path,
+        {
+            "a.md": "---\ntitle: Deployment\n---\nHow it is done.\n",
+            "b.md": "---\ntitle: Other\n---\nNotes on deployment, a deployment of things.\n",
+        },
+    )
+    assert corpus.paths("deployment")[0] == "a.md"
+    assert corpus.paths("deployment", title=0.01, path=0)[0] == "b.md"
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("petrol", "fuel.md"),
+        ("energy", "fuel.md"),
+        ("http", "deep/http.md"),
+        ("deep", "deep/http.md"),
+        ("getUserById", "deep/http.md"),
+        ("user", "deep/http.md"),
+        ("handled errors", "deep/http.md"),
+    ],
+)
+def test_every_field_is_searched(notes, query, path):
+    assert notes.paths(query)[0] == path
+
+
+def test_a_document_without_text_is_found_by_its_title(tmp_path):
+    corpus = Corpus(tmp_path, {"a.md": "---\ntitle: Quarterly plan\n---\n", "b.md": "text"})
+    assert corpus.paths("quarterly") == ["a.md"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('"grow on trees"', {"apples.md", "pears.md"}),
+        ('"trees on grow"', set()),
+        ("fruit -pear", {"apples.md"}),
+        ("pear OR car", {"pears.md", "cars.md"}),
+        ("(pear fruit) OR (car engine)", {"pears.md", "cars.md"}),
+        ("title:cars", {"cars.md"}),
+        ("tags:energy", {"fuel.md"}),
+        ("path:deep/ timeout", {"deep/http.md"}),
+        ("tree:docs fuel", {"fuel.md", "cars.md"}),
+        ("tree:other fuel", set()),
+        ("engine fuel -title:fuel", {"cars.md"}),
+        ('"error handling" timeout', {"deep/http.md"}),
+        ("-fruit", set()),
+    ],
+)
+def test_the_query_language_decides_what_is_found(notes, query, expected):
+    assert set(notes.paths(query)) == expected
+
+
+def test_a_boost_changes_the_order(notes):
+    assert notes.paths("pear^20 OR fuel")[0] == "pears.md"
+    assert notes.paths("pear OR fuel^20")[0] == "fuel.md"
+
+
+def test_a_scope_restricts_the_search_itself(tmp_path):
+    texts = {f"big/{n}.md": "needle " * 20 for n in range(60)} | {"small/a.md": "one needle here"}
+    corpus = Corpus(tmp_path, texts)
+    found = corpus.ask("needle", scope=frozenset({DocId("docs:small/a.md")}))
+    assert [chunk_id for chunk_id, _ in found] == ["docs:small/a.md"]
+
+
+def test_an_edit_and_a_delete_are_seen_at_once(notes):
+    notes.update({"cars.md": "# Cars\n\nElectric now.\n"}, removed=("fuel.md",))
+    assert notes.paths("engine") == []
+    assert notes.paths("electric") == ["cars.md"]
+
+
+def test_putting_the_same_again_changes_nothing(notes):
+    before = notes.ask("engine fuel")
+    notes.update(NOTES)
+    assert notes.ask("engine fuel") == before
+
+
+def test_tables_of_another_version_are_made_anew(notes, tmp_path):
+    from ragdocs.store.writer import Writer
+
+    tables = keyword_tables()
+    tables.version = "another"
+    with Writer.open(tmp_path, "test", indices=[tables]) as writer:
+        assert writer.rebuilt is None
+    assert notes.paths("petrol") == ["fuel.md"]
+
+
+def test_tables_that_missed_a_commit_are_made_anew(notes, tmp_path):
+    from ragdocs.store.writer import Writer
+    from tests.corpus import indexed
+
+    with Writer.open(tmp_path, "test") as writer, writer.transaction() as transaction:
+        transaction.put(indexed("new.md", "# Zebra\n\nStripes.\n"), 0)
+    notes.update({})
+    assert notes.paths("zebra") == ["new.md"]
+
+
+def test_the_ideal_is_what_a_perfect_chunk_would_score(notes):
+    compiled = compile_query(parse_query("apple unheard"), ANALYZER)
+    with notes.snapshot() as snapshot:
+        found = keyword_engine().search(snapshot, compiled, 10)
+    assert found.hits[0].score < found.ideal
+    assert sorted(found.frequencies.values()) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "   ", "\x00", '"', "((", "* NEAR(a b)", "' OR 1=1", "col:x"]
+)
+def test_no_query_is_an_error(notes, query):
+    notes.ask(query)
+
+
+def test_fields_have_the_seeds_weights():
+    weights = BoostsConfig()
+    assert [getattr(weights, field) for field in FIELDS] == [3, 2.5, 2.5, 2, 2, 2, 1.5, 1, 1]
+    assert FIELDS[-1] is QueryField.CONTENT
