@@ -47,8 +47,8 @@ ci:
 	@.ci/run
 
 # The stamp is newer than what it was made from, so that the second time costs nothing.
-$(VENV)/.ready-%: pyproject.toml constraints.txt scripts/setup-venv
-	@PYTHON="$(PYTHON)" scripts/setup-venv "$(VENV)" "$*"
+$(VENV)/.ready-base $(VENV)/.ready-dev: pyproject.toml constraints.txt scripts/setup-venv
+	@PYTHON="$(PYTHON)" scripts/setup-venv "$(VENV)" "$(@:$(VENV)/.ready-%=%)"
 
 clean:
 	rm -rf $(VENV) .demo build dist
