@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 import yaml
@@ -18,6 +19,7 @@ from ragdocs.parsers.untrusted_yaml import MAX_VALUES, compose, node_texts
 
 MAX_BLOCK_CHARS = 65_536
 """Beyond this only the keys we know are read, one at a time: 30,000 keys must not take seconds."""
+MAX_JUDGED_LINES = 200
 MAX_TOML_DOTS = 20
 """tomllib takes quadratic time over a dotted key."""
 
@@ -102,9 +104,7 @@ def _add_node(key: str, node: yaml.Node, fields: Fields) -> None:
 def _salvage(block: str, fields: Fields) -> bool:
     if not _is_mostly_keys(block):
         return False
-    for key, value in _known_blocks(block):
-        if fields.has(key):
-            continue
+    for key, value in _known_blocks(block, fields):
         node, problem = compose(f"{key}:{value}")
         if isinstance(node, yaml.MappingNode) and not problem:
             _add_pairs(node, fields)
@@ -115,15 +115,18 @@ def _salvage(block: str, fields: Fields) -> bool:
 
 def _is_mostly_keys(block: str) -> bool:
     """Metadata with a mistake in it begins with a key and has little else at its margin."""
-    lines = _TOP_LINE.findall(block)
+    lines = [line[0] for line in islice(_TOP_LINE.finditer(block), MAX_JUDGED_LINES)]
     if not lines or not _KEY_LINE.match(lines[0]):
         return False
     others = sum(1 for line in lines if line[0] not in "-]}" and not _KEY_LINE.match(line))
     return others * 2 <= len(lines)
 
 
-def _known_blocks(block: str) -> Iterator[tuple[str, str]]:
+def _known_blocks(block: str, fields: Fields) -> Iterator[tuple[str, str]]:
+    """Known keys with all that belongs to them, each once: the first is kept."""
     for line in _KNOWN_LINE.finditer(block):
+        if fields.has(line[1].lower()):
+            continue
         following = _NEXT_KEY.search(block, line.end() + 1)
         end = following.start() if following else len(block)
         yield line[1].lower(), block[line.end() : min(end, line.end() + MAX_BLOCK_CHARS)]
