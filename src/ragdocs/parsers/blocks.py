@@ -4,6 +4,8 @@ Only the block phase of markdown-it-py is run. Inline parsing costs several time
 what we need of it (links, tags, a heading's plain text) is found by `inline.py`.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -44,23 +46,21 @@ class Structure:
 
 
 @cache
-def block_parser() -> "MarkdownIt":
+def block_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import reference
+
+    def no_footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        """`[^1]: see [[Note]]` is a footnote's text, with links of its own, and no definition."""
+        if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
+            return False
+        return reference(state, start, end, silent)
 
     parser = MarkdownIt("commonmark").enable("table")
-    parser.block.ruler.at("reference", _reference_but_no_footnote, {"alt": []})
+    parser.block.ruler.at("reference", no_footnote, {"alt": []})
     enable_math_blocks(parser)
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
-
-
-def _reference_but_no_footnote(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-    """`[^1]: see [[Note]]` is a footnote's text, with links of its own, and defines no target."""
-    from markdown_it.rules_block import reference
-
-    if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
-        return False
-    return reference(state, start, end, silent)
 
 
 def _language(info: str) -> str:
@@ -107,7 +107,7 @@ class _Walk:
             "hr": self._text,
         }
 
-    def run(self, tokens: "Sequence[Token]") -> None:
+    def run(self, tokens: Sequence[Token]) -> None:
         visitors = self._visitors
         self._tokens = tokens
         for index, token in enumerate(tokens):
@@ -116,43 +116,43 @@ class _Walk:
                 self._index = index
                 visit(token)
 
-    def _range(self, token: "Token") -> tuple[int, int]:
+    def _range(self, token: Token) -> tuple[int, int]:
         first, end = cast(list[int], token.map)
         starts, base = self._starts, self._first_line
         end += base
         stop = starts[end] if end < len(starts) else len(self._source.text)
         return starts[first + base], stop
 
-    def _text(self, token: "Token") -> None:
+    def _text(self, token: Token) -> None:
         self.found.blocks.append(Block(*self._range(token), BlockKind.TEXT))
 
-    def _whole(self, token: "Token") -> None:
+    def _whole(self, token: Token) -> None:
         self.found.blocks.append(Block(*self._range(token), BlockKind.WHOLE))
 
-    def _heading(self, token: "Token") -> None:
+    def _heading(self, token: Token) -> None:
         start, end = self._range(token)
         self.found.blocks.append(Block(start, end, BlockKind.HEADING))
         if token.level == 0:
             content = self._tokens[self._index + 1].content
             self.found.headings.append(RawHeading(int(token.tag[1]), content, start, end))
 
-    def _inline(self, token: "Token") -> None:
+    def _inline(self, token: Token) -> None:
         if not self._in_table and ("[" in token.content or "#" in token.content):
             self.found.inline_ranges.append(self._range(token))
 
-    def _code(self, token: "Token") -> None:
+    def _code(self, token: Token) -> None:
         start, end = self._range(token)
         self.found.blocks.append(Block(start, end, BlockKind.WHOLE))
         span = self._source.span(start, end)
         self.found.code_blocks.append(CodeBlock(_language(token.info), token.content, span))
 
-    def _table(self, token: "Token") -> None:
+    def _table(self, token: Token) -> None:
         self._in_table = True
         self._whole(token)
 
-    def _table_end(self, _token: "Token") -> None:
+    def _table_end(self, _token: Token) -> None:
         self._in_table = False
 
-    def _row(self, token: "Token") -> None:
+    def _row(self, token: Token) -> None:
         # A cell's inline token has its row's lines: the row is scanned once, not once per cell.
         self.found.inline_ranges.append(self._range(token))
