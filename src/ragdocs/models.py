@@ -53,6 +53,8 @@ class SourceText:
         """The byte of a character: from the last mark before it, which is never far."""
         if offset >= len(self.text):
             return self.size
+        if self.mark_bytes is self.marks:
+            return offset  # characters are bytes throughout
         index = bisect_right(self.marks, offset) - 1
         start = self.marks[index]
         if offset == start:

@@ -56,7 +56,10 @@ class Splitter:
             return [(start, end)]
         units: list[Range] = []
         for unit, kind in self._units(start, end):
-            units.extend(self._fit(unit, _CUTS[kind]))
+            if self.fits(*unit):
+                units.append(unit)
+            else:
+                units.extend(self._fit(unit, _CUTS[kind]))
         count = -(-(end - start) // maximum)
         return self.pack(units, -(-(end - start) // count))
 

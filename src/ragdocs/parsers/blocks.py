@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from ragdocs.models import Block, BlockKind, CodeBlock, SourceText
-from ragdocs.parsers.math_block import enable_math_blocks
+from ragdocs.parsers.math_block import MATH_FENCE, enable_math_blocks
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -46,21 +46,26 @@ class Structure:
 
 
 @cache
-def block_parser() -> MarkdownIt:
+def _block_parser(*, has_math: bool, has_footnotes: bool) -> MarkdownIt:
+    """Each rule of our own is asked at every line, so a text without its mark does without it."""
     from markdown_it import MarkdownIt
-    from markdown_it.rules_block import reference
-
-    def no_footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        """`[^1]: see [[Note]]` is a footnote's text, with links of its own, and no definition."""
-        if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
-            return False
-        return reference(state, start, end, silent)
 
     parser = MarkdownIt("commonmark").enable("table")
-    parser.block.ruler.at("reference", no_footnote, {"alt": []})
-    enable_math_blocks(parser)
+    if has_footnotes:
+        parser.block.ruler.at("reference", _no_footnote, {"alt": []})
+    if has_math:
+        enable_math_blocks(parser)
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
+
+
+def _no_footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """`[^1]: see [[Note]]` is a footnote's text, with links of its own, and no definition."""
+    from markdown_it.rules_block import reference
+
+    if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
+        return False
+    return reference(state, start, end, silent)
 
 
 def _language(info: str) -> str:
@@ -76,7 +81,8 @@ def _language(info: str) -> str:
 def parse_blocks(source: SourceText, body_start: int) -> Structure:
     env: dict[str, Any] = {}
     body = source.text[body_start:] if body_start else source.text
-    tokens = block_parser().parse(body, env)
+    parser = _block_parser(has_math=MATH_FENCE in body, has_footnotes="[^" in body)
+    tokens = parser.parse(body, env)
     walk = _Walk(source, source.line_of(body_start))
     walk.run(tokens)
     references: dict[str, dict[str, str]] = env.get(_REFERENCES, {})

@@ -5,7 +5,8 @@ from array import array
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
+from operator import add
 
 from ragdocs.errors import SourceBinary
 from ragdocs.models import SourceText
@@ -113,7 +114,8 @@ def _refuse_binary(data: bytes, *, is_valid: bool) -> None:
 
 
 def _starts(lines: "Sequence[str] | Sequence[bytes]", first: int) -> "array[int]":
-    return array("q", accumulate((len(line) + 1 for line in lines[:-1]), initial=first))
+    ends = accumulate(map(len, lines[:-1]), initial=first)
+    return array("q", map(add, ends, count()))  # one character more for each line end before
 
 
 def _line_bytes(data: bytes, exact: str, encoding: _Encoding, starts: "array[int]") -> "array[int]":

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import StateBlock
 
-_FENCE = "$$"
+MATH_FENCE = "$$"
 _UNCLOSED = "math_unclosed"
 
 
@@ -21,9 +21,9 @@ def enable_math_blocks(parser: "MarkdownIt") -> None:
 
 def _math_block(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
     position = state.bMarks[start] + state.tShift[start]
-    if not state.src.startswith(_FENCE, position) or state.is_code_block(start):
+    if not state.src.startswith(MATH_FENCE, position) or state.is_code_block(start):
         return False
-    last = _closing_line(state, start, end, position + len(_FENCE))
+    last = _closing_line(state, start, end, position + len(MATH_FENCE))
     if last is None:
         return False
     if not silent:
@@ -35,12 +35,12 @@ def _math_block(state: "StateBlock", start: int, end: int, silent: bool) -> bool
 
 
 def _closing_line(state: "StateBlock", start: int, end: int, content: int) -> int | None:
-    if state.src[content : state.eMarks[start]].rstrip().endswith(_FENCE):
+    if state.src[content : state.eMarks[start]].rstrip().endswith(MATH_FENCE):
         return start
     if start >= state.env.get(_UNCLOSED, end):
         return None
     for line in range(start + 1, end):
-        if state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(_FENCE):
+        if state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(MATH_FENCE):
             return line
         if state.sCount[line] < state.blkIndent and not state.isEmpty(line):
             return None
