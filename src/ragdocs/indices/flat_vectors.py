@@ -1,0 +1,196 @@
+"""Unit vectors in memory, searched exactly by FAISS. Not for threads: `vector.py` guards it.
+
+Equal scores are ordered by chunk number, at the end of the list too, so that answers do not depend
+on the order in which vectors came.
+"""
+
+from array import array
+from collections.abc import Callable, Collection, Iterable
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
+
+from ragdocs.errors import EmbeddingError, IndexCorrupt
+from ragdocs.indices.hits import Hit, Scope
+from ragdocs.models import DocId
+from ragdocs.store.records import ChunkKey, VectorBatch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+    Keys = NDArray[np.int64]
+    Find = Callable[[int], tuple[Vector, Keys]]
+
+EXACT_LIMIT = 1000
+"""Up to here, fetching a scope's vectors beats passing over all others (specs/indices.md)."""
+BITMAP_LIMIT = 1 << 26
+"""Chunk numbers grow with every edit; above this a set of them is smaller than a bit for each."""
+TIES_GROWTH = 4
+KEY_CODE = "q"
+"""64-bit integers, as FAISS has them."""
+
+
+class _Index(Protocol):
+    """What we use of `faiss.IndexIDMap2`, which has no type stubs."""
+
+    ntotal: int
+
+    def add_with_ids(self, x: "Vector", ids: "Keys", /) -> None: ...
+    def remove_ids(self, x: "Keys", /) -> int: ...
+    def reconstruct_batch(self, key: "Keys", /) -> "Vector": ...
+    def search(self, x: "Vector", k: int, /, *, params: object = None) -> "tuple[Vector, Keys]": ...
+
+
+def faiss_library() -> ModuleType:
+    """FAISS with one thread: more cost CPU and gain nothing for one query on a busy machine.
+
+    OpenMP keeps that number for each thread, so it is set wherever FAISS is about to be used.
+    """
+    library = import_module("faiss")
+    library.omp_set_num_threads(1)
+    return library
+
+
+class FlatVectors:
+    """Vectors of one dimension by chunk, and which chunks each document has."""
+
+    def __init__(self, dimension: int) -> None:
+        faiss = faiss_library()
+        self.dimension = dimension
+        self._index: _Index = faiss.IndexIDMap2(faiss.IndexFlatIP(dimension))
+        self._keys: dict[DocId, array[int]] = {}
+        self._known: set[ChunkKey] = set()
+
+    def __len__(self) -> int:
+        return self._index.ntotal
+
+    def add(self, batch: VectorBatch) -> None:
+        """The chunks must not be there yet."""
+        import numpy as np
+
+        if batch.dimension != self.dimension:
+            raise IndexCorrupt(
+                f"stored vectors have {batch.dimension} dimensions, the model's have "
+                f"{self.dimension}: rebuild the index"
+            )
+        faiss_library()
+        self._index.add_with_ids(
+            np.ascontiguousarray(batch.array(), dtype=np.float32),
+            np.array(batch.keys, dtype=np.int64),
+        )
+        self._known.update(batch.keys)
+        for key, doc_id in zip(batch.keys, batch.doc_ids, strict=True):
+            self._keys.setdefault(doc_id, array(KEY_CODE)).append(key)
+
+    def remove(self, doc_ids: Collection[DocId]) -> None:
+        """All chunks of these documents, in one pass: each pass moves every later vector."""
+        keys = _joined(self._keys.pop(doc_id) for doc_id in doc_ids if doc_id in self._keys)
+        if len(keys):
+            faiss_library()
+            self._index.remove_ids(keys)
+            self._known.difference_update(keys.tolist())
+
+    def search(self, vector: "Vector", limit: int, scope: Scope) -> list[Hit]:
+        """Best first, by inner product."""
+        query = self._query(vector)
+        if scope is None or self._keys.keys() <= scope:
+            return _best(self._finder(query), len(self), limit)
+        keys = _joined(self._keys[doc_id] for doc_id in scope if doc_id in self._keys)
+        if len(keys) <= EXACT_LIMIT:
+            return _best(self._finder_among(query, keys), len(keys), limit)
+        return _best(self._finder(query, _restricted_to(keys)), len(keys), limit)
+
+    def best_of(self, vector: "Vector", doc_ids: Collection[DocId]) -> dict[DocId, Hit]:
+        """Each document's best chunk; a document without vectors has none."""
+        query = self._query(vector)
+        found: dict[DocId, Hit] = {}
+        for doc_id in doc_ids:
+            keys = _joined([self._keys[doc_id]] if doc_id in self._keys else ())
+            for hit in _best(self._finder_among(query, keys), len(keys), 1):
+                found[doc_id] = hit
+        return found
+
+    def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
+        """The vectors of those chunks that have one."""
+        import numpy as np
+
+        known = [key for key in keys if key in self._known]
+        if not known:
+            return {}
+        faiss_library()
+        rows = self._index.reconstruct_batch(np.array(known, dtype=np.int64))
+        return dict(zip(known, rows, strict=True))
+
+    def _query(self, vector: "Vector") -> "Vector":
+        import numpy as np
+
+        if vector.shape != (self.dimension,):
+            raise EmbeddingError(
+                f"the query's vector has the shape {vector.shape}, the index needs "
+                f"({self.dimension},): they are not of one model"
+            )
+        if not np.isfinite(vector).all():
+            raise EmbeddingError("the query's vector holds values that are not numbers")
+        return np.ascontiguousarray(vector, dtype=np.float32).reshape(1, -1)
+
+    def _finder(self, query: "Vector", params: object = None) -> "Find":
+        def find(count: int) -> "tuple[Vector, Keys]":
+            faiss_library()
+            scores, keys = self._index.search(query, count, params=params)
+            return scores[0], keys[0]
+
+        return find
+
+    def _finder_among(self, query: "Vector", keys: "Keys") -> "Find":
+        """By the same arithmetic as the whole index, so that scores are the same to the bit."""
+        import numpy as np
+
+        def find(count: int) -> "tuple[Vector, Keys]":
+            faiss = faiss_library()
+            vectors = self._index.reconstruct_batch(keys)
+            scores, rows = faiss.knn(query, vectors, count, metric=faiss.METRIC_INNER_PRODUCT)
+            return scores[0], np.where(rows[0] < 0, rows[0], keys[rows[0]])
+
+        return find
+
+
+def _joined(keys: "Iterable[array[int]]") -> "Keys":
+    import numpy as np
+
+    return np.frombuffer(b"".join(keys), dtype=np.int64)
+
+
+def _restricted_to(keys: "Keys") -> object:
+    """A bit for each chunk number is tested twice as fast as a set of them."""
+    import numpy as np
+
+    faiss = faiss_library()
+    size = int(keys.max()) + 1
+    if size > BITMAP_LIMIT:
+        return faiss.SearchParameters(sel=faiss.IDSelectorBatch(keys))
+    wanted = np.zeros(size, dtype=np.bool_)
+    wanted[keys] = True
+    bitmap = np.packbits(wanted, bitorder="little")
+    return faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))
+
+
+def _best(find: "Find", available: int, limit: int) -> list[Hit]:
+    """The best of all: asks for more while the last place is contested by equal scores.
+
+    FAISS gives the number -1 where it has no more, as when a stored vector is not a number.
+    """
+    import numpy as np
+
+    wanted = min(limit, available)
+    if wanted <= 0:
+        return []
+    asked = min(wanted + 1, available)
+    scores, keys = find(asked)
+    while asked < available and scores[asked - 1] == scores[wanted - 1]:
+        asked = min(asked * TIES_GROWTH, available)
+        scores, keys = find(asked)
+    order = np.lexsort((keys, -scores))[:wanted]
+    ranked = zip(keys[order].tolist(), scores[order].tolist(), strict=True)
+    return [Hit(ChunkKey(key), score) for key, score in ranked if key >= 0]

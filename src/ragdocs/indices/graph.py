@@ -1,0 +1,223 @@
+"""What is linked to what: a view over the store's resolved links, as a NetworkX graph.
+
+Documents are nodes; an edge says in which way one refers to the other. A document that neither
+links nor is linked to is not in it. Any thread may ask while one catches up: a lock guards the
+graph, and communities are computed outside of it, from a copy of the weights.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ragdocs.indices.communities import Communities, Pair, detect
+from ragdocs.indices.hits import Scope
+from ragdocs.indices.progress import Progress
+from ragdocs.indices.spreading import EDGE_WEIGHTS, Neighbour, damping, spread
+from ragdocs.models import DocId, LinkKind
+from ragdocs.store.records import ChangeKind, Position, ResolvedLink
+from ragdocs.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from networkx import MultiDiGraph
+
+DEFAULT_DEPTH = 1
+MAX_NEIGHBOURS = 20
+"""More would only fill the list: a neighbour is a hint, and ten results are usual."""
+
+_KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.LINKS})
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """That one document refers to another, and in which way; how often does not count."""
+
+    source: DocId
+    target: DocId
+    kind: LinkKind
+
+
+class GraphIndex:
+    """The links between documents; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._links = _Links()
+        self._progress = Progress()
+        self._revision = 0
+        self._communities = Communities()
+        self._communities_revision = 0
+        self._lock = threading.Lock()
+        self._catching_up = threading.Lock()
+        self._detecting = threading.Lock()
+
+    @property
+    def position(self) -> Position | None:
+        """The commit that has been applied; None before the first catch-up."""
+        return self._progress.position
+
+    def __len__(self) -> int:
+        """How many documents are linked."""
+        with self._lock:
+            return len(self._links)
+
+    def edges(self) -> frozenset[Edge]:
+        with self._lock:
+            return self._links.edges()
+
+    def catch_up(self, snapshot: Snapshot) -> None:
+        """Brings the graph to the snapshot: redoes the outgoing links of touched documents, or all.
+
+        Raises IndexCorrupt when the store's links are damaged; the graph then stays as it was.
+        """
+        with self._catching_up:
+            if not self._progress.is_behind(snapshot):
+                return
+            touched = self._progress.touched(snapshot, _KINDS)
+            if touched is None:
+                self._rebuild(snapshot)
+            else:
+                self._redo(snapshot, touched)
+            self._progress.reach(snapshot.position)
+
+    def neighbours(
+        self,
+        hits: Mapping[DocId, float],
+        depth: int = DEFAULT_DEPTH,
+        limit: int = MAX_NEIGHBOURS,
+        scope: Scope = None,
+    ) -> list[Neighbour]:
+        """The documents linked with the hits, in either direction, best first.
+
+        A hit is a neighbour of other hits, never of itself. The scope confines what is found, not
+        the way there.
+        """
+        with self._lock:
+            found = spread(hits, cache(self._links.adjacent), depth)
+        allowed = (item for item in found if scope is None or item.doc_id in scope)
+        return list(islice(allowed, max(limit, 0)))
+
+    def communities(self) -> Communities:
+        """The communities of the links as they are now; computed when these have changed.
+
+        That takes seconds for ten thousand documents: let a background thread ask first.
+        """
+        with self._detecting:
+            with self._lock:
+                revision = self._revision
+                if revision == self._communities_revision:
+                    return self._communities
+                weights = self._links.pair_weights()
+            found = detect(weights)
+            with self._lock:
+                self._communities, self._communities_revision = found, revision
+            return found
+
+    def has_current_communities(self) -> bool:
+        """Whether `communities` would answer at once."""
+        with self._lock:
+            return self._revision == self._communities_revision
+
+    def community_of(self, doc_id: DocId) -> int | None:
+        """The number of the document's community; None when it is linked to none."""
+        return self.communities().of(doc_id)
+
+    def _rebuild(self, snapshot: Snapshot) -> None:
+        links = _Links()
+        links.add(_edges(snapshot.all_links()))
+        with self._lock:
+            self._links = links
+            self._revision += 1
+
+    def _redo(self, snapshot: Snapshot, touched: frozenset[DocId]) -> None:
+        current = {doc_id: _edges(snapshot.links(doc_id)) for doc_id in sorted(touched)}
+        try:
+            with self._lock:
+                changed = [self._links.replace(doc_id, edges) for doc_id, edges in current.items()]
+                # Most edits change no link: the communities stay as they are.
+                self._revision += any(changed)
+        except BaseException:
+            self._progress.forget()
+            raise
+
+
+class _Links:
+    """The graph itself: one edge for each pair of documents, direction and kind."""
+
+    @cached_property
+    def _graph(self) -> "MultiDiGraph[DocId]":
+        import networkx as nx
+
+        return nx.MultiDiGraph()
+
+    def __len__(self) -> int:
+        return len(self._graph)
+
+    def edges(self) -> frozenset[Edge]:
+        return frozenset(edge for doc_id in self._graph for edge in self._outgoing(doc_id))
+
+    def add(self, edges: Iterable[Edge]) -> None:
+        for edge in edges:
+            self._graph.add_edge(edge.source, edge.target, key=edge.kind)
+
+    def replace(self, source: DocId, edges: frozenset[Edge]) -> bool:
+        """Gives a document these outgoing edges; says whether it had others."""
+        old = self._outgoing(source)
+        for edge in old - edges:
+            self._graph.remove_edge(edge.source, edge.target, key=edge.kind)
+        self.add(edges - old)
+        for doc_id in {source, *(edge.target for edge in old)}:
+            if doc_id in self._graph and not self._degree(doc_id):
+                self._graph.remove_node(doc_id)
+        return old != edges
+
+    def adjacent(self, doc_id: DocId) -> dict[DocId, float]:
+        """See `spreading.Adjacent`."""
+        if doc_id not in self._graph:
+            return {}
+        own = damping(self._degree(doc_id))
+        return {
+            other: weight * own * damping(self._degree(other))
+            for other, weight in self._weights(doc_id).items()
+        }
+
+    def pair_weights(self) -> dict[Pair, float]:
+        """Each pair of linked documents, once."""
+        return {
+            (doc_id, other): weight
+            for doc_id in self._graph
+            for other, weight in self._weights(doc_id).items()
+            if doc_id < other
+        }
+
+    def _weights(self, doc_id: DocId) -> dict[DocId, float]:
+        """The strongest of the edges that join a document with each other one."""
+        weights: dict[DocId, float] = {}
+        for joined in (self._graph.succ[doc_id], self._graph.pred[doc_id]):
+            for other, kinds in joined.items():
+                strongest = max(EDGE_WEIGHTS[LinkKind(kind)] for kind in kinds)
+                weights[other] = max(strongest, weights.get(other, 0.0))
+        return weights
+
+    def _degree(self, doc_id: DocId) -> int:
+        """How many documents it links to, and how many link to it."""
+        return len(self._graph.succ[doc_id]) + len(self._graph.pred[doc_id])
+
+    def _outgoing(self, doc_id: DocId) -> frozenset[Edge]:
+        if doc_id not in self._graph:
+            return frozenset()
+        return frozenset(
+            Edge(doc_id, target, LinkKind(kind))
+            for target, kinds in self._graph.succ[doc_id].items()
+            for kind in kinds
+        )
+
+
+def _edges(links: Iterable[ResolvedLink]) -> frozenset[Edge]:
+    """Without links that lead nowhere, and those of a document to itself."""
+    return frozenset(
+        Edge(link.source, link.target, link.link.kind)
+        for link in links
+        if link.target is not None and link.target != link.source
+    )

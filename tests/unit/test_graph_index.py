@@ -1,0 +1,322 @@
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import ragdocs
+from ragdocs.indices.communities import detect
+from ragdocs.indices.graph import MAX_NEIGHBOURS, Edge, GraphIndex
+from ragdocs.indices.spreading import EDGE_WEIGHTS, FREE_LINKS, MAX_GAIN, Neighbour
+from ragdocs.indices.vector import VectorIndex
+from ragdocs.models import DocId, LinkKind
+from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
+from ragdocs.store.reader import Reader
+from ragdocs.store.writer import Writer
+from tests.store_builder import FINGERPRINT, Section, file, put, related, remove, wiki
+from tests.word_vectors import WordModel, catch_up, embed_missing
+
+MODEL = WordModel()
+
+
+@pytest.fixture
+def writer(tmp_path):
+    with Writer.open(tmp_path, FINGERPRINT) as opened:
+        yield opened
+
+
+@pytest.fixture
+def reader(tmp_path, writer):
+    with Reader.open(tmp_path) as opened:
+        yield opened
+
+
+def doc(name):
+    return DocId(f"docs:{name}.md")
+
+
+def note(name, *targets):
+    return file(f"{name}.md", links=[t if not isinstance(t, str) else wiki(t) for t in targets])
+
+
+def graph_of(reader):
+    return catch_up(GraphIndex(), reader)
+
+
+def names(neighbours):
+    return [item.doc_id.removeprefix("docs:").removesuffix(".md") for item in neighbours]
+
+
+def weights(neighbours):
+    return {item.doc_id: item.weight for item in neighbours}
+
+
+def embeds(target):
+    return wiki(target, kind=LinkKind.EMBEDS)
+
+
+def test_edges_have_the_kind_of_their_link(writer, reader):
+    put(writer, note("a", "b", "b", embeds("c"), related("d")), note("b"), note("c"), note("d"))
+    assert graph_of(reader).edges() == {
+        Edge(doc("a"), doc("b"), LinkKind.LINKS_TO),
+        Edge(doc("a"), doc("c"), LinkKind.EMBEDS),
+        Edge(doc("a"), doc("d"), LinkKind.RELATED),
+    }
+
+
+def test_links_to_nowhere_and_to_itself_join_nothing(writer, reader):
+    put(writer, note("a", "a", "gone"), note("b"))
+    graph = graph_of(reader)
+    assert graph.edges() == frozenset()
+    assert len(graph) == 0
+    assert graph.neighbours({doc("a"): 1.0, doc("b"): 1.0}) == []
+
+
+def test_neighbours_are_found_along_and_against_links(writer, reader):
+    put(writer, note("a", "b"), note("b", "c"), note("c"), note("far", "a"))
+    assert names(graph_of(reader).neighbours({doc("b"): 1.0})) == ["a", "c"]
+
+
+def test_a_plain_link_brings_the_whole_score_to_be_halved_by_the_setting(writer, reader):
+    put(writer, note("a", "b"), note("b"))
+    assert graph_of(reader).neighbours({doc("a"): 0.8}) == [Neighbour(doc("b"), 0.8, 1)]
+
+
+def test_kinds_of_links_weigh_differently(writer, reader):
+    put(writer, note("a", "b", embeds("c"), related("d")), note("b"), note("c"), note("d"))
+    found = graph_of(reader).neighbours({doc("a"): 1.0})
+    assert names(found) == ["c", "d", "b"]
+    assert list(weights(found).values()) == sorted(EDGE_WEIGHTS.values(), reverse=True)
+
+
+def test_of_several_links_between_two_documents_the_strongest_counts(writer, reader):
+    put(writer, note("a", "b"), note("b", embeds("a")))
+    found = graph_of(reader).neighbours({doc("a"): 1.0})
+    assert weights(found) == {doc("b"): EDGE_WEIGHTS[LinkKind.EMBEDS]}
+
+
+def test_what_several_hits_lead_to_counts_more_but_not_without_end(writer, reader):
+    put(writer, *(note(f"hit{n}", "shared", f"own{n}") for n in range(4)))
+    put(writer, note("shared"), *(note(f"own{n}") for n in range(4)))
+    found = graph_of(reader).neighbours({doc(f"hit{n}"): 0.5 for n in range(4)})
+    assert names(found)[0] == "shared"
+    assert found[0].weight == 0.5 * MAX_GAIN
+
+
+def test_a_hit_is_a_neighbour_of_other_hits_but_not_of_itself(writer, reader):
+    put(writer, note("a", "b"), note("b", "a"))
+    graph = graph_of(reader)
+    assert names(graph.neighbours({doc("a"): 1.0}, depth=3)) == ["b"]
+    assert names(graph.neighbours({doc("a"): 1.0, doc("b"): 0.5})) == ["b", "a"]
+
+
+def test_further_away_counts_less(writer, reader):
+    put(writer, note("a", "b"), note("b", "c"), note("c", "d"), note("d"))
+    graph, hit = graph_of(reader), {doc("a"): 1.0}
+    assert names(graph.neighbours(hit)) == ["b"]
+    assert graph.neighbours(hit, depth=3) == [
+        Neighbour(doc("b"), 1.0, 1),
+        Neighbour(doc("c"), 0.5, 2),
+        Neighbour(doc("d"), 0.25, 3),
+    ]
+    assert graph.neighbours(hit, depth=0) == []
+
+
+def test_a_page_that_lists_everything_cannot_flood(writer, reader):
+    many = [f"n{n:03}" for n in range(100)]
+    put(writer, note("hub", *many), note("page", "one"), note("one"), *map(note, many))
+    found = graph_of(reader).neighbours({doc("hub"): 1.0, doc("page"): 0.5})
+    assert len(found) == MAX_NEIGHBOURS
+    assert names(found)[:2] == ["one", "n000"]
+    assert found[1].weight == pytest.approx((FREE_LINKS / 100) ** 0.5)
+
+
+def test_a_page_that_everything_links_to_is_not_everyones_best_neighbour(writer, reader):
+    many = [note(f"n{n}", "hub") for n in range(100)]
+    put(writer, note("hub"), note("page", "hub", "one"), note("one"), *many)
+    assert names(graph_of(reader).neighbours({doc("page"): 1.0})) == ["one", "hub"]
+
+
+def test_a_scope_confines_what_is_found_but_not_the_way(writer, reader):
+    put(writer, note("a", "b"), note("b", "c"), note("c"))
+    graph, scope = graph_of(reader), frozenset({doc("c"), doc("unknown")})
+    assert names(graph.neighbours({doc("a"): 1.0}, depth=2, scope=scope)) == ["c"]
+    assert graph.neighbours({doc("a"): 1.0}, depth=2, limit=0) == []
+
+
+def test_equal_neighbours_come_in_the_order_of_their_ids(writer, reader):
+    put(writer, note("a", "z", "m", "b"), note("z"), note("m"), note("b"))
+    assert names(graph_of(reader).neighbours({doc("a"): 1.0})) == ["b", "m", "z"]
+    assert names(graph_of(reader).neighbours({doc("a"): 1.0}, limit=2)) == ["b", "m"]
+
+
+def test_no_hits_or_unknown_ones_have_no_neighbours(writer, reader):
+    assert GraphIndex().neighbours({doc("a"): 1.0}) == []
+    put(writer, note("a", "b"), note("b"))
+    assert graph_of(reader).neighbours({}) == []
+    assert graph_of(reader).neighbours({doc("unknown"): 1.0}) == []
+
+
+def test_a_removed_document_takes_its_edges_with_it_and_brings_them_back(writer, reader):
+    b = note("b", "c")
+    put(writer, note("a", "b"), b, note("c"))
+    graph = graph_of(reader)
+    before = graph.edges()
+    remove(writer, b)
+    assert catch_up(graph, reader).edges() == frozenset()
+    assert len(graph) == 0
+    put(writer, b)
+    assert catch_up(graph, reader).edges() == before
+    assert graph.position == reader.position()
+
+
+def test_only_touched_documents_are_read_again(writer, reader, monkeypatch):
+    put(writer, note("a", "b"), note("b"), note("c"))
+    graph = graph_of(reader)
+    put(writer, note("c", "a"))
+    with reader.snapshot() as snapshot:
+        monkeypatch.setattr(snapshot, "all_links", None)
+        graph.catch_up(snapshot)
+    assert names(graph.neighbours({doc("a"): 1.0})) == ["b", "c"]
+
+
+def two_circles():
+    left = [note(f"l{n}", f"l{(n + 1) % 4}", f"l{(n + 2) % 4}") for n in range(4)]
+    right = [note(f"r{n}", f"r{(n + 1) % 5}", f"r{(n + 2) % 5}") for n in range(5)]
+    return [*left, *right, note("bridge", "l0", "l1"), note("alone"), note("r0", "r1", "r2", "l0")]
+
+
+def test_documents_that_link_each_other_are_one_community(writer, reader):
+    put(writer, *two_circles())
+    graph = graph_of(reader)
+    groups = [set(names_of(group)) for group in graph.communities().groups]
+    assert groups == [{"bridge", "l0", "l1", "l2", "l3"}, {f"r{n}" for n in range(5)}]
+    assert graph.community_of(doc("l0")) == graph.community_of(doc("bridge")) == 0
+    assert graph.community_of(doc("r4")) == 1
+    assert graph.community_of(doc("alone")) is None
+    assert graph.community_of(doc("unknown")) is None
+
+
+def names_of(group):
+    return [doc_id.removeprefix("docs:").removesuffix(".md") for doc_id in group]
+
+
+def test_no_links_mean_no_communities(writer, reader):
+    assert GraphIndex().communities().groups == ()
+    put(writer, note("a"))
+    assert graph_of(reader).communities().groups == ()
+
+
+def test_communities_are_kept_until_a_link_changes(writer, reader):
+    put(writer, *two_circles())
+    graph = graph_of(reader)
+    assert not graph.has_current_communities()
+    found = graph.communities()
+    put(writer, file("alone.md", [Section("New text")]))
+    assert catch_up(graph, reader).has_current_communities()
+    assert graph.communities() is found
+    put(writer, note("alone", "r0", "r1"))
+    assert not catch_up(graph, reader).has_current_communities()
+    assert graph.community_of(doc("alone")) == graph.community_of(doc("r0"))
+
+
+def test_communities_are_the_same_in_every_process():
+    """Sets of strings have another order in each: with plain ids the result would differ."""
+    code = """if True:
+        import random
+        from ragdocs.indices.communities import detect
+        choose = random.Random(7)
+        ids = [f"docs:{n}.md" for n in range(200)]
+        pairs = sorted({tuple(sorted(choose.sample(ids, 2))) for _ in range(500)})
+        choose.shuffle(pairs)
+        print(detect({pair: choose.choice((1.0, 1.5)) for pair in pairs}).groups)"""
+    source = str(Path(ragdocs.__file__).parents[1])
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+            timeout=60,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": source},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(answers) == 1
+    assert answers != {"()\n"}
+
+
+def test_the_order_of_pairs_does_not_matter():
+    pairs = {(doc("a"), doc("b")): 1.0, (doc("b"), doc("c")): 1.0, (doc("d"), doc("e")): 1.5}
+    assert detect(pairs) == detect(dict(reversed(pairs.items())))
+
+
+def test_questions_from_several_threads_while_one_catches_up(writer, reader):
+    circles = two_circles()
+    put(writer, *circles)
+    graph, stop, wrong = graph_of(reader), threading.Event(), []
+
+    def ask():
+        while not stop.is_set():
+            try:
+                graph.communities()
+                if "l1" not in names(graph.neighbours({doc("l0"): 1.0}, depth=2)):
+                    wrong.append("l1 is not near l0")
+            except Exception as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(40):
+        put(writer, note("alone", f"r{number % 5}"), note("other", f"l{number % 4}"))
+        catch_up(graph, reader)
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert wrong == []
+    assert graph.edges() == graph_of(reader).edges()
+
+
+@pytest.fixture
+def linked(writer, reader):
+    sections = [Section("Ships", "harbour ship\n"), Section("Bread", "flour bread\n")]
+    put(writer, note("hit", "two", "bare"), file("two.md", sections))
+    embed_missing(writer, reader, MODEL)
+    put(writer, file("bare.md", [Section("Late", "no vector yet\n")]))
+    return graph_of(reader).neighbours({doc("hit"): 0.8})
+
+
+def text_of(snapshot, hit):
+    return snapshot.chunks_by_key([hit.key])[hit.key].chunk.text
+
+
+def test_each_neighbour_contributes_its_best_chunk_at_half_the_score(reader, linked):
+    index = catch_up(VectorIndex(MODEL), reader)
+    for query, expected in (
+        ("flour", "# Bread\nflour bread\n"),
+        ("ship", "# Ships\nharbour ship\n"),
+    ):
+        with reader.snapshot() as snapshot:
+            hits = neighbour_hits(snapshot, linked, QueryVector(MODEL.embed(query), index))
+            assert {text_of(snapshot, hit) for hit in hits} == {"Intro.\n", expected}
+        assert [hit.score for hit in hits] == [0.4, 0.4]
+
+
+def test_without_vectors_a_neighbour_contributes_its_first_leaf(reader, linked):
+    with reader.snapshot() as snapshot:
+        hits = neighbour_hits(snapshot, linked, None)
+        assert [text_of(snapshot, hit) for hit in hits] == ["Intro.\n", "Intro.\n"]
+
+
+def test_the_weight_of_neighbours_is_a_setting(reader, linked):
+    with reader.snapshot() as snapshot:
+        assert [hit.score for hit in neighbour_hits(snapshot, linked, None, 0.25)] == [0.2, 0.2]
+
+
+def test_a_neighbour_that_is_gone_contributes_nothing(reader, linked):
+    gone = Neighbour(doc("gone"), 1.0, 1)
+    with reader.snapshot() as snapshot:
+        assert len(neighbour_hits(snapshot, [gone, *linked], None)) == 2
