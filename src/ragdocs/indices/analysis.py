@@ -204,6 +204,11 @@ def code_analyzer() -> Analyzer:
     return Analyzer(None)
 
 
+def analysis_version() -> str:
+    """What an index of code must remember of its terms."""
+    return str(ANALYSIS_VERSION)
+
+
 def analysis_fingerprint(stemmer: Stemmer) -> str:
     """What an index must remember of its terms: another value means a rebuild."""
     return f"{ANALYSIS_VERSION}/{stemmer.value}/{snowball_version()}"

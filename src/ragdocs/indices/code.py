@@ -1,0 +1,116 @@
+"""Code search: every block of code as it is written, and the chunk that holds it.
+
+No stems and no stop words in the code; names are found whole and by their parts, so that
+`getUserById` also finds `get_user_by_id`.
+"""
+
+import json
+from dataclasses import dataclass
+
+from ragdocs.indices.analysis import Analyzer, analysis_version
+from ragdocs.indices.fts5_ranking import Fts5Ranking
+from ragdocs.indices.fts5_tables import create_table, drop_table, written
+from ragdocs.indices.hits import Hit, Scope
+from ragdocs.indices.keyword import Unit
+from ragdocs.store.connection import Database
+from ragdocs.store.records import ChunkKey
+from ragdocs.store.snapshot import Snapshot
+
+TABLE = "code_terms"
+_LAYOUT_VERSION = 1
+_BLOCKS_PER_CHUNK = 4
+"""Several blocks may stand in one chunk: more are ranked than chunks are wanted."""
+
+
+class CodeIndex:
+    """The table: one row for every code block, by the block's own number."""
+
+    name = TABLE
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        self.version = f"{_LAYOUT_VERSION};{analysis_version()}"
+
+    def create(self, database: Database) -> None:
+        create_table(database, TABLE, "code")
+
+    def drop(self, database: Database) -> None:
+        drop_table(database, TABLE)
+
+    def put(self, database: Database, doc: int) -> None:
+        blocks = database.all("SELECT key, code FROM code_blocks WHERE doc = ?", (doc,))
+        database.many(
+            f"INSERT INTO {TABLE} (rowid, code) VALUES (?, ?)",
+            [(key, written(self._analyzer.streams(code))) for key, code in blocks],
+        )
+
+    def remove(self, database: Database, doc: int) -> None:
+        database.run(
+            f"DELETE FROM {TABLE} WHERE rowid IN (SELECT key FROM code_blocks WHERE doc = ?)",
+            (doc,),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CodeHits:
+    """The chunks that hold the best blocks, best first, and the most there was to score."""
+
+    hits: tuple[Hit, ...]
+    ideal: float
+
+
+class CodeEngine:
+    """Searches the table of CodeIndex."""
+
+    def __init__(self, analyzer: Analyzer, prose: Analyzer) -> None:
+        self._analyzer = analyzer
+        self._prose = prose
+        self._ranking = Fts5Ranking(TABLE, [1.0])
+
+    def search(
+        self, snapshot: Snapshot, text: str, limit: int, scope: Scope = None, language: str = ""
+    ) -> CodeHits:
+        """A hit leads to the chunk in which its block begins. Prose's stop words do not count."""
+        ranked = self._ranking.rank(
+            snapshot,
+            self._units(text),
+            limit * _BLOCKS_PER_CHUNK,
+            _allowed(snapshot, scope, language),
+        )
+        best: dict[int, float] = {}
+        chunks = _chunks_of(snapshot, [key for key, _ in ranked.rows])
+        for key, score in ranked.rows:
+            if key in chunks:
+                best.setdefault(chunks[key], score)
+        hits = [Hit(ChunkKey(chunk), score) for chunk, score in best.items()]
+        return CodeHits(tuple(hits[:limit]), ranked.ideal)
+
+    def _units(self, text: str) -> list[Unit]:
+        terms = dict.fromkeys(
+            token.term
+            for token in self._analyzer.query(text)
+            if not self._prose.is_stop_word(token.term)
+        )
+        return [Unit((term,)) for term in terms]
+
+
+def _allowed(snapshot: Snapshot, scope: Scope, language: str) -> frozenset[int] | None:
+    if scope is None and not language:
+        return None
+    wanted = None if scope is None else json.dumps(sorted(scope))
+    rows = snapshot.select(
+        """SELECT b.key FROM code_blocks b JOIN documents d ON d.key = b.doc
+        WHERE (?1 IS NULL OR d.id IN (SELECT value FROM json_each(?1)))
+        AND (?2 = '' OR b.language = ?2)""",
+        (wanted, language.lower()),
+    )
+    return frozenset(row[0] for row in rows)
+
+
+def _chunks_of(snapshot: Snapshot, blocks: list[int]) -> dict[int, int]:
+    rows = snapshot.select(
+        "SELECT key, chunk FROM code_blocks WHERE chunk NOT NULL "
+        "AND key IN (SELECT value FROM json_each(?))",
+        (json.dumps(blocks),),
+    )
+    return dict(rows)

@@ -1,0 +1,27 @@
+"""FTS5 tables inside the store: made, filled and dropped."""
+
+from ragdocs.indices.analysis import Streams
+from ragdocs.store.connection import Database
+
+_GAP = "\u241f"
+"""Between a text's words and the wholes behind them, so that no phrase reaches across."""
+
+
+def create_table(database: Database, table: str, columns: str) -> None:
+    # The ascii tokenizer takes every character beyond ASCII as part of a word, and our terms hold
+    # no others of ASCII's marks than these: a term goes in and comes out as it is.
+    database.run(
+        f"""CREATE VIRTUAL TABLE {table} USING fts5({columns},
+        tokenize = "ascii tokenchars '_.+#-:''/@&$'")"""
+    )
+    database.run(f"CREATE VIRTUAL TABLE {table}_vocabulary USING fts5vocab({table}, row)")
+
+
+def drop_table(database: Database, table: str) -> None:
+    database.run(f"DROP TABLE IF EXISTS {table}_vocabulary")
+    database.run(f"DROP TABLE IF EXISTS {table}")
+
+
+def written(streams: Streams) -> str:
+    gap = [_GAP] if streams.wholes else []
+    return " ".join([*streams.plain, *gap, *streams.wholes])
