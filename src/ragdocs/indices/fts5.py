@@ -6,7 +6,7 @@ from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.fts5_ranking import Fts5Ranking, match_expression
 from ragdocs.indices.fts5_tables import create_table, drop_table, written
 from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.keyword import FIELDS, KeywordHits, KeywordQuery, field_texts
+from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, field_texts
 from ragdocs.indices.keyword_conditions import Conditions
 from ragdocs.models import QueryField
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, read_chunk
@@ -74,6 +74,9 @@ class Fts5Engine:
         ranked = self._ranking.rank(snapshot, query.units, limit, allowed)
         hits = tuple(Hit(ChunkKey(key), score) for key, score in ranked.rows)
         return KeywordHits(hits, ranked.ideal, ranked.frequencies)
+
+    def matching(self, snapshot: Snapshot, condition: Condition) -> set[int]:
+        return Conditions(snapshot, TABLE, match_expression).matching(condition)
 
 
 def _allowed(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> frozenset[int] | None:

@@ -4,7 +4,7 @@ A query is compiled once, by the one analysis, into units that score and an expr
 hold; the engines know nothing of analysis, and so agree.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -111,6 +111,10 @@ class KeywordEngine(Protocol):
     def search(
         self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
     ) -> KeywordHits: ...
+
+    def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
+        """The chunks, by number, that fulfil a strict query's condition."""
+        ...
 
 
 def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]:

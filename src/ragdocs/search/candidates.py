@@ -1,0 +1,88 @@
+"""A chunk on its way to being a result, with all that any stage needs to judge it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ragdocs.models import ChunkId, Span
+from ragdocs.store.records import StoredChunk, StoredDocument
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Strategy(StrEnum):
+    """Which index proposed a chunk."""
+
+    SEMANTIC = "semantic"
+    KEYWORD = "keyword"
+    CODE = "code"
+    GRAPH = "graph"
+
+
+Weights = Mapping[Strategy, float]
+"""How much say each index has; one that is not named has 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where one index placed a chunk, from 1, and the score it gave."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A fused hit. `relevance` is what the evidence alone is worth, `boosts` what raised it above
+    that: `score` has both, orders the results, and is in [0, 1] once calibrated; `confidence` is
+    made from `relevance` only. `content_hash` and `ngrams` may be empty: dedup makes them then.
+
+    `stored` is a leaf, or has a `passage`: the leaves that make the text, in order. `constituents`
+    are the chunks found in it, and `left_out` those of the same document that were found too but
+    fell to the per-document limit.
+    """
+
+    stored: StoredChunk
+    document: StoredDocument
+    score: float
+    relevance: float = 0.0
+    confidence: float = 0.0
+    evidence: Mapping[Strategy, Evidence] = field(default_factory=dict[Strategy, Evidence])
+    contributions: Mapping[Strategy, float] = field(default_factory=dict[Strategy, float])
+    boosts: Mapping[str, float] = field(default_factory=dict[str, float])
+    vector: "NDArray[np.float32] | None" = field(default=None, compare=False)
+    content_hash: bytes = b""
+    ngrams: int = 0
+    constituents: tuple[StoredChunk, ...] = ()
+    passage: tuple[StoredChunk, ...] = ()
+    left_out: tuple[StoredChunk, ...] = ()
+
+    @property
+    def id(self) -> ChunkId:
+        return self.stored.chunk.id
+
+    @property
+    def found(self) -> tuple[StoredChunk, ...]:
+        """The chunks that the indices found, whatever was made of them since."""
+        return self.constituents or (self.stored,)
+
+    @property
+    def text(self) -> str:
+        return "".join(leaf.chunk.text or "" for leaf in self.passage or (self.stored,))
+
+    @property
+    def span(self) -> Span:
+        leaves = self.passage or (self.stored,)
+        first, last = leaves[0].chunk.span, leaves[-1].chunk.span
+        return Span(first.byte_start, last.byte_end, first.line_start, last.line_end)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A named step of the pipeline: candidates in, best first, and those that are left out."""
+
+    name: str
+    apply: Callable[[Sequence[Candidate]], Sequence[Candidate]]

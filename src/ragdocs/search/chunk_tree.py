@@ -1,0 +1,50 @@
+"""One document's chunk tree: what is above a node, and which leaves are below it.
+
+Told by `parent_id` alone: a slug that begins like another says nothing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ragdocs.models import ChunkId, DocId
+from ragdocs.store.records import StoredChunk
+
+NodesOf = Callable[[DocId], Sequence[StoredChunk]]
+"""A document's whole chunk tree."""
+
+
+class ChunkTree:
+    """The nodes in reading order, which has every parent before its children."""
+
+    def __init__(self, nodes: Sequence[StoredChunk]) -> None:
+        self.nodes = sorted(nodes, key=lambda node: node.chunk.position)
+        self._by_id = {node.chunk.id: node for node in nodes}
+
+    def __getitem__(self, node_id: ChunkId) -> StoredChunk:
+        return self._by_id[node_id]
+
+    def parent(self, node_id: ChunkId) -> StoredChunk | None:
+        parent_id = self._by_id[node_id].chunk.parent_id
+        return None if parent_id is None else self._by_id[parent_id]
+
+    def ancestors(self, node_id: ChunkId) -> Iterator[StoredChunk]:
+        """From the parent up to the document."""
+        while (parent := self.parent(node_id)) is not None:
+            yield parent
+            node_id = parent.chunk.id
+
+    def is_inside(self, node_id: ChunkId, other_id: ChunkId) -> bool:
+        """Whether a node is another, or anywhere below it."""
+        return node_id == other_id or any(
+            node.chunk.id == other_id for node in self.ancestors(node_id)
+        )
+
+    def leaves(self, node_id: ChunkId) -> tuple[StoredChunk, ...]:
+        """The leaves that make a node's text, in order; a leaf is its own."""
+        inside = {node_id}
+        found: list[StoredChunk] = []
+        for node in self.nodes:
+            if node.chunk.id in inside or node.chunk.parent_id in inside:
+                inside.add(node.chunk.id)
+                if node.chunk.text is not None:
+                    found.append(node)
+        return tuple(found)

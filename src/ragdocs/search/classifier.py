@@ -1,0 +1,46 @@
+"""What kind of answer a query wants, by its looks, and which index that favours (P3)."""
+
+import re
+
+from ragdocs.search.candidates import Strategy, Weights
+from ragdocs.search.requests import QueryType
+
+# Seed 000, P3: the favoured index and by how much.
+FAVOURED = {
+    QueryType.FACTUAL: (Strategy.KEYWORD, 1.5),
+    QueryType.NAVIGATIONAL: (Strategy.GRAPH, 1.5),
+    QueryType.EXPLORATORY: (Strategy.SEMANTIC, 1.3),
+}
+
+# Plurals of acronyms (APIs, IDs) are words, not names.
+_CAMEL_CASE = r"[a-z][A-Z] | [A-Z]{2,}(?!s\b)[a-z]"
+_SNAKE_CASE = r"[A-Za-z0-9]_[A-Za-z0-9]"
+_BACKTICKS = r"`[^`]+`"
+_VERSION = r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b"
+_QUOTED = r'"[^"]+" | “[^”]+”'
+_FACTUAL = re.compile(
+    "|".join((_CAMEL_CASE, _SNAKE_CASE, _BACKTICKS, _VERSION, _QUOTED)), re.VERBOSE
+)
+_NAVIGATIONAL = re.compile(
+    r"\[\[ | \b(?:section|chapter|guide|tutorial|manual|handbook|appendix|readme)s?\b"
+    r" | \b(?:docs|documentation)\b",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def classify_query(query: str) -> QueryType:
+    """The first that fits; a question, and whatever has no sign at all, is exploratory."""
+    if _FACTUAL.search(query):
+        return QueryType.FACTUAL
+    if _NAVIGATIONAL.search(query):
+        return QueryType.NAVIGATIONAL
+    return QueryType.EXPLORATORY
+
+
+def adaptive_weights(weights: Weights, query_type: QueryType) -> dict[Strategy, float]:
+    """The weights with the favoured index raised; one that is not there is not added."""
+    favoured, factor = FAVOURED[query_type]
+    return {
+        strategy: weight * factor if strategy is favoured else weight
+        for strategy, weight in weights.items()
+    }

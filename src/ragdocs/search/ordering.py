@@ -1,0 +1,29 @@
+"""The order of results: by score, and how a second opinion or a cut changes it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragdocs.search.candidates import Candidate
+
+
+def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By score; equals stay in the order they came in."""
+    return sorted(candidates, key=lambda candidate: -candidate.score)
+
+
+def take_first(candidates: Sequence[Candidate], top_n: int) -> list[Candidate]:
+    """The first `top_n`, then sorted: what chose them (MMR) need not have ordered them by score."""
+    return best_first(candidates[: max(0, top_n)])
+
+
+def rescored(candidates: Sequence[Candidate], scores: Sequence[float]) -> list[Candidate]:
+    """The first ones by their new scores; the rest follow and never score above them."""
+    judged = best_first(
+        [
+            replace(candidate, score=min(1.0, max(0.0, score)))
+            for candidate, score in zip(candidates, scores, strict=False)
+        ]
+    )
+    lowest = judged[-1].score if judged else 1.0
+    rest = candidates[len(judged) :]
+    return judged + [replace(item, score=min(item.score, lowest)) for item in rest]

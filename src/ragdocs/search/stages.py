@@ -1,0 +1,100 @@
+"""Running the stages, and what each left: the statistics are made from these counts alone."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from time import perf_counter
+from typing import Self
+
+from ragdocs.models import ChunkId
+from ragdocs.search.candidates import Candidate, Stage
+
+
+class StageName(StrEnum):
+    """Every stage, in the order in which they run, and why there."""
+
+    BOOST = "boost"
+    """On raw scores, which the curve must see with their boosts."""
+    CALIBRATE = "calibrate"
+    """All that follow judge figures in [0, 1]."""
+    CONFIDENCE = "confidence"
+    """Early: noise is not worth comparing, and must not displace anything."""
+    FILTERS = "filters"
+    CUTOFF = "cutoff"
+    IDENTICAL = "identical"
+    """From cheap to dear, and each on fewer: hash, wording, meaning."""
+    NGRAM = "ngram"
+    SEMANTIC = "semantic"
+    MMR = "mmr"
+    DOCUMENT_LIMIT = "document_limit"
+    """After duplicates are gone, or a copy would use up a document's places."""
+    RERANK = "rerank"
+    """The dearest, so on what is left, and on the small passages it was trained for."""
+    MERGE = "merge"
+    """Changes what a result is: nothing after it compares texts."""
+    PARENTS = "parents"
+    TOP_N = "top_n"
+
+
+@dataclass(frozen=True, slots=True)
+class StageCount:
+    """What went into a stage, what came out, and which chunks fell (or were merged) there."""
+
+    name: str
+    before: int
+    after: int
+    fallen: tuple[ChunkId, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionStats:
+    """How many results each kind of thinning left, by the seeds' names."""
+
+    original_count: int
+    after_threshold: int
+    after_content_dedup: int
+    after_ngram_dedup: int
+    after_dedup: int
+    after_doc_limit: int
+    clusters_merged: int
+
+    @classmethod
+    def from_counts(cls, original: int, counts: Sequence[StageCount]) -> Self:
+        """A stage that was off leaves what the one before it left."""
+        left = {count.name: count.after for count in counts}
+
+        def after(last: StageName) -> int:
+            order = list(StageName)
+            reached = order[: order.index(last) + 1]
+            return next((left[name] for name in reversed(reached) if name in left), original)
+
+        return cls(
+            original_count=original,
+            after_threshold=after(StageName.CONFIDENCE),
+            after_content_dedup=after(StageName.IDENTICAL),
+            after_ngram_dedup=after(StageName.NGRAM),
+            after_dedup=after(StageName.MMR),
+            after_doc_limit=after(StageName.DOCUMENT_LIMIT),
+            clusters_merged=sum(
+                count.before - count.after for count in counts if count.name == StageName.SEMANTIC
+            ),
+        )
+
+
+def run_stages(
+    stages: Iterable[Stage],
+    candidates: Sequence[Candidate],
+    clock: Callable[[], float] = perf_counter,
+) -> tuple[Sequence[Candidate], tuple[StageCount, ...]]:
+    """What is left after all of them, and the counts in order."""
+    counts: list[StageCount] = []
+    for stage in stages:
+        start = clock()
+        left = stage.apply(candidates)
+        seconds = clock() - start
+        remaining = {item.id for item in left}
+        fallen = tuple(item.id for item in candidates if item.id not in remaining)
+        counts.append(StageCount(stage.name, len(candidates), len(left), fallen, seconds))
+        candidates = left
+    return candidates, tuple(counts)

@@ -1,0 +1,81 @@
+import pytest
+
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.classifier import adaptive_weights, classify_query
+from ragdocs.search.requests import QueryType
+
+BASE = {Strategy.SEMANTIC: 1.0, Strategy.KEYWORD: 2.0, Strategy.GRAPH: 0.5}
+
+
+@pytest.mark.parametrize(
+    "query", ["getUserById function", 'the "exact phrase"', "changes in v2.10.1", "“curly quotes”"]
+)
+def test_classify_factual(query):
+    assert classify_query(query) is QueryType.FACTUAL
+
+
+@pytest.mark.parametrize("query", ["config guide", "Tutorials for beginners", "the docs on auth"])
+def test_classify_navigational(query):
+    assert classify_query(query) is QueryType.NAVIGATIONAL
+
+
+@pytest.mark.parametrize("query", ["how does caching work", "what is a token?", "authentication"])
+def test_classify_exploratory(query):
+    assert classify_query(query) is QueryType.EXPLORATORY
+
+
+@pytest.mark.parametrize("query", ["getUserById", "where is HTTPResponse made", "myVar"])
+def test_classify_factual_camelcase(query):
+    assert classify_query(query) is QueryType.FACTUAL
+
+
+@pytest.mark.parametrize("query", ["parse_json_data", "MAX_FILE_BYTES", "what is rrf_k_constant?"])
+def test_classify_factual_snake_case(query):
+    assert classify_query(query) is QueryType.FACTUAL
+
+
+def test_classify_factual_backticks():
+    assert classify_query("what does `ls` do") is QueryType.FACTUAL
+    assert classify_query("a lone ` is no name") is QueryType.EXPLORATORY
+
+
+def test_classify_navigational_section():
+    assert classify_query("in the auth section") is QueryType.NAVIGATIONAL
+    assert classify_query("Chapter on errors") is QueryType.NAVIGATIONAL
+    assert classify_query("intersection of sets") is QueryType.EXPLORATORY
+
+
+def test_classify_navigational_wikilink():
+    assert classify_query("notes near [[Login Flow]]") is QueryType.NAVIGATIONAL
+
+
+def test_classify_exploratory_question():
+    assert classify_query("How do I configure authentication?") is QueryType.EXPLORATORY
+
+
+@pytest.mark.parametrize("query", ["", "   ", "caching", "REST APIs and their IDs"])
+def test_classify_exploratory_default(query):
+    assert classify_query(query) is QueryType.EXPLORATORY
+
+
+def test_the_first_kind_that_fits_wins():
+    assert classify_query("how does getUserById appear in the guide?") is QueryType.FACTUAL
+    assert classify_query("how is the guide organised?") is QueryType.NAVIGATIONAL
+
+
+def test_adaptive_weights_factual():
+    assert adaptive_weights(BASE, QueryType.FACTUAL) == {**BASE, Strategy.KEYWORD: 3.0}
+
+
+def test_adaptive_weights_navigational():
+    assert adaptive_weights(BASE, QueryType.NAVIGATIONAL) == {**BASE, Strategy.GRAPH: 0.75}
+
+
+def test_adaptive_weights_exploratory():
+    assert adaptive_weights(BASE, QueryType.EXPLORATORY) == {**BASE, Strategy.SEMANTIC: 1.3}
+
+
+def test_an_index_that_is_off_is_not_added():
+    assert adaptive_weights({Strategy.KEYWORD: 1.0}, QueryType.NAVIGATIONAL) == {
+        Strategy.KEYWORD: 1.0
+    }
