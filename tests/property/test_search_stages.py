@@ -30,7 +30,13 @@ from ragdocs.search.parents import expand_to_parents
 from ragdocs.search.pipeline import StageTools, build_stages
 from ragdocs.search.recency import recency_factor
 from ragdocs.search.requests import QueryRequest, Uniqueness
-from ragdocs.search.signatures import estimated_jaccard, jaccard, ngram_signature, ngrams
+from ragdocs.search.signatures import (
+    MIN_BITS_SET,
+    estimated_jaccard,
+    jaccard,
+    ngram_signature,
+    ngrams,
+)
 from ragdocs.search.stages import CompressionStats, run_stages
 from ragdocs.search.variance import score_aware_weights
 from tests.candidates import Corpus, scores
@@ -336,8 +342,10 @@ def test_a_newer_document_never_gains_less(one, other, bias):
 def test_the_estimate_of_similarity_is_near_the_truth(one, other):
     exact = jaccard(ngrams(one), ngrams(other))
     estimate = estimated_jaccard(ngram_signature(one), ngram_signature(other))
-    assert abs(estimate - exact) <= 0.1
     assert estimate == estimated_jaccard(ngram_signature(other), ngram_signature(one))
+    # Below this many bits chance decides, and dedup compares the sets themselves.
+    if (ngram_signature(one) | ngram_signature(other)).bit_count() >= MIN_BITS_SET:
+        assert abs(estimate - exact) <= 0.1
 
 
 @SEVERAL

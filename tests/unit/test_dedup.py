@@ -155,6 +155,11 @@ def test_ngram_dedup_keeps_different():
     assert drop_near_copies(items, 0.7) == items
 
 
+def test_two_words_whose_bits_fall_together_are_not_copies():
+    items = candidates(">BÉ", "𖭽<^")
+    assert drop_near_copies(items, 0.7) == items
+
+
 def test_ngram_dedup_threshold_boundary():
     exact = jaccard(ngrams(ABOUT_TOKENS), ngrams(EDITED))
     items = candidates(ABOUT_TOKENS, EDITED)

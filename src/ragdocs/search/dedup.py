@@ -14,6 +14,7 @@ from ragdocs.models import DocId
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.signatures import (
     MAX_BITS_SET,
+    MIN_BITS_SET,
     estimated_jaccard,
     jaccard,
     ngram_counts,
@@ -135,7 +136,8 @@ def _is_copy(wording: _Wording, kept: Sequence[_Wording], threshold: float) -> b
 def _is_near(one: _Wording, other: _Wording, threshold: float) -> bool:
     """By the bitmaps where they are clear, by the sets themselves where they are not."""
     estimate = estimated_jaccard(one.signature, other.signature)
-    is_full = (one.signature | other.signature).bit_count() > MAX_BITS_SET
-    if estimate - threshold > DOUBT and not is_full:
+    together = (one.signature | other.signature).bit_count()
+    # A few trigrams may share their bits by chance, and of a full bitmap nothing can be told.
+    if estimate - threshold > DOUBT and MIN_BITS_SET <= together <= MAX_BITS_SET:
         return True
     return jaccard(ngrams(one.item.text), ngrams(other.item.text)) >= threshold

@@ -14,6 +14,8 @@ NGRAM_CHARS = 3
 SIGNATURE_BITS = 4096
 # Of a fuller bitmap the number of trigrams can no longer be told.
 MAX_BITS_SET = SIGNATURE_BITS * 7 // 8
+# Of an emptier one a single shared bit would decide.
+MIN_BITS_SET = 64
 
 # Fibonacci hashing (Knuth, vol. 3, 6.4): the upper bits of the product spread well.
 _MULTIPLIER = 0x9E3779B97F4A7C15

@@ -37,7 +37,11 @@ class Reader:
     ) -> Self:
         """Raises at once when there is no store to read, or none that this program can read."""
         reader = cls(directory, fingerprint, timeout=timeout)
-        reader.position()
+        try:
+            reader.position()
+        except BaseException:
+            reader.close()
+            raise
         return reader
 
     @contextmanager

@@ -71,7 +71,11 @@ class Writer:
             reason = str(error)
             writer = cls(_open_prepared(path, fingerprint, deep, timeout), fingerprint, indices)
         writer.rebuilt = writer.rebuilt or reason
-        writer._bring_up_indices()
+        try:
+            writer._bring_up_indices()
+        except BaseException:
+            writer.close()
+            raise
         return writer
 
     def _bring_up_indices(self) -> None:
