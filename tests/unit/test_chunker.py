@@ -266,8 +266,21 @@ def test_a_block_of_nearly_the_maximum_is_whole_under_its_heading(after):
 
 
 def test_a_last_piece_under_the_minimum_joins_the_one_before():
-    pieces = split(f"{prose(120)}\n\n{prose(120)}\n\n{prose(40)}\n", minimum=60, maximum=200)
-    assert [len(piece) > 60 for piece in pieces] == [True, True]
+    paragraphs = [("x" * (size - 2)) + "\n\n" for size in (110, 130, 20)]
+    assert split("".join(paragraphs), minimum=60) == [paragraphs[0], "".join(paragraphs[1:])]
+
+
+def test_a_quoted_heading_stays_with_what_follows():
+    text = f"{'a' * 98}\n\n> # Quoted\n>\n> {'b' * 150}\n"
+    assert [piece[:3] for piece in split(text)] == ["aaa", "> #"]
+
+
+def test_a_block_of_exactly_the_maximum_leaves_no_blank_piece():
+    code = "```\n" + "x" * 191 + "\n```\n"
+    assert len(code) == 200
+    pieces = split(f"{code}\n{prose(150)}\n")
+    assert pieces[0] == f"{code}\n"
+    assert all(piece.strip() for piece in pieces)
 
 
 def test_parts_are_even():

@@ -15,6 +15,7 @@ from ragdocs.models import Block, BlockKind
 Range = tuple[int, int]
 
 BLANK_SLACK = 32
+_BLANK_IN_QUOTES = "> \t\n"
 
 # Each run of marks is tried once, from its first: a page of dots must stay linear.
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]{0,8}\s+|[。！？]++")  # noqa: RUF001
@@ -120,7 +121,7 @@ class Splitter:
 
     def _takes_blanks(self, block: Block, following: int) -> bool:
         """Blank lines belong to the block before them, unless they alone make it too long."""
-        is_blank = self._text[block.end : following].isspace() or block.end >= following
+        is_blank = not self._text[block.end : following].strip(_BLANK_IN_QUOTES)
         return is_blank and (
             self.fits(block.start, following) or not self.fits(block.start, block.end)
         )
