@@ -72,22 +72,10 @@ class Splitter:
                 pieces[-1] = (pieces[-1][0], end)
             else:
                 pieces.append((start, end))
-        return self._absorb_small(pieces)
+        return pieces
 
     def _joins(self, piece: Range, end: int, target: int) -> bool:
         return piece[1] - piece[0] < target and self.fits(piece[0], end)
-
-    def _absorb_small(self, pieces: list[Range]) -> list[Range]:
-        kept: list[Range] = []
-        for start, end in pieces:
-            small = end - start < self._limits.minimum or (
-                kept and kept[-1][1] - kept[-1][0] < self._limits.minimum
-            )
-            if kept and small and self.fits(kept[-1][0], end):
-                kept[-1] = (kept[-1][0], end)
-            else:
-                kept.append((start, end))
-        return kept
 
     def _units(self, start: int, end: int) -> list[tuple[Range, BlockKind]]:
         """The blocks in a range and what lies between them; a heading with what follows it."""
