@@ -210,3 +210,14 @@ def write_safetensors(path: Path, weights) -> Path:
     encoded += b" " * (-len(encoded) % 8)
     path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + b"".join(parts))
     return path
+
+
+def test_without_a_home_the_working_directory_serves(tmp_path, monkeypatch):
+    def no_home() -> None:
+        raise RuntimeError("no home")
+
+    for variable in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    monkeypatch.chdir(tmp_path)
+    assert cache_folder() == data_folder() == tmp_path / ".mcp-markdown-ragdocs"

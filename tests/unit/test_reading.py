@@ -130,12 +130,19 @@ def test_a_folder_that_is_a_link_is_not_walked_through(tmp_path: Path):
         read_file(tmp_path / "root", "out/a.md", LIMIT)
 
 
-@pytest.mark.parametrize("path", ["gone.md", "gone/a.md", "a.md/b.md"])
-def test_a_file_deleted_since_the_scan_is_unreadable(tmp_path: Path, path: str):
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("gone.md", "no such file, or not any more"),
+        ("gone/a.md", "no such file, or not any more"),
+        ("a.md/b.md", "it is a link or lies behind one"),
+    ],
+)
+def test_a_file_deleted_since_the_scan_is_unreadable(tmp_path: Path, path: str, reason: str):
     (tmp_path / "a.md").touch()
     with pytest.raises(SourceUnreadable) as caught:
         read_file(tmp_path, path, LIMIT)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(f"{path}: {reason}")
     assert str(tmp_path) not in str(caught.value)
 
 

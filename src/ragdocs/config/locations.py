@@ -17,7 +17,7 @@ def project_files(folder: Path) -> tuple[Path, Path]:
 
 
 def user_file(environ: Mapping[str, str]) -> Path | None:
-    folder = _base_folder(environ, "XDG_CONFIG_HOME", ".config")
+    folder = base_folder(environ, "XDG_CONFIG_HOME", ".config")
     return folder / APPLICATION / FOLDER_FILE if folder else None
 
 
@@ -28,7 +28,7 @@ def folder_of(file: Path) -> Path:
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path | None:
-    folder = _base_folder(environ, "XDG_CACHE_HOME", ".cache")
+    folder = base_folder(environ, "XDG_CACHE_HOME", ".cache")
     return folder / APPLICATION if folder else None
 
 
@@ -39,7 +39,7 @@ def default_index(cache: Path, roots: Iterable[tuple[str, Path]]) -> Path:
     return cache / f"index-{digest[:16]}"
 
 
-def _base_folder(environ: Mapping[str, str], variable: str, below_home: str) -> Path | None:
+def base_folder(environ: Mapping[str, str], variable: str, below_home: str) -> Path | None:
     """By the XDG rules: a relative path in the variable is to be ignored."""
     given = environ.get(variable, "")
     if os.path.isabs(given):

@@ -1,20 +1,20 @@
-"""The user's folders: what may be deleted at any time (cache) and what may not (data)."""
+"""The model's own folders: what may be deleted at any time (cache) and what may not (data)."""
 
 import os
 from pathlib import Path
 
-FOLDER_NAME = "mcp-markdown-ragdocs"
+from ragdocs.config.locations import APPLICATION, PROJECT_FOLDER, base_folder
 
 
 def cache_folder() -> Path:
-    return _base("XDG_CACHE_HOME", ".cache") / FOLDER_NAME
+    return _own("XDG_CACHE_HOME", ".cache")
 
 
 def data_folder() -> Path:
-    return _base("XDG_DATA_HOME", ".local/share") / FOLDER_NAME
+    return _own("XDG_DATA_HOME", ".local/share")
 
 
-def _base(variable: str, fallback: str) -> Path:
-    # The XDG specification: a relative path in these variables is to be ignored.
-    configured = Path(os.environ.get(variable, ""))
-    return configured if configured.is_absolute() else Path.home() / fallback
+def _own(variable: str, below_home: str) -> Path:
+    """Without a home there is still one place that is the user's: the working directory."""
+    base = base_folder(os.environ, variable, below_home)
+    return base / APPLICATION if base else Path.cwd() / PROJECT_FOLDER
