@@ -13,7 +13,7 @@
     · IndexIncompatible    written by another schema or other settings: rebuild
   - EmbeddingError         text cannot be turned into vectors
     · ModelMissing         no usable model was found
-    · ModelCorrupt         the model's files are not the ones we know
+    · ModelCorrupt         the model's files are damaged, or not the ones we know
   - QueryError             the request cannot be answered as asked
 
 A message says what happened, where, and what the user can do next.
@@ -73,7 +73,7 @@ class ModelMissing(EmbeddingError):
 
 
 class ModelCorrupt(EmbeddingError):
-    """A model file is not the one we know by its hash."""
+    """A model file is damaged, or not the one we know by its hash."""
 
 
 class QueryError(RagdocsError):

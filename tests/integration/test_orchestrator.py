@@ -34,8 +34,10 @@ def test_a_question_finds_its_document(engine):
 
 
 def test_a_result_says_which_indices_found_it(engine):
-    (first, *_) = engine.ask("tomatoes need water").results
-    assert {Strategy.KEYWORD, Strategy.SEMANTIC} <= set(first.evidence)
+    response = engine.ask("tomatoes need water", explain=True)
+    (first, *_) = response.explanation.results
+    assert {Strategy.KEYWORD, Strategy.SEMANTIC} <= set(response.results[0].strategies)
+    assert first.chunk_id == response.results[0].chunk_id
     assert first.evidence[Strategy.KEYWORD].rank == 1
     assert sum(first.contributions.values()) > 0
 
@@ -54,7 +56,7 @@ QUERIES = st.sampled_from(
         "sun OR message",
         '"end the session"',
         "-token water",
-        "",
+        "?!",
         "getAuthToken",
         "guide on caching",
         "what is http?",
@@ -128,7 +130,7 @@ def test_a_linked_document_comes_along(tmp_path):
     filler = {f"f{n}.md": f"# Filler {n}\n\nWords {n} of no use.\n" for n in range(150)}
     with Engine(tmp_path, texts | filler) as engine:
         graph = engine.ask("zebra", top_n=50).results
-        linked = [result for result in graph if Strategy.GRAPH in result.evidence]
+        linked = [result for result in graph if Strategy.GRAPH in result.strategies]
     assert "b.md" in {result.path for result in linked}
 
 
@@ -136,7 +138,7 @@ def test_code_search_finds_the_block_when_it_is_on(tmp_path):
     with Engine(tmp_path, NOTES, code_search_enabled=True) as engine:
         (first, *_) = engine.ask("getAuthToken").results
     assert first.path == "api/http.md"
-    assert Strategy.CODE in first.evidence
+    assert Strategy.CODE in first.strategies
 
 
 def test_an_edit_is_seen_by_the_next_query(tmp_path):

@@ -11,6 +11,13 @@ from hypothesis import strategies as st
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.sections import AdvancedSearchConfig, SearchConfig
 from ragdocs.indices.hits import Hit
+from ragdocs.indices.signatures import (
+    MIN_BITS_SET,
+    estimated_jaccard,
+    jaccard,
+    ngram_signature,
+    ngrams,
+)
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.calibration import Calibration
 from ragdocs.search.candidates import Strategy
@@ -30,13 +37,6 @@ from ragdocs.search.parents import expand_to_parents
 from ragdocs.search.pipeline import StageTools, build_stages
 from ragdocs.search.recency import recency_factor
 from ragdocs.search.requests import QueryRequest, Uniqueness
-from ragdocs.search.signatures import (
-    MIN_BITS_SET,
-    estimated_jaccard,
-    jaccard,
-    ngram_signature,
-    ngrams,
-)
 from ragdocs.search.stages import CompressionStats, run_stages
 from ragdocs.search.variance import score_aware_weights
 from tests.candidates import Corpus, scores

@@ -33,8 +33,15 @@ def test_any_value_is_brought_between_zero_and_one(raw):
     assert 0.0 <= Calibration(0.035, 10_000).of(raw) <= 1.0
 
 
-def test_confidence_comes_from_the_evidence_and_score_from_the_boosted_score():
-    [item] = candidates("words", scores=[0.05])
+def test_confidence_comes_from_the_evidence_and_never_from_boosts():
+    [item] = candidates("words", scores=[0.9])
     [judged] = calibrate([replace(item, relevance=0.03)], SEED)
     assert judged.confidence == SEED.of(0.03)
-    assert judged.score == SEED.of(0.05)
+    assert judged.score == 0.9
+
+
+def test_scores_over_one_are_brought_down_in_proportion():
+    items = candidates("a", "b", "c", scores=[1.8, 0.9, 0.0])
+    assert [item.score for item in calibrate(items, SEED)] == [1.0, 0.5, 0.0]
+    items = candidates("a", "b", scores=[0.6, 0.3])
+    assert [item.score for item in calibrate(items, SEED)] == [0.6, 0.3]

@@ -26,7 +26,7 @@ def test_filter_all_below():
 def test_filter_returns_count():
     kept, [count] = run_stages([confidence(0.3)], FIVE)
     assert len(kept) == 3
-    assert count == StageCount("confidence", 5, 3, (FIVE[3].id, FIVE[4].id))
+    assert count == StageCount("confidence", 5, 3)
 
 
 def test_a_threshold_of_zero_keeps_all():

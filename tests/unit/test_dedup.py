@@ -2,6 +2,13 @@ from dataclasses import replace
 
 import pytest
 
+from ragdocs.indices.signatures import (
+    SIGNATURE_BITS,
+    estimated_jaccard,
+    jaccard,
+    ngram_signature,
+    ngrams,
+)
 from ragdocs.search.candidates import Stage
 from ragdocs.search.dedup import (
     content_hash,
@@ -9,13 +16,6 @@ from ragdocs.search.dedup import (
     drop_near_copies,
     drop_similar,
     limit_per_document,
-)
-from ragdocs.search.signatures import (
-    SIGNATURE_BITS,
-    estimated_jaccard,
-    jaccard,
-    ngram_signature,
-    ngrams,
 )
 from ragdocs.search.stages import CompressionStats, StageCount, StageName, run_stages
 from tests.candidates import Corpus, candidates, places, slugs

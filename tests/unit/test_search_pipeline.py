@@ -9,7 +9,7 @@ from ragdocs.search.merging import names_all
 from ragdocs.search.ordering import rescored
 from ragdocs.search.pipeline import StageTools, build_stages
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
-from ragdocs.search.stages import CompressionStats, StageCount, StageName, run_stages
+from ragdocs.search.stages import CompressionStats, StageName, run_stages
 from tests.candidates import Corpus, candidates, places, scores, slugs
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
@@ -192,14 +192,20 @@ def test_every_stage_is_counted_with_what_fell_there():
     items = candidates("a", "b", "a", "c", scores=[0.9, 0.8, 0.7, 0.1])
     stages = build_stages(changed(min_confidence=0.3), asked(top_n=1), TOOLS)
     ticks = iter(range(100))
-    found, counts = run_stages(stages, items, clock=lambda: next(ticks))
+    found, counts = run_stages(stages, items, explain=True, clock=lambda: next(ticks))
     assert places(found) == [0]
-    assert counts == (
-        StageCount("calibrate", 4, 4),
-        StageCount("confidence", 4, 3, (items[3].id,)),
-        StageCount("identical", 3, 2, (items[2].id,)),
-        StageCount("top_n", 2, 1, (items[1].id,)),
-    )
+    assert [(count.name, count.before, count.after) for count in counts] == [
+        ("calibrate", 4, 4),
+        ("confidence", 4, 3),
+        ("identical", 3, 2),
+        ("top_n", 2, 1),
+    ]
+    fallen = [(fall.chunk_id, fall.reason) for count in counts for fall in count.fallen]
+    assert fallen == [
+        (items[3].id, "confidence 0.17 is below 0.3"),
+        (items[2].id, f"the same text as {items[0].id}"),
+        (items[1].id, "not among the first 1"),
+    ]
     assert [count.seconds for count in counts] == [1, 1, 1, 1]
     assert CompressionStats.from_counts(4, counts) == CompressionStats(4, 3, 2, 2, 2, 2, 0)
 
@@ -208,3 +214,33 @@ def test_nothing_in_nothing_out():
     tools = replace(TOOLS, judge=judge, boosts=BoostRules(now=NOW))
     settings = SearchConfig(mmr_enabled=True, rerank_enabled=True, max_chunks_per_doc=1)
     assert run([], settings, tools=tools) == []
+
+
+def spread_out():
+    """a and b say the same, and are the best; c and d are others."""
+    vectors = [(1, 0, 0), (0.99, 0.14, 0), (0, 1, 0), (0, 0, 1)]
+    return candidates("aa", "bbbb", "c", "ddd", scores=[0.9, 0.85, 0.5, 0.4], vectors=vectors)
+
+
+@pytest.mark.parametrize("judged", [judge, lambda items: []])
+def test_a_second_opinion_orders_what_mmr_chose_and_chooses_nothing_else(judged):
+    settings = changed(mmr_enabled=True, mmr_lambda=0.4, rerank_enabled=True)
+    tools = replace(TOOLS, judge=judged)
+    without = run(spread_out(), changed(mmr_enabled=True, mmr_lambda=0.4), asked(top_n=2))
+    found = run(spread_out(), settings, asked(top_n=2), tools)
+    assert {item.id for item in found} == {item.id for item in without}
+    assert "bbbb" not in {item.text.strip() for item in found}
+
+
+def test_what_was_not_judged_never_passes_what_was():
+    corpus = Corpus().add("a.md", "# A\n\n## One\n\nfirst\n\n## Two\n\nsecond\n")
+    corpus.add("b.md", "# B\n\nlong enough\n").add("c.md", "# C\n\nsomewhat\n")
+    places_in_order = ["b.md#b", "c.md#c", "a.md#one", "a.md#two"]
+    items = [corpus.candidate(place, score=0.9 - n / 10) for n, place in enumerate(places_in_order)]
+    tools = StageTools(nodes_of=corpus.nodes_of, judge=lambda those: [0.8, 0.75][: len(those)])
+    settings = changed(
+        rerank_enabled=True, rerank_top_n=2, merge_threshold=2, merge_bonus=0.5, max_merge_depth=1
+    )
+    found = run(items, settings, asked(top_n=4), tools)
+    assert slugs(found) == ["b", "c", "a"]
+    assert scores(found) == [0.8, 0.75, 0.75]

@@ -7,10 +7,8 @@ behind bulk work.
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
@@ -19,6 +17,7 @@ from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.embedding.batches import BatchLimits, batches
 from ragdocs.embedding.folders import cache_folder
 from ragdocs.embedding.model_files import MODEL_NAME, WEIGHTS_SHA256, ModelFiles, find_model
+from ragdocs.embedding.runs import run_all, usable_cores
 from ragdocs.embedding.verification import FileVerifier
 from ragdocs.embedding.windows import MAX_TOKENS, WindowedText, split_text
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from ragdocs.embedding.runtime import ModelSession, WordPieces
 
 Precision: TypeAlias = Literal["auto", "fp32", "int8"]
-_Run: TypeAlias = Callable[[list[int]], None]
 
 DIMENSION = 384
 # Raised whenever the same weights begin to give other vectors: windows, pooling, quantisation.
@@ -64,7 +62,7 @@ class BuiltinEmbedder:
             raise ValueError(f"threads is {threads}; it may be 0 (every core) or more")
         self._folder = folder
         self._cache_dir = cache_dir or cache_folder()
-        self._threads = threads or _usable_cores()
+        self._threads = threads or usable_cores()
         self._precision: Literal["fp32", "int8"] = "int8" if precision == "auto" else precision
         self._limits = limits or BatchLimits()
         self._lock = threading.Lock()
@@ -131,7 +129,7 @@ class BuiltinEmbedder:
         def run(group: list[int]) -> None:
             vectors[group] = model.session.run([pieces[position] for position in group])
 
-        _run_all(run, batches([len(piece) for piece in pieces], self._limits), threads)
+        run_all(run, batches([len(piece) for piece in pieces], self._limits), threads)
         return _combined(vectors, texts)
 
     def _model(self) -> _Loaded:
@@ -142,20 +140,6 @@ class BuiltinEmbedder:
                     files = find_model(self._folder, FileVerifier(self._cache_dir))
                     self._loaded = _load(files, self._precision)
         return self._loaded
-
-
-def _run_all(run: _Run, groups: list[list[int]], threads: int) -> None:
-    if threads == 1 or len(groups) <= 1:
-        for group in groups:
-            run(group)
-        return
-    pool = ThreadPoolExecutor(min(threads, len(groups)), thread_name_prefix="embedding")
-    try:
-        for _ in pool.map(run, groups):
-            pass
-    finally:
-        # After an interrupt nothing more is started: at most one short run is waited for.
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _combined(vectors: Vectors, texts: Sequence[WindowedText]) -> Vectors:
@@ -181,9 +165,3 @@ def _load(files: ModelFiles, precision: Literal["fp32", "int8"]) -> _Loaded:
 
     session, pieces, used, notes = load_session(files, precision)
     return _Loaded(session, pieces, used, files.place, (*files.notes, *notes))
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

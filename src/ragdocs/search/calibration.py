@@ -1,4 +1,4 @@
-"""Raw scores become figures in [0, 1]: a sigmoid with a threshold and a steepness."""
+"""From evidence to confidence: a sigmoid with a threshold and a steepness."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from ragdocs.search.candidates import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """`threshold` is the raw score that means one half, `steepness` how sharply it turns there."""
+    """`threshold` is the evidence that means one half, `steepness` how sharply it turns there."""
 
     threshold: float
     steepness: float
@@ -24,8 +24,16 @@ class Calibration:
 
 
 def calibrate(candidates: Sequence[Candidate], curve: Calibration) -> list[Candidate]:
-    """The score with its boosts orders the results; the confidence knows only the evidence."""
+    """The confidence is made from the evidence alone. The score, which has the boosts too and
+    orders the results, is only brought into [0, 1], in proportion.
+    """
+    largest = max((item.score for item in candidates), default=0.0)
+    divisor = max(1.0, largest)
     return [
-        replace(item, score=curve.of(item.score), confidence=curve.of(item.relevance))
+        replace(
+            item,
+            score=min(1.0, max(0.0, item.score) / divisor),
+            confidence=curve.of(item.relevance),
+        )
         for item in candidates
     ]

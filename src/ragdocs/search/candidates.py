@@ -59,6 +59,9 @@ class Candidate:
     constituents: tuple[StoredChunk, ...] = ()
     passage: tuple[StoredChunk, ...] = ()
     left_out: tuple[StoredChunk, ...] = ()
+    ceiling: float = 1.0
+    """No later stage may raise the score above this: what a re-ranker did not read stays behind
+    what it did."""
 
     @property
     def id(self) -> ChunkId:
@@ -86,3 +89,5 @@ class Stage:
 
     name: str
     apply: Callable[[Sequence[Candidate]], Sequence[Candidate]]
+    reason: Callable[[Candidate, Sequence[Candidate]], str] = lambda _item, _left: ""
+    """Why it let a candidate fall, given those it left."""

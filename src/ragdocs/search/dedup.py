@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from ragdocs.models import DocId
-from ragdocs.search.candidates import Candidate
-from ragdocs.search.signatures import (
+from ragdocs.indices.signatures import (
     MAX_BITS_SET,
     MIN_BITS_SET,
     estimated_jaccard,
@@ -21,6 +19,8 @@ from ragdocs.search.signatures import (
     ngram_signature,
     ngrams,
 )
+from ragdocs.models import DocId
+from ragdocs.search.candidates import Candidate
 from ragdocs.store.records import StoredChunk
 
 if TYPE_CHECKING:

@@ -42,6 +42,13 @@ def fuse_by_rank(lists: Lists, weights: Weights, k: int = RRF_K) -> list[Fused]:
     return _fuse(lists, weights, shares)
 
 
+def most_by_rank(lists: Lists, weights: Weights, k: int = RRF_K) -> float:
+    """The score of a chunk that every index which was asked puts first."""
+    measured = [strategy for strategy in MEASURED if strategy in lists] or list(lists)
+    total = sum(max(0.0, weights.get(strategy, 1.0)) for strategy in measured)
+    return total / (k + 1) if total > 0 else 1.0
+
+
 def fuse_by_score(lists: Lists, weights: Weights, scale: Scale) -> list[Fused]:
     """`a·semantic + (1-a)·keyword`, where `a` is the semantic weight's part of the two; code and
     graph come on top. An index that was asked and found nothing (an empty list) keeps its part.

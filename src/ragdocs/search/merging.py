@@ -133,10 +133,12 @@ class _Merger:
         for item in items:
             del self._results[item.id]
         best = max(items, key=lambda item: item.score)
+        ceiling = max(item.ceiling for item in items)
         self._results[own] = replace(
             best,
             stored=node,
-            score=min(1.0, merged_score(best.score, children, self._rules.bonus)),
+            score=min(ceiling, merged_score(best.score, children, self._rules.bonus)),
+            ceiling=ceiling,
             confidence=max(item.confidence for item in items),
             evidence=_best_evidence(items),
             constituents=tuple(found),

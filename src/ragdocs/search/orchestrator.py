@@ -1,30 +1,35 @@
 """A request from beginning to end: classify, retrieve, fuse, hydrate, run the stages.
 
-It owns no ranking rule: the indices find, `fusion` weighs, the stages decide what is left.
+It owns no ranking rule: the indices find, `weighing` weighs, the stages decide what is left.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from time import perf_counter
 
-from ragdocs.config.choices import Fusion
+from ragdocs.chunking.splitting import Limits
 from ragdocs.config.sections import SearchConfig
 from ragdocs.indices.hits import Scope
 from ragdocs.models import DocId, TreeName
+from ragdocs.search.answers import Answered, explain
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.candidates import Candidate, Strategy
-from ragdocs.search.classifier import adaptive_weights, classify_query
+from ragdocs.search.classifier import classify_query
 from ragdocs.search.filters import matches
-from ragdocs.search.fusion import Fused, by_ideal, by_range, fuse_by_rank, fuse_by_score
+from ragdocs.search.hyde import Topic, topics
+from ragdocs.search.hydration import Hydration
+from ragdocs.search.index_state import IndexStates
 from ragdocs.search.merging import names_all
 from ragdocs.search.pipeline import StageTools, build_stages
-from ragdocs.search.requests import Filters, QueryRequest, QueryType
+from ragdocs.search.requests import Filters, QueryRequest
+from ragdocs.search.reranker import Reranker
 from ragdocs.search.responses import SearchResponse, SearchResult
-from ragdocs.search.retrieval import Found, Indices, Retrieval
+from ragdocs.search.retrieval import Indices, Retrieval
 from ragdocs.search.stages import CompressionStats, run_stages
-from ragdocs.search.variance import score_aware_weights
+from ragdocs.search.standing import with_standing
+from ragdocs.search.weighing import weigh
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 
@@ -32,13 +37,13 @@ CANDIDATES = 100
 """How many fused hits are read from the store and go through the stages."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """One query's candidates, and how it was understood."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What an answer depends on besides the index and the search settings."""
 
-    candidates: Sequence[Candidate]
-    query_type: QueryType
-    notes: tuple[str, ...]
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    local_trees: frozenset[TreeName] = frozenset()
+    parent_size: Limits | None = None
 
 
 class QueryOrchestrator:
@@ -49,121 +54,94 @@ class QueryOrchestrator:
         reader: Reader,
         indices: Indices,
         settings: SearchConfig,
-        clock: Callable[[], datetime],
-        local_trees: frozenset[TreeName] = frozenset(),
+        surroundings: Surroundings | None = None,
     ) -> None:
         self._reader = reader
         self._indices = indices
         self._settings = settings
-        self._clock = clock
-        self._local_trees = local_trees
+        self._surroundings = surroundings or Surroundings()
         self._retrieval = Retrieval(indices, settings)
+        self._states = IndexStates(indices.vector)
 
     def close(self) -> None:
         self._retrieval.close()
 
     def search(self, request: QueryRequest) -> SearchResponse:
         started = perf_counter()
+        asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
         with self._reader.snapshot() as snapshot:
             self._indices.catch_up(snapshot)
             scope = _scope(snapshot, request.filters)
-            answered = [self._answer(snapshot, text, request, scope) for text in request.queries]
+            answered = [self._answer(snapshot, topic, request, scope) for topic in asked]
             candidates = _merged([item for each in answered for item in each.candidates])
             retrieved = perf_counter()
-            stages = build_stages(self._settings, request, self._tools(snapshot, request))
-            left, counts = run_stages(stages, candidates)
+            judge = self._judge(request)
+            tools = self._tools(snapshot, request, judge)
+            stages = build_stages(self._settings, request, tools)
+            left, counts = run_stages(stages, candidates, explain=request.explain)
+            has_vectors = any(each.found.vector is not None for each in answered)
+            state = self._states.of(snapshot, has_vectors=has_vectors)
+        notes = [note for each in answered for note in each.found.notes]
+        suggestions = [each.found.understanding.did_you_mean for each in answered]
+        seconds = {count.name: count.seconds for count in counts}
         return SearchResponse(
             results=tuple(SearchResult.from_candidate(item) for item in left),
             query_types=tuple(each.query_type for each in answered),
+            index=state,
             stats=CompressionStats.from_counts(len(candidates), counts),
             stages=counts,
-            seconds={"retrieval": retrieved - started, "stages": perf_counter() - retrieved},
-            notes=tuple(dict.fromkeys(note for each in answered for note in each.notes)),
+            seconds={"retrieval": retrieved - started, **seconds},
+            notes=tuple(dict.fromkeys([*notes, *(judge.notes if judge else ())])),
+            did_you_mean=next((meant for meant in suggestions if meant), None),
+            explanation=explain(answered, left, counts) if request.explain else None,
         )
 
     def _answer(
-        self, snapshot: Snapshot, text: str, request: QueryRequest, scope: Scope
-    ) -> _Answered:
-        query_type = request.query_type or classify_query(text)
-        found = self._retrieval.find(snapshot, text, scope, request.filters.language)
-        fused = self._fuse(found, query_type)
-        linked = self._retrieval.neighbours(snapshot, found, fused, scope)
+        self, snapshot: Snapshot, topic: Topic, request: QueryRequest, scope: Scope
+    ) -> Answered:
+        query_type = request.query_type or classify_query(topic.words or request.hypothesis)
+        found = self._retrieval.find(snapshot, topic, scope, request.filters.language)
+        weighed = weigh(found.lists, found.ideals, query_type, self._settings)
+        linked = self._retrieval.neighbours(snapshot, found, weighed.fused, scope)
         if linked:
             found = replace(found, lists={**found.lists, Strategy.GRAPH: linked})
-            fused = self._fuse(found, query_type)
-        candidates = self._hydrate(snapshot, fused[:CANDIDATES])
-        return _Answered(candidates, query_type, found.notes)
+            weighed = weigh(found.lists, found.ideals, query_type, self._settings)
+        hydration = Hydration(snapshot, self._indices.vector)
+        candidates = hydration.candidates(weighed.fused[:CANDIDATES], weighed.relevance)
+        return Answered(topic, query_type, found, weighed, with_standing(candidates))
 
-    def _fuse(self, found: Found, query_type: QueryType) -> list[Fused]:
-        settings = self._settings
-        weights: Mapping[Strategy, float] = {
-            Strategy.SEMANTIC: settings.semantic_weight,
-            Strategy.KEYWORD: settings.keyword_weight,
-            Strategy.CODE: settings.code_search_weight,
-            Strategy.GRAPH: settings.graph_weight,
-        }
-        if settings.adaptive_weights_enabled:
-            weights = adaptive_weights(weights, query_type)
-        advanced = settings.advanced
-        if advanced.dynamic_weights_enabled:
-            scaled = {s: by_range(s, [h.score for h in hits]) for s, hits in found.lists.items()}
-            weights = score_aware_weights(
-                weights, scaled, advanced.variance_threshold, advanced.min_weight_factor
-            )
-        if settings.fusion is Fusion.SCORE:
-            return fuse_by_score(found.lists, weights, by_ideal(found.ideals))
-        # Ranks know nothing of scores, in which a neighbour's lower weight would otherwise show.
-        lowered = weights[Strategy.GRAPH] * settings.graph_neighbor_weight
-        ranked = {**weights, Strategy.GRAPH: lowered}
-        return fuse_by_rank(found.lists, ranked, settings.rrf_k_constant)
+    def _judge(self, request: QueryRequest) -> Reranker | None:
+        encoder = self._indices.cross_encoder
+        if encoder is None or not self._settings.rerank_enabled:
+            return None
+        return Reranker(encoder, request.queries, request.hypothesis)
 
-    def _hydrate(self, snapshot: Snapshot, fused: Sequence[Fused]) -> list[Candidate]:
-        """Everything any stage may need, read once."""
-        keys = [item.key for item in fused]
-        chunks = snapshot.chunks_by_key(keys)
-        document = cache(snapshot.document)
-        vectors = self._indices.vector.vectors_of(keys) if self._indices.vector else {}
-        candidates: list[Candidate] = []
-        for item in fused:
-            stored = chunks.get(item.key)
-            owner = document(stored.chunk.doc_id) if stored else None
-            if stored is not None and owner is not None:
-                candidates.append(
-                    Candidate(
-                        stored=stored,
-                        document=owner,
-                        score=item.score,
-                        relevance=item.score,
-                        evidence=item.evidence,
-                        contributions=item.contributions,
-                        vector=vectors.get(item.key),
-                    )
-                )
-        return candidates
-
-    def _tools(self, snapshot: Snapshot, request: QueryRequest) -> StageTools:
+    def _tools(
+        self, snapshot: Snapshot, request: QueryRequest, judge: Reranker | None
+    ) -> StageTools:
         analyzer = self._indices.analyzer
         terms = frozenset(token.term for text in request.queries for token in analyzer.query(text))
         return StageTools(
             nodes_of=cache(snapshot.chunks),
             is_named=names_all(terms, analyzer.terms),
             boosts=self._boosts(),
+            judge=judge,
+            parent_size=self._surroundings.parent_size,
         )
 
     def _boosts(self) -> BoostRules:
         settings, advanced = self._settings, self._settings.advanced
         graph = self._indices.graph
-        # Communities take seconds to find in a large graph: a query never waits for them.
-        is_known = graph is not None and graph.has_current_communities()
         known: Mapping[DocId, int] = {}
-        if graph is not None and is_known:
+        # Communities take seconds to find in a large graph: a query never waits for them.
+        if graph is not None and graph.has_current_communities():
             known = graph.communities().numbers
         return BoostRules(
-            now=self._clock(),
+            now=self._surroundings.clock(),
             recency_bias=settings.recency_bias,
             communities=known if advanced.community_detection_enabled else {},
             community_factor=advanced.community_boost_factor,
-            local_trees=self._local_trees,
+            local_trees=self._surroundings.local_trees,
             local_factor=settings.local_boost,
         )
 

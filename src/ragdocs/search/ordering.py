@@ -26,4 +26,4 @@ def rescored(candidates: Sequence[Candidate], scores: Sequence[float]) -> list[C
     )
     lowest = judged[-1].score if judged else 1.0
     rest = candidates[len(judged) :]
-    return judged + [replace(item, score=min(item.score, lowest)) for item in rest]
+    return judged + [replace(item, score=min(item.score, lowest), ceiling=lowest) for item in rest]

@@ -21,6 +21,16 @@ from ragdocs.search.filters import cut_at_elbow, filter_by_confidence, filter_ma
 from ragdocs.search.merging import IsNamed, MergeRules, merge_siblings
 from ragdocs.search.ordering import best_first, rescored, take_first
 from ragdocs.search.parents import expand_to_parents
+from ragdocs.search.reasons import (
+    Reason,
+    always,
+    low_confidence,
+    same_meaning,
+    same_text,
+    same_wording,
+    swallowed,
+    unexplained,
+)
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
 from ragdocs.search.stages import StageName
 
@@ -43,81 +53,100 @@ class StageTools:
 def build_stages(
     settings: SearchConfig, request: QueryRequest, tools: StageTools
 ) -> tuple[Stage, ...]:
-    plan = _judging(settings, request, tools) | _thinning(settings, request)
-    plan |= _shaping(settings, request, tools, is_chosen=StageName.MMR in plan)
-    # The order is StageName's, written there with its reasons.
-    return tuple(Stage(name, apply) for name in StageName if (apply := plan.get(name)))
+    plan = _Plan()
+    _judge(plan, settings, request, tools)
+    _thin(plan, settings, request)
+    _shape(plan, settings, request, tools)
+    return plan.in_order()
 
 
-def _judging(
-    settings: SearchConfig, request: QueryRequest, tools: StageTools
-) -> dict[StageName, Apply]:
+class _Plan:
+    """The stages that are on. Their order is StageName's, written there with its reasons."""
+
+    def __init__(self) -> None:
+        self._stages: dict[StageName, Stage] = {}
+
+    def __contains__(self, name: StageName) -> bool:
+        return name in self._stages
+
+    def add(self, name: StageName, apply: Apply, reason: Reason = unexplained) -> None:
+        self._stages[name] = Stage(name, apply, reason)
+
+    def in_order(self) -> tuple[Stage, ...]:
+        return tuple(stage for name in StageName if (stage := self._stages.get(name)))
+
+
+def _judge(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: StageTools) -> None:
     curve = Calibration(settings.score_calibration_threshold, settings.score_calibration_steepness)
-    plan: dict[StageName, Apply] = {StageName.CALIBRATE: partial(calibrate, curve=curve)}
+    plan.add(StageName.CALIBRATE, partial(calibrate, curve=curve))
     if tools.boosts is not None:
-        plan[StageName.BOOST] = partial(boosted, rules=tools.boosts)
+        plan.add(StageName.BOOST, partial(boosted, rules=tools.boosts))
     threshold = settings.min_confidence if request.min_score is None else request.min_score
     if threshold > 0:
-        plan[StageName.CONFIDENCE] = partial(filter_by_confidence, threshold=threshold)
+        keep = partial(filter_by_confidence, threshold=threshold)
+        plan.add(StageName.CONFIDENCE, keep, low_confidence(threshold))
     if request.filters != Filters():
-        plan[StageName.FILTERS] = partial(filter_matching, filters=request.filters)
+        keep = partial(filter_matching, filters=request.filters)
+        plan.add(StageName.FILTERS, keep, always("a filter leaves its document out"))
     if settings.cutoff_ratio > 0:
-        plan[StageName.CUTOFF] = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
-    return plan
+        cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
+        words = f"from here on scores fall below {settings.cutoff_ratio:g} of the one before"
+        plan.add(StageName.CUTOFF, cut, always(words))
 
 
-def _thinning(settings: SearchConfig, request: QueryRequest) -> dict[StageName, Apply]:
+def _thin(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
     """`uniqueness` in a request: off lets copies stay, content removes every kind of them."""
-    plan: dict[StageName, Apply] = {}
     is_every = request.uniqueness is Uniqueness.CONTENT
     if request.uniqueness is not Uniqueness.OFF:
-        plan[StageName.IDENTICAL] = drop_identical
+        plan.add(StageName.IDENTICAL, drop_identical, same_text)
         if settings.ngram_dedup_enabled or is_every:
-            plan[StageName.NGRAM] = partial(
-                drop_near_copies, threshold=settings.ngram_dedup_threshold
-            )
-    plan |= _spreading(settings, request, is_every)
+            drop = partial(drop_near_copies, threshold=settings.ngram_dedup_threshold)
+            plan.add(StageName.NGRAM, drop, same_wording)
+    _spread(plan, settings, request, is_every)
     limit = 1 if request.uniqueness is Uniqueness.DOCUMENT else settings.max_chunks_per_doc
     if limit > 0:
-        plan[StageName.DOCUMENT_LIMIT] = partial(limit_per_document, limit=limit)
-    return plan
+        keep = partial(limit_per_document, limit=limit)
+        words = f"its document has better ones, and only {limit} may stay"
+        plan.add(StageName.DOCUMENT_LIMIT, keep, always(words))
 
 
-def _spreading(
-    settings: SearchConfig, request: QueryRequest, is_every: bool
-) -> dict[StageName, Apply]:
+def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest, is_every: bool) -> None:
     """One or the other: MMR, unless the request itself asks for similar passages to be dropped."""
     is_asked_for = is_every or request.similarity_threshold is not None
     if settings.mmr_enabled and not is_asked_for:
-        return {StageName.MMR: partial(select_mmr, mmr_lambda=settings.mmr_lambda)}
+        select = partial(select_mmr, mmr_lambda=settings.mmr_lambda)
+        plan.add(StageName.MMR, select, always("others are as relevant and less alike"))
+        return
     threshold = request.similarity_threshold
     if threshold is None:
         threshold = settings.dedup_similarity_threshold
     is_wanted = settings.dedup_enabled or is_asked_for
     if is_wanted and request.uniqueness is not Uniqueness.OFF:
-        return {StageName.SEMANTIC: partial(drop_similar, threshold=threshold)}
-    return {}
+        plan.add(StageName.SEMANTIC, partial(drop_similar, threshold=threshold), same_meaning)
 
 
-def _shaping(
-    settings: SearchConfig, request: QueryRequest, tools: StageTools, *, is_chosen: bool
-) -> dict[StageName, Apply]:
-    plan: dict[StageName, Apply] = {StageName.TOP_N: partial(take_first, top_n=request.top_n)}
+def _shape(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: StageTools) -> None:
     if settings.rerank_enabled and tools.judge is not None:
-        plan[StageName.RERANK] = partial(_rerank, judge=tools.judge, first=settings.rerank_top_n)
+        # MMR chose the set, and a second opinion orders it: it must not choose others.
+        limit = request.top_n if StageName.MMR in plan else settings.rerank_top_n
+        first = min(settings.rerank_top_n, limit)
+        plan.add(StageName.RERANK, partial(_rerank, judge=tools.judge, first=first))
     if settings.merge_threshold > 0:
         rules = MergeRules(settings.merge_threshold, settings.merge_bonus, settings.max_merge_depth)
         merge = partial(
             merge_siblings, nodes_of=tools.nodes_of, rules=rules, is_named=tools.is_named
         )
         # MMR's order is its choice, which sorting before the cut would undo.
-        keeps_order = is_chosen and StageName.RERANK not in plan
-        plan[StageName.MERGE] = merge if keeps_order else lambda items: best_first(merge(items))
+        keeps_order = StageName.MMR in plan
+        apply: Apply = merge if keeps_order else lambda items: best_first(merge(items))
+        plan.add(StageName.MERGE, apply, swallowed)
     if tools.parent_size is not None:
-        plan[StageName.PARENTS] = partial(
+        expand = partial(
             expand_to_parents, nodes_of=tools.nodes_of, size=tools.parent_size, top_n=request.top_n
         )
-    return plan
+        plan.add(StageName.PARENTS, expand, swallowed)
+    take = partial(take_first, top_n=request.top_n)
+    plan.add(StageName.TOP_N, take, always(f"not among the first {request.top_n}"))
 
 
 def _rerank(candidates: Sequence[Candidate], judge: Judge, first: int) -> list[Candidate]:

@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from ragdocs.errors import QueryError
+
 MAX_QUERY_CHARS = 2_000
+MAX_HYPOTHESIS_CHARS = 8_000
+MAX_QUERIES = 10
 MAX_TOP_N = 50
+MAX_TOKENS = 10_000
 
 
 class QueryType(StrEnum):
@@ -45,9 +50,12 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
-    """One question, or several whose answers are merged."""
+    """One question, or several whose answers are merged; or a hypothetical answer, with or without
+    the question. Raises QueryError for what no answer can be given to.
+    """
 
-    queries: tuple[str, ...]
+    queries: tuple[str, ...] = ()
+    hypothesis: str = ""
     top_n: int = 5
     min_score: float | None = None
     filters: Filters = Filters()
@@ -56,3 +64,26 @@ class QueryRequest:
     similarity_threshold: float | None = None
     max_tokens: int | None = None
     explain: bool = False
+
+    def __post_init__(self) -> None:
+        _check_texts(self.queries, self.hypothesis)
+        _check_range("top_n", self.top_n, 1, MAX_TOP_N)
+        _check_range("min_score", self.min_score, 0, 1)
+        _check_range("similarity_threshold", self.similarity_threshold, 0, 1)
+        _check_range("max_tokens", self.max_tokens, 1, MAX_TOKENS)
+
+
+def _check_texts(queries: tuple[str, ...], hypothesis: str) -> None:
+    if not hypothesis.strip() and not any(query.strip() for query in queries):
+        raise QueryError("the query is empty: ask for something")
+    if len(queries) > MAX_QUERIES:
+        raise QueryError(f"{len(queries)} queries at once: at most {MAX_QUERIES} are answered")
+    longest = max((len(query) for query in queries), default=0)
+    _check_range("the query's length", longest, 0, MAX_QUERY_CHARS)
+    _check_range("the hypothesis's length", len(hypothesis), 0, MAX_HYPOTHESIS_CHARS)
+
+
+def _check_range(name: str, value: float | None, least: float, most: float) -> None:
+    # Written so that NaN, which is neither less nor more, does not pass either.
+    if value is not None and not least <= value <= most:
+        raise QueryError(f"{name} is {value:g}: it must be from {least:g} to {most:g}")

@@ -4,14 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ragdocs.models import ChunkId, DocId, Span
-from ragdocs.search.candidates import Candidate, Evidence, Strategy
+from ragdocs.search.candidates import Candidate, Strategy
+from ragdocs.search.explanation import Explanation
+from ragdocs.search.index_state import IndexState
 from ragdocs.search.requests import QueryType
 from ragdocs.search.stages import CompressionStats, StageCount
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A chunk that was found within a larger result."""
+
+    chunk_id: ChunkId
+    span: Span
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """One passage, cited. `score` orders the results, `confidence` is the worth of the evidence."""
+    """One passage, cited. `score` orders the results, `confidence` is how likely it is right."""
 
     chunk_id: ChunkId
     doc_id: DocId
@@ -22,9 +32,8 @@ class SearchResult:
     text: str
     score: float
     confidence: float
-    evidence: Mapping[Strategy, Evidence]
-    contributions: Mapping[Strategy, float]
-    boosts: Mapping[str, float]
+    strategies: tuple[Strategy, ...]
+    parts: tuple[Part, ...] = ()
 
     @classmethod
     def from_candidate(cls, candidate: Candidate) -> "SearchResult":
@@ -39,19 +48,23 @@ class SearchResult:
             text=candidate.text,
             score=candidate.score,
             confidence=candidate.confidence,
-            evidence=candidate.evidence,
-            contributions=candidate.contributions,
-            boosts=candidate.boosts,
+            strategies=tuple(s for s in Strategy if s in candidate.evidence),
+            parts=tuple(Part(part.chunk.id, part.chunk.span) for part in candidate.constituents),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResponse:
-    """The results, best first, with how each query was understood and what every stage left."""
+    """The results, best first, with the state of the index they come from and what every stage
+    left; `explanation` is there when it was asked for.
+    """
 
     results: tuple[SearchResult, ...]
     query_types: tuple[QueryType, ...]
+    index: IndexState
     stats: CompressionStats
     stages: tuple[StageCount, ...]
     seconds: Mapping[str, float] = field(compare=False)
     notes: tuple[str, ...] = ()
+    did_you_mean: str | None = None
+    explanation: Explanation | None = None

@@ -2,23 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragdocs.config.sections import SearchConfig
 from ragdocs.embedding.base import Embedder
+from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.code import CodeEngine
 from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.keyword import KeywordEngine, KeywordQuery, compile_query
+from ragdocs.indices.keyword import KeywordEngine, KeywordQuery
+from ragdocs.indices.term_vectors import NearTerm
+from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId
 from ragdocs.search.candidates import Strategy
+from ragdocs.search.expansion import mixed
 from ragdocs.search.fusion import Fused
 from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
+from ragdocs.search.hyde import Topic
+from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.query_language import parse_query
+from ragdocs.search.understanding import Understanding
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -41,9 +48,11 @@ class Indices:
     vector: VectorIndex | None = None
     embedder: Embedder | None = None
     graph: GraphIndex | None = None
+    cross_encoder: CrossEncoder | None = None
+    words: WordSources = field(default_factory=WordSources)
 
     def catch_up(self, snapshot: Snapshot) -> None:
-        for view in (self.vector, self.graph):
+        for view in (self.keyword, self.vector, self.graph):
             if view is not None:
                 view.catch_up(snapshot)
 
@@ -56,6 +65,7 @@ class Found:
     ideals: Mapping[Strategy, float]
     vector: "NDArray[np.float32] | None"
     notes: tuple[str, ...]
+    understanding: Understanding
 
 
 class Retrieval:
@@ -64,27 +74,35 @@ class Retrieval:
     def __init__(self, indices: Indices, settings: SearchConfig) -> None:
         self._indices = indices
         self._settings = settings
+        self._interpreter = Interpreter(indices.analyzer, indices.words, settings)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="query-embedding")
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def find(self, snapshot: Snapshot, text: str, scope: Scope, language: str = "") -> Found:
-        parsed = parse_query(text)
-        query = compile_query(parsed, self._indices.analyzer)
-        pending = self._start_embedding(parsed.text)
+    def find(self, snapshot: Snapshot, topic: Topic, scope: Scope, language: str = "") -> Found:
+        parsed = parse_query(topic.words)
+        pending = self._start_embedding(topic.meaning or parsed.text)
+        understood = self._interpreter.read(snapshot, topic.words, parsed)
+        near: Sequence[NearTerm] = ()
+        # A hypothesis is long and says what it means: nothing is added to it.
+        if topic.meaning is None and self._interpreter.may_expand(snapshot):
+            understood, near = self._interpreter.expanded(understood, _embedded(pending)[0])
         lists: dict[Strategy, Sequence[Hit]] = {}
         ideals: dict[Strategy, float] = {}
-        keyword = self._indices.keyword.search(snapshot, query, HITS_PER_INDEX, scope)
-        lists[Strategy.KEYWORD], ideals[Strategy.KEYWORD] = keyword.hits, keyword.ideal
-        if self._settings.code_search_enabled and self._indices.code is not None:
-            code = self._indices.code.search(snapshot, parsed.text, HITS_PER_INDEX, scope, language)
+        query, indices = understood.query, self._indices
+        if topic.words:
+            words = search_in_tiers(indices.keyword, snapshot, query, HITS_PER_INDEX, scope)
+            lists[Strategy.KEYWORD], ideals[Strategy.KEYWORD] = words.hits, words.ideal
+        if topic.words and self._settings.code_search_enabled and indices.code is not None:
+            code = indices.code.search(snapshot, parsed.text, HITS_PER_INDEX, scope, language)
             lists[Strategy.CODE], ideals[Strategy.CODE] = code.hits, code.ideal
         vector, notes = _embedded(pending)
-        if vector is not None and self._indices.vector is not None:
-            hits = self._indices.vector.search(vector, HITS_PER_INDEX, scope)
+        if vector is not None and indices.vector is not None:
+            vector = mixed(vector, near)
+            hits = indices.vector.search(vector, HITS_PER_INDEX, scope)
             lists[Strategy.SEMANTIC] = self._fulfilling(snapshot, query, hits)
-        return Found(lists, ideals, vector, (*parsed.notes, *notes))
+        return Found(lists, ideals, vector, (*understood.notes, *notes), understood)
 
     def neighbours(
         self, snapshot: Snapshot, found: Found, fused: Sequence[Fused], scope: Scope

@@ -37,13 +37,23 @@ class StageName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Fallen:
+    """A chunk that a stage let go (or merged into another), as it was then, and why."""
+
+    chunk_id: ChunkId
+    score: float
+    confidence: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class StageCount:
-    """What went into a stage, what came out, and which chunks fell (or were merged) there."""
+    """What went into a stage and what came out; which chunks fell there, if that was asked for."""
 
     name: str
     before: int
     after: int
-    fallen: tuple[ChunkId, ...] = ()
+    fallen: tuple[Fallen, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -85,6 +95,8 @@ class CompressionStats:
 def run_stages(
     stages: Iterable[Stage],
     candidates: Sequence[Candidate],
+    *,
+    explain: bool = False,
     clock: Callable[[], float] = perf_counter,
 ) -> tuple[Sequence[Candidate], tuple[StageCount, ...]]:
     """What is left after all of them, and the counts in order."""
@@ -93,8 +105,18 @@ def run_stages(
         start = clock()
         left = stage.apply(candidates)
         seconds = clock() - start
-        remaining = {item.id for item in left}
-        fallen = tuple(item.id for item in candidates if item.id not in remaining)
+        fallen = _fallen(stage, candidates, left) if explain else ()
         counts.append(StageCount(stage.name, len(candidates), len(left), fallen, seconds))
         candidates = left
     return candidates, tuple(counts)
+
+
+def _fallen(
+    stage: Stage, before: Sequence[Candidate], left: Sequence[Candidate]
+) -> tuple[Fallen, ...]:
+    remaining = {item.id for item in left}
+    return tuple(
+        Fallen(item.id, item.score, item.confidence, stage.reason(item, left))
+        for item in before
+        if item.id not in remaining
+    )

@@ -1,0 +1,65 @@
+"""Every leaf's trigrams, counted when it is indexed: comparing wordings then costs a query nothing.
+
+Making the bitmaps of a query's candidates took three times as long as comparing them.
+"""
+
+import json
+from collections.abc import Collection
+
+from ragdocs.indices.signatures import SIGNATURE_BITS, ngram_signature
+from ragdocs.store.connection import Database
+from ragdocs.store.records import ChunkKey
+from ragdocs.store.rows import check_row, row_hash
+from ragdocs.store.snapshot import Snapshot
+
+TABLE = "signatures"
+_KIND = "signature"
+_BYTES = SIGNATURE_BITS // 8
+
+
+class SignatureIndex:
+    """The table: one bitmap for every leaf."""
+
+    name = TABLE
+    version = f"1;{SIGNATURE_BITS}"
+
+    def create(self, database: Database) -> None:
+        database.run(
+            f"CREATE TABLE {TABLE} (key INTEGER PRIMARY KEY, row_hash BLOB NOT NULL, "
+            "ngrams BLOB NOT NULL)"
+        )
+
+    def drop(self, database: Database) -> None:
+        database.run(f"DROP TABLE IF EXISTS {TABLE}")
+
+    def put(self, database: Database, doc: int) -> None:
+        leaves = database.all(
+            "SELECT key, text FROM chunks WHERE doc = ? AND text IS NOT NULL", (doc,)
+        )
+        database.many(
+            f"INSERT INTO {TABLE} (key, row_hash, ngrams) VALUES (?, ?, ?)",
+            [_row(key, text) for key, text in leaves],
+        )
+
+    def remove(self, database: Database, doc: int) -> None:
+        database.run(
+            f"DELETE FROM {TABLE} WHERE key IN (SELECT key FROM chunks WHERE doc = ?)", (doc,)
+        )
+
+
+def signatures_of(snapshot: Snapshot, keys: Collection[ChunkKey]) -> dict[ChunkKey, int]:
+    """The bitmaps of those of the chunks that have one."""
+    rows = snapshot.select(
+        f"SELECT key, row_hash, ngrams FROM {TABLE} WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(keys)),),
+    )
+    found: dict[ChunkKey, int] = {}
+    for key, hashed, ngrams in rows:
+        check_row(_KIND, (key, ngrams), hashed)
+        found[ChunkKey(key)] = int.from_bytes(ngrams, "little")
+    return found
+
+
+def _row(key: int, text: str) -> tuple[int, bytes, bytes]:
+    ngrams = ngram_signature(text).to_bytes(_BYTES, "little")
+    return key, row_hash(_KIND, (key, ngrams)), ngrams

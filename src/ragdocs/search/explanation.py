@@ -1,0 +1,51 @@
+"""Why the answer is what it is, as data: each query, each result, each stage."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ragdocs.models import ChunkId
+from ragdocs.search.candidates import Candidate, Evidence, Strategy
+from ragdocs.search.requests import QueryType
+from ragdocs.search.stages import StageCount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryExplanation:
+    """How one query was understood, how much say each index had, and how many hits each gave."""
+
+    text: str
+    query_type: QueryType
+    weights: Mapping[Strategy, float]
+    hits: Mapping[Strategy, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultExplanation:
+    """Which indices found a result, at what rank and score; what each contributed to its fused
+    score and what multiplied that; and the evidence that its confidence was made from.
+    """
+
+    chunk_id: ChunkId
+    evidence: Mapping[Strategy, Evidence]
+    contributions: Mapping[Strategy, float]
+    boosts: Mapping[str, float]
+    relevance: float
+
+    @classmethod
+    def from_candidate(cls, candidate: Candidate) -> "ResultExplanation":
+        return cls(
+            chunk_id=candidate.id,
+            evidence=candidate.evidence,
+            contributions=candidate.contributions,
+            boosts=candidate.boosts,
+            relevance=candidate.relevance,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Everything that led to the answer; `stages` say which chunks fell, and why."""
+
+    queries: tuple[QueryExplanation, ...]
+    results: tuple[ResultExplanation, ...]
+    stages: tuple[StageCount, ...]
