@@ -352,6 +352,16 @@ def test_one_file_may_give_the_minimum_and_another_the_maximum(place):
     assert (chunking.min_leaf_chars, chunking.max_leaf_chars) == (2000, 3000)
 
 
+@pytest.mark.parametrize(("threshold", "is_pointed_out"), [("0.035", True), ("0.4", False)])
+def test_a_threshold_from_the_earlier_systems_is_pointed_out(place, threshold, is_pointed_out):
+    text = f"[search]\nscore_calibration_threshold = {threshold}\n"
+    place.write(place.project / FILE_FORM, text)
+
+    notes = [note.message for note in place.read().notes]
+
+    assert any("on the scale of rank sums" in note for note in notes) is is_pointed_out
+
+
 def test_advice_on_what_is_probably_not_meant(place):
     place.write(
         place.project / FILE_FORM,

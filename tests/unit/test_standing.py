@@ -37,7 +37,7 @@ def test_passages_of_one_document_do_not_compete():
     )
     other = replace(corpus.candidate("b.md#other"), relevance=0.4)
     found = [item.relevance for item in with_standing([one, two, other])]
-    assert found[:2] == [pytest.approx(0.7), pytest.approx(0.7)]
+    assert found[:2] == [pytest.approx(0.5 + LEAD_WEIGHT * 0.1)] * 2
     assert found[2] == pytest.approx(0.4 - LAG_WEIGHT * 0.1)
 
 

@@ -9,6 +9,9 @@ from ragdocs.config.problems import OriginKind, Problem
 from ragdocs.config.resolved import DEFAULT_TREE, DOCUMENTS_PATH, Config, Tree
 
 _DOCUMENTS = key_text(DOCUMENTS_PATH)
+_CALIBRATION = "search.score_calibration_threshold"
+_SMALLEST_EVIDENCE = 0.1
+"""Even a query that nothing answers has more: the earlier systems' 0.035 was a sum of ranks."""
 
 
 def advise(config: Config) -> Iterator[Problem]:
@@ -16,6 +19,7 @@ def advise(config: Config) -> Iterator[Problem]:
     yield from _overlaps(config)
     yield from _idle_documents_path(config)
     yield from _unknown_trees(config)
+    yield from _old_calibration(config)
 
 
 def _about(config: Config, tree: Tree, message: str) -> Problem:
@@ -58,3 +62,12 @@ def _unknown_trees(config: Config) -> Iterator[Problem]:
             origin = config.origins["context.rules"]
             key = f"context.rules[{number}].trees"
             yield Problem(origin, key, f"there is no tree {printable(name)} here")
+
+
+def _old_calibration(config: Config) -> Iterator[Problem]:
+    if config.search.score_calibration_threshold < _SMALLEST_EVIDENCE:
+        message = (
+            "is on the scale of rank sums: here evidence runs from 0 to 1, and every result would "
+            "look certain; leave the setting out"
+        )
+        yield Problem(config.origins[_CALIBRATION], _CALIBRATION, message)

@@ -192,11 +192,14 @@ class SearchConfig(Section):
 
     semantic_weight: float = setting(1.0, "Weight of vector search.", within=(0, 100))
     keyword_weight: float = setting(1.0, "Weight of keyword search.", within=(0, 100))
+    document_weight: float = setting(
+        0.5, "How much of a passage's meaning is that of its whole document.", within=(0, 1)
+    )
     graph_weight: float = setting(1.0, "Weight of documents linked to hits.", within=(0, 100))
     code_search_enabled: bool = setting(False, "Search code blocks in an index of their own.")
     code_search_weight: float = setting(1.0, "Weight of code search.", within=(0, 100))
     fusion: Annotated[Fusion, Lax] = setting(
-        Fusion.RRF, "How the lists become one: by scaled scores, or by ranks."
+        Fusion.SCORE, "How the lists become one: by scaled scores, or by ranks."
     )
     rrf_k_constant: int = setting(
         60, "Rank fusion's constant: larger is flatter.", within=(0, 10_000)
@@ -205,13 +208,13 @@ class SearchConfig(Section):
         0.5, "How much new documents gain; 0.5 is 1.2x in a week, 0 is off.", within=(0, 1)
     )
     min_confidence: float = setting(
-        0.3, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
+        0.1, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
     )
     score_calibration_threshold: float = setting(
-        0.035, "The raw score that means 50 % confidence.", within=(0, 10)
+        0.57, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
     )
     score_calibration_steepness: float = setting(
-        150.0, "How sharply confidence turns around that score.", within=(0.01, 10_000)
+        9.0, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
     )
     max_chunks_per_doc: int = setting(
         0, "At most this many passages of one document; 0 is no limit.", within=(0, 100)

@@ -11,11 +11,11 @@ from dataclasses import replace
 from ragdocs.models import DocId
 from ragdocs.search.candidates import Candidate
 
-LEAD_WEIGHT = 2.0
+LEAD_WEIGHT = 2.3
 """What being ahead of every other document counts."""
 MAX_LEAD = 0.2
 """More than this says no more: in a folder of one file everything leads."""
-LAG_WEIGHT = 0.4
+LAG_WEIGHT = 0.6
 """What being behind the best other document costs."""
 
 
