@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
 from ragdocs.config.choices import Stemmer
 from ragdocs.config.sections import BoostsConfig
 from ragdocs.indices.analysis import analysis_fingerprint, text_analyzer
@@ -15,14 +16,14 @@ from ragdocs.search.query_language import parse_query
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.writer import Writer
-from tests.parsing import chunk, parse
+from tests.parsing import SEED_SIZES, parse
 
 ENGLISH = Stemmer("english")
 ANALYZER = text_analyzer(ENGLISH)
 
 
-def keyword_tables() -> Fts5Index:
-    return Fts5Index(ANALYZER, analysis_fingerprint(ENGLISH))
+def keyword_tables(stemmer: Stemmer = ENGLISH) -> Fts5Index:
+    return Fts5Index(text_analyzer(stemmer), analysis_fingerprint(stemmer))
 
 
 def keyword_engine(**boosts: float) -> Fts5Engine:
@@ -30,9 +31,12 @@ def keyword_engine(**boosts: float) -> Fts5Engine:
     return Fts5Engine({field: getattr(weights, field) for field in FIELDS})
 
 
-def indexed(path: str, text: str) -> IndexedFile:
+def indexed(place: str, text: str, sizes: ChunkSizes = SEED_SIZES) -> IndexedFile:
+    """`place` is a path, or `tree:path` for another tree than `docs`."""
+    tree, _, path = place.rpartition(":")
     state = FileState(len(text), 0, text)
-    return IndexedFile(state, parse(text, path), tuple(chunk(text, path=path)))
+    document = parse(text, path, tree=tree or "docs")
+    return IndexedFile(state, document, chunk_document(document, sizes))
 
 
 class Corpus:

@@ -1,16 +1,20 @@
 """A whole search engine over a few Markdown texts: every part real, the model tiny."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
+from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.config.choices import Stemmer
 from ragdocs.config.sections import SearchConfig
-from ragdocs.indices.analysis import code_analyzer
+from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
 from ragdocs.indices.graph import GraphIndex
+from ragdocs.indices.keyword_engines import keyword_setup
 from ragdocs.indices.near_words import Vocabulary
 from ragdocs.indices.signature_table import SignatureIndex
 from ragdocs.indices.term_vectors import TermVectors
@@ -22,9 +26,11 @@ from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import Indices
 from ragdocs.store.reader import Reader
+from ragdocs.store.records import PendingText
 from ragdocs.store.writer import Writer
-from tests.corpus import ANALYZER, ENGLISH, indexed, keyword_engine, keyword_tables
-from tests.word_vectors import WordModel, embed_missing
+from tests.corpus import ENGLISH, indexed
+from tests.parsing import SEED_SIZES
+from tests.word_vectors import WordModel
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -42,48 +48,84 @@ class WordEmbedder(WordModel):
 class Engine:
     """Put and remove texts, then ask; closed at the end of a `with`."""
 
-    def __init__(self, folder: Path, texts: Mapping[str, str], embedder=None, **settings) -> None:
-        code, vocabulary = CodeIndex(code_analyzer()), VocabularyIndex(ENGLISH)
-        tables = [keyword_tables(), code, SignatureIndex(), vocabulary]
+    usual: ClassVar = {
+        "min_confidence": 0.0,
+        "fusion": "score",
+        "query_expansion_enabled": False,
+    }
+    """Expansion is off unless asked for: the tiny model knows no meanings."""
+
+    def __init__(
+        self,
+        folder: Path,
+        texts: Mapping[str, str],
+        embedder=None,
+        sizes: ChunkSizes = SEED_SIZES,
+        **settings,
+    ) -> None:
+        stemmer = Stemmer(settings.get("stemmer", ENGLISH))
+        code, vocabulary = CodeIndex(code_analyzer()), VocabularyIndex(stemmer)
+        self.folder = folder
+        self.analyzer = text_analyzer(stemmer)
+        chosen = {name: settings[name] for name in ("keyword_engine",) if name in settings}
+        keyword = keyword_setup(SearchConfig(stemmer=stemmer, **chosen), self.analyzer, folder)
+        tables = [*keyword.tables, code, SignatureIndex(), vocabulary]
+        self.sizes = sizes
         self.embedder = embedder or WordEmbedder()
         self.writer = Writer.open(folder, "test", indices=tables)
         self.reader = Reader.open(folder)
         self.update(texts)
         self.orchestrator = self.configured(**settings)
 
-    def configured(self, thesaurus=None, **settings) -> QueryOrchestrator:
-        """Expansion is off unless asked for: the tiny model knows no meanings."""
-        vocabulary = Vocabulary(ANALYZER)
+    def configured(
+        self, thesaurus=None, cross_encoder=None, surroundings=None, **settings
+    ) -> QueryOrchestrator:
+        chosen = SearchConfig(**{**self.usual, **settings})
+        vocabulary = Vocabulary(self.analyzer)
+        self.graph = GraphIndex()
         indices = Indices(
-            analyzer=ANALYZER,
-            keyword=keyword_engine(),
-            code=CodeEngine(code_analyzer(), ANALYZER),
+            analyzer=self.analyzer,
+            keyword=keyword_setup(chosen, self.analyzer, self.folder).engine,
+            code=CodeEngine(code_analyzer(), self.analyzer),
             vector=VectorIndex(self.embedder),
             embedder=self.embedder,
-            graph=GraphIndex(),
+            graph=self.graph,
+            cross_encoder=cross_encoder,
             words=WordSources(
                 vocabulary=vocabulary,
                 terms=TermVectors(self.embedder, vocabulary, limit=10_000),
                 thesaurus=thesaurus,
             ),
         )
-        usual = {"min_confidence": 0.0, "fusion": "score", "query_expansion_enabled": False}
-        chosen = SearchConfig(**{**usual, **settings})
-        return QueryOrchestrator(self.reader, indices, chosen, Surroundings(clock=lambda: NOW))
+        place = surroundings or Surroundings(clock=lambda: NOW)
+        return QueryOrchestrator(self.reader, indices, chosen, place)
+
+    def find_communities(self) -> None:
+        """What the application does in the background."""
+        with self.reader.snapshot() as snapshot:
+            self.graph.catch_up(snapshot)
+        self.graph.communities()
 
     def update(self, texts: Mapping[str, str], removed: tuple[str, ...] = ()) -> None:
         with self.writer.transaction() as transaction:
             for path, text in texts.items():
-                transaction.put(indexed(path, text), time.time_ns())
+                transaction.put(indexed(path, text, self.sizes), time.time_ns())
             for path in removed:
                 transaction.remove(DocId(f"docs:{path}"))
-        embed_missing(self.writer, self.reader, self.embedder)
+        with self.reader.snapshot() as snapshot:
+            pending = snapshot.missing_embeddings(self.embedder.identity)
+        self._embed(pending)
 
     def embed_terms(self) -> None:
         """What the index manager does for expansion."""
-        terms = TermVectors(self.embedder, Vocabulary(ANALYZER), limit=10_000)
+        terms = TermVectors(self.embedder, Vocabulary(self.analyzer), limit=10_000)
         with self.reader.snapshot() as snapshot:
-            pending = terms.missing(snapshot)
+            pending = terms.missing(snapshot, limit=10_000)
+        self._embed(pending)
+
+    def _embed(self, pending: Sequence[PendingText]) -> None:
+        if not pending:
+            return
         vectors = self.embedder.embed_documents([each.text for each in pending])
         with self.writer.transaction() as transaction:
             transaction.put_embeddings(
@@ -97,6 +139,16 @@ class Engine:
     def ask(self, *queries: str, **request):
         return self.orchestrator.search(QueryRequest(queries=queries, **request))
 
+    def answer(self, request: QueryRequest, *, communities: bool = False, **settings):
+        """What other settings would answer; the index is the same."""
+        orchestrator = self.configured(**settings)
+        if communities:
+            self.find_communities()
+        try:
+            return orchestrator.search(request)
+        finally:
+            orchestrator.close()
+
     def paths(self, *queries: str, **request) -> list[str]:
         results = self.ask(*queries, **request).results
         return list(dict.fromkeys(result.path for result in results))
@@ -108,3 +160,9 @@ class Engine:
         self.orchestrator.close()
         self.reader.close()
         self.writer.close()
+
+
+class DefaultEngine(Engine):
+    """The product's own settings, but for those that are given."""
+
+    usual: ClassVar = {}

@@ -8,9 +8,11 @@ from ragdocs.parsers.markdown import Origin, parse_document
 SEED_SIZES = ChunkSizes(leaf=Limits(250, 1000), small_document=1200, overlap=100)
 
 
-def parse(text: str | bytes, path: str = "note.md", mtime_ns: int = 0) -> Document:
+def parse(
+    text: str | bytes, path: str = "note.md", mtime_ns: int = 0, tree: str = "docs"
+) -> Document:
     data = text.encode() if isinstance(text, str) else text
-    return parse_document(data, Origin(TreeName("docs"), path, mtime_ns))
+    return parse_document(data, Origin(TreeName(tree), path, mtime_ns))
 
 
 def chunk(text: str | bytes, sizes: ChunkSizes = SEED_SIZES, path: str = "note.md") -> list[Chunk]:

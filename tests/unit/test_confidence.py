@@ -49,3 +49,20 @@ def test_scores_without_a_fall_are_not_cut():
     assert cut_at_elbow(flat, 1.0) == flat
     assert cut_at_elbow(nothing, 0.3) == nothing
     assert cut_at_elbow([], 0.3) == []
+
+
+def test_confidence_filter_removes_low_scores():
+    kept = filter_by_confidence(FIVE, 0.5)
+    assert [item.confidence for item in kept] == [0.9, 0.6]
+
+
+def test_confidence_filter_zero_returns_all():
+    worthless = [replace(item, confidence=0.0) for item in FIVE]
+    assert filter_by_confidence(worthless, 0.0) == worthless
+    assert filter_by_confidence(worthless, 1e-9) == []
+
+
+def test_confidence_filter_returns_count():
+    for threshold, left in ((0.0, 5), (0.3, 3), (0.9, 1), (1.0, 0)):
+        _, [count] = run_stages([confidence(threshold)], FIVE)
+        assert (count.before, count.after) == (5, left)

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from math import cos, sin
 
 import pytest
 
@@ -75,12 +76,41 @@ def test_dedup_preserves_order():
     assert places(drop_similar(items, 0.85)) == [0, 1, 3]
 
 
+def test_semantic_dedup_clusters_similar():
+    """Of three directions with two passages each, the better of each stays."""
+    vectors = [(1, 0, 0), (0, 1, 0), (0.98, 0.1, 0), (0, 0, 1), (0, 0.1, 0.99), (0.1, 0.99, 0)]
+    assert places(drop_similar(candidates(*"abcdef", vectors=vectors), 0.85)) == [0, 1, 3]
+
+
+def test_semantic_dedup_threshold_tuning():
+    """A higher threshold never leaves fewer."""
+    angles = [n * 0.15 for n in range(10)]
+    items = candidates(*"abcdefghij", vectors=[(cos(angle), sin(angle)) for angle in angles])
+    left = [len(drop_similar(items, threshold)) for threshold in (0.5, 0.8, 0.85, 0.95, 0.999)]
+    assert left == sorted(left)
+    assert (left[0], left[-1]) == (2, 10)
+
+
+def test_dedup_preserves_ranking():
+    items = candidates(*"abcde", vectors=[(1, 0), (0, 1), (1, 0.01), (0.7, 0.7), (0.01, 1)])
+    kept = drop_similar(items, 0.95)
+    assert places(kept) == [0, 1, 3]
+    assert kept == sorted(kept, key=lambda item: -item.score)
+    assert all(item in items for item in kept)
+
+
 # The same text (hash).
 
 
 def test_identical_texts_are_one_result_and_the_first_stays():
     items = candidates("Same words.", "Other words.", "Same words.\n\n")
     assert places(drop_identical(items)) == [0, 1]
+
+
+def test_content_hash_dedup():
+    items = candidates(ABOUT_TOKENS, ABOUT_TOKENS, EDITED, ABOUT_TOKENS + "\n", ABOUT_BREAD)
+    assert places(drop_identical(items)) == [0, 2, 4]
+    assert content_hash(ABOUT_TOKENS) != content_hash(EDITED)
 
 
 def test_a_stored_hash_is_believed():
@@ -123,6 +153,14 @@ def test_jaccard_identical():
     assert estimated_jaccard(ngram_signature("abc"), ngram_signature("abc")) == pytest.approx(1.0)
 
 
+def test_jaccard_similarity():
+    """Common trigrams by all trigrams; which text comes first does not matter."""
+    one, other = ngrams(ABOUT_TOKENS), ngrams(EDITED)
+    assert jaccard(one, other) == len(one & other) / len(one | other)
+    assert jaccard(one, other) == jaccard(other, one)
+    assert 0.8 < jaccard(one, other) < 1
+
+
 def test_jaccard_disjoint():
     assert jaccard(ngrams("aaaa"), ngrams("bbbb")) == 0.0
     assert jaccard(ngrams(""), ngrams("")) == 0.0
@@ -148,6 +186,18 @@ def test_the_estimate_is_near_the_truth():
 def test_ngram_dedup_removes_exact():
     items = candidates(ABOUT_TOKENS, ABOUT_TOKENS.upper(), ABOUT_BREAD)
     assert places(drop_near_copies(items, 0.7)) == [0, 2]
+
+
+def test_ngram_dedup_removes_exact_duplicates():
+    items = candidates(ABOUT_BREAD, *[ABOUT_TOKENS] * 5, ABOUT_BREAD)
+    assert places(drop_near_copies(items, 1.0)) == [0, 1]
+
+
+def test_ngram_dedup_threshold():
+    """What is dropped at a threshold is dropped at every lower one."""
+    items = candidates(ABOUT_TOKENS, EDITED, ABOUT_TOKENS[: len(ABOUT_TOKENS) // 2], ABOUT_BREAD)
+    left = {threshold: places(drop_near_copies(items, threshold)) for threshold in (0.3, 0.7, 1.0)}
+    assert left == {0.3: [0, 3], 0.7: [0, 2, 3], 1.0: [0, 1, 2, 3]}
 
 
 def test_ngram_dedup_keeps_different():
@@ -202,6 +252,19 @@ def manual():
 )
 def test_limit_per_doc(limit, left):
     assert slugs(limit_per_document(manual(), limit)) == left
+
+
+def test_dedup_limits_per_document():
+    for limit in (1, 2, 3):
+        documents = [item.document.path for item in limit_per_document(manual(), limit)]
+        assert documents.count("manual.md") == limit
+        assert documents.count("note.md") == 1
+
+
+def test_doc_limit_preserves_ranking():
+    kept = limit_per_document(manual(), 2)
+    scores = [item.score for item in kept]
+    assert scores == sorted(scores, reverse=True) == [0.9, 0.8, 0.7]
 
 
 def test_the_best_of_a_document_remembers_what_the_limit_left_out():

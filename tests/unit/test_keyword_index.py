@@ -104,6 +104,33 @@ def test_title_field_boost(tmp_path):
     assert corpus.paths("deployment", title=0.01, path=0)[0] == "b.md"
 
 
+def test_header_field_boosts_results(tmp_path):
+    """Once in a heading outweighs twice in the text, and does not when headings count nothing."""
+    filler = "Nothing else is said here. " * 60
+    corpus = Corpus(
+        tmp_path,
+        {
+            "a.md": f"# Notes\n\n{filler}\n\n## Rotation\n\n{filler}\n",
+            "b.md": f"# Notes\n\n{filler}\n\n## Other\n\nRotation and rotation. {filler}\n",
+        },
+    )
+    assert corpus.paths("rotation")[0] == "a.md"
+    assert corpus.paths("rotation", headers=0)[0] == "b.md"
+
+
+def test_tag_field_boost(tmp_path):
+    corpus = Corpus(
+        tmp_path,
+        {
+            "a.md": "---\ntags: [backup]\n---\nWhat to do on Fridays, and who does it.\n",
+            "b.md": "What to do on Fridays, a backup, and who does it.\n",
+        },
+    )
+    assert corpus.paths("backup") == ["a.md", "b.md"]
+    assert corpus.paths("backup", tags=0.1) == ["b.md", "a.md"]
+    assert dict(corpus.ask("backup", tags=0))["docs:a.md"] == 0
+
+
 @pytest.mark.parametrize(
     ("query", "path"),
     [

@@ -86,3 +86,12 @@ def test_without_vectors_only_relevance_counts():
 def test_only_the_first_fifty_are_considered():
     items = candidates(*(str(n) for n in range(60)))
     assert len(select_mmr(items, 0.5)) == MAX_CANDIDATES == 50
+
+
+def test_mmr_respects_lambda():
+    """The more relevance counts, the later the different one comes."""
+    places_of_the_third = [
+        places(select_mmr(CLOSE, weight)).index(2) for weight in (0.0, 0.3, 0.5, 0.9, 1.0)
+    ]
+    assert places_of_the_third == sorted(places_of_the_third)
+    assert (places_of_the_third[0], places_of_the_third[-1]) == (1, 2)

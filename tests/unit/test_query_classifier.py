@@ -58,6 +58,27 @@ def test_classify_exploratory_default(query):
     assert classify_query(query) is QueryType.EXPLORATORY
 
 
+# The seed's own examples, and what they have in common: the wording decides, not the subject.
+
+
+def test_classify_factual_query():
+    for query in ("getUserById", "set `rrf_k_constant`", "what changed in 1.4.2?"):
+        assert classify_query(query) is QueryType.FACTUAL
+    assert classify_query("reading a user by number") is not QueryType.FACTUAL
+
+
+def test_classify_navigational_query():
+    for query in ("in the auth section", "config guide", "[[Configuration]]"):
+        assert classify_query(query) is QueryType.NAVIGATIONAL
+    assert classify_query("auth config") is not QueryType.NAVIGATIONAL
+
+
+def test_classify_exploratory_query():
+    for query in ("how does fusion work", "what is recency", "why two indices?", "caching"):
+        assert classify_query(query) is QueryType.EXPLORATORY
+    assert classify_query("how does `fuse` work") is not QueryType.EXPLORATORY
+
+
 def test_the_first_kind_that_fits_wins():
     assert classify_query("how does getUserById appear in the guide?") is QueryType.FACTUAL
     assert classify_query("how is the guide organised?") is QueryType.NAVIGATIONAL

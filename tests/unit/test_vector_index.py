@@ -18,6 +18,8 @@ from ragdocs.store.chunk_rows import text_hash
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, VectorBatch
 from ragdocs.store.writer import Writer
+from tests.corpus import indexed
+from tests.parsing import chunk, leaves
 from tests.store_builder import FINGERPRINT, READ_NS, Section, file, put, remove
 from tests.word_vectors import WordModel, catch_up, embed_missing, stored_vectors
 
@@ -107,6 +109,22 @@ def test_the_best_match_comes_first_and_scores_never_rise(writer, reader):
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] > 0.7
+
+
+def test_embedding_includes_header_path(writer, reader):
+    """The store asks for vectors of the heading path and the text, not of the text alone (P2)."""
+    words = "Words enough for a section of its own. " * 30
+    put(writer, indexed("a.md", f"# Caching\n\n{words}\n\n## Refresh\n\n{words}\n"))
+    with reader.snapshot() as snapshot:
+        texts = [each.text for each in snapshot.missing_embeddings(MODEL.identity)]
+    paths = {text.partition("\n\n")[0] for text in texts}
+    assert paths == {"Caching", "Caching > Refresh"}
+
+
+def test_separator_format():
+    """A blank line, so that the model reads the path as a paragraph of its own."""
+    [only] = leaves(chunk("# Search\n\nWeights are below.\n"))
+    assert embedding_text(only) == "Search\n\n# Search\n\nWeights are below."
 
 
 def test_results_are_those_of_a_naive_search(writer, reader):

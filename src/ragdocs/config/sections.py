@@ -176,7 +176,7 @@ class AdvancedSearchConfig(Section):
     )
     community_boost_factor: float = setting(1.1, "By how much they are raised.", within=(1, 10))
     dynamic_weights_enabled: bool = setting(
-        True, "Give an index less say when its scores hardly differ."
+        False, "Give an index less say when its scores hardly differ."
     )
     variance_threshold: float = setting(
         0.1, "Below this variance of scores an index loses weight.", within=(0, 1)
@@ -192,6 +192,9 @@ class SearchConfig(Section):
 
     semantic_weight: float = setting(1.0, "Weight of vector search.", within=(0, 100))
     keyword_weight: float = setting(1.0, "Weight of keyword search.", within=(0, 100))
+    balance_enabled: bool = setting(
+        True, "Shift meaning against words by how near and how long a query is (score fusion)."
+    )
     document_weight: float = setting(
         0.5, "How much of a passage's meaning is that of its whole document.", within=(0, 1)
     )
@@ -211,10 +214,10 @@ class SearchConfig(Section):
         0.1, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
     )
     score_calibration_threshold: float = setting(
-        0.57, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
+        0.65, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
     )
     score_calibration_steepness: float = setting(
-        9.0, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
+        8.5, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
     )
     max_chunks_per_doc: int = setting(
         0, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
@@ -242,7 +245,7 @@ class SearchConfig(Section):
     )
     rerank_top_n: int = setting(10, "How many results it scores.", within=(1, 100))
     adaptive_weights_enabled: bool = setting(
-        True, "Shift the weights by the kind of query: factual, navigational, exploratory."
+        False, "Shift the weights by the kind of query: factual, navigational, exploratory."
     )
     query_expansion_enabled: bool = setting(
         True, "Add the nearest terms of the documents' own vocabulary to a query."

@@ -7,9 +7,9 @@ and remembers what it could not look into: absent from a scan is not yet deleted
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 
 from ragdocs.errors import SourceError, SourceTooLarge
@@ -26,82 +26,44 @@ from ragdocs.indexing.ignores import (
     is_leftover,
 )
 from ragdocs.indexing.reading import read_entry
+from ragdocs.indexing.scan import (
+    FoundFile,
+    RootProblem,
+    RootUnavailable,
+    Scan,
+    SkippedPath,
+    SkipReason,
+)
+from ragdocs.indexing.scope import Names, names_in, scope_of
 from ragdocs.indexing.selection import Selection, TreeRules
 
 # The directory was removed or replaced after its name was listed: the next scan sees what is there.
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
-class SkipReason(StrEnum):
-    """Why something that looks as if it should be indexed is not."""
-
-    UNREADABLE = "cannot be looked into"
-    BROKEN_LINK = "is a link that leads nowhere"
-    LINK_OUTSIDE = "is a link out of the tree, and those are not followed"
-    LINK_TO_UNINDEXED = "is a link to a file that is not indexed itself"
-    SPECIAL = "is not a regular file"
-    KEY_NAME = "has the name of a private key"
-    PATH_TOO_LONG = "has a path that is too long"
-    IGNORE_FILE = "was not used: its rules do not apply"
-
-
-class RootProblem(StrEnum):
-    """Why a tree could not be scanned at all."""
-
-    MISSING = "is not there"
-    NOT_A_DIRECTORY = "is not a folder"
-    UNREADABLE = "cannot be read"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class FoundFile:
-    """A regular file by its tree-relative POSIX path; a byte that is not UTF-8 is a surrogate.
-
-    `ctime_ns` tells of an edit that kept both size and mtime.
-    """
-
-    path: str
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class SkippedPath:
-    """Something left out that the user should hear about."""
-
-    path: str
-    reason: SkipReason
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """What a tree holds, sorted by path."""
-
-    files: tuple[FoundFile, ...]
-    skipped: tuple[SkippedPath, ...]
-    unseen: frozenset[str] = frozenset()
-
-    def proves_absent(self, path: str) -> bool:
-        """Whether a path not among the files is gone, rather than hidden by what was unreadable."""
-        parts = path.split("/")
-        return not any("/".join(parts[:end]) in self.unseen for end in range(1, len(parts) + 1))
-
-
-@dataclass(frozen=True, slots=True)
-class RootUnavailable:
-    """The tree could not be scanned: nothing is known of its files, least of all that they went."""
-
-    root: Path
-    problem: RootProblem
-
-
 def discover(tree: TreeRules, *, respect_gitignore: bool = True) -> Scan | RootUnavailable:
+    """The whole tree."""
+    return _scan(tree, respect_gitignore, None)
+
+
+def look(
+    tree: TreeRules, paths: Iterable[str], *, respect_gitignore: bool = True
+) -> Scan | RootUnavailable:
+    """What a scan of the whole tree would say of these files, and of all below these folders.
+
+    Found by listing the folders on the way, never by trying a name: where `A.md` and `a.md` open
+    the same file, only one of them is there. An ignore file decides for its whole folder.
+    """
+    return _scan(tree, respect_gitignore, scope_of(paths))
+
+
+def _scan(
+    tree: TreeRules, respect_gitignore: bool, scope: frozenset[str] | None
+) -> Scan | RootUnavailable:
     try:
         root = tree.root.resolve(strict=True)
         with opened_root(root) as descriptor, closing(Descent(descriptor)) as descent:
-            return _Walk(Selection(tree), root, respect_gitignore).run(descent)
+            return _Walk(Selection(tree), root, respect_gitignore).run(descent, scope)
     except FileNotFoundError:
         problem = RootProblem.MISSING
     except NotADirectoryError:
@@ -118,6 +80,7 @@ class _Directory:
     parts: tuple[str, ...]
     ignores: GitIgnores
     inside: bool
+    only: Names | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +105,33 @@ class _Walk:
         self._links: list[_Link] = []
         self._pending: list[_Directory] = []
 
-    def run(self, descent: Descent) -> Scan:
+    def run(self, descent: Descent, scope: frozenset[str] | None) -> Scan:
+        self._walk(descent, scope)
+        found = {file.path for file in self._files}
+        if scope is not None:
+            found |= self._found_elsewhere(descent, scope)
+        self._judge_links(found)
+        return Scan(
+            tuple(sorted(self._files)), tuple(sorted(self._skipped)), frozenset(self._unseen), scope
+        )
+
+    def _walk(self, descent: Descent, scope: frozenset[str] | None) -> None:
         above = ignores_above(self._root, self._refuse) if self._respect_gitignore else GitIgnores()
-        self._pending.append(_Directory((), above, inside=False))
+        only = None if scope is None else names_in(scope)
+        self._pending.append(_Directory((), above, inside=False, only=only))
         while self._pending:
             self._visit(descent, self._pending.pop())
-        self._judge_links()
-        return Scan(
-            tuple(sorted(self._files)), tuple(sorted(self._skipped)), frozenset(self._unseen)
-        )
+
+    def _found_elsewhere(self, descent: Descent, scope: frozenset[str]) -> set[str]:
+        """The files outside the scope that links within it lead to."""
+        targets = {Path(os.path.realpath(self._root / link.path)) for link in self._links}
+        inside = {at for at in targets if at.is_relative_to(self._root) and os.path.isfile(at)}
+        elsewhere = frozenset(at.relative_to(self._root).as_posix() for at in inside) - scope
+        if not elsewhere:
+            return set()
+        walk = _Walk(self._selection, self._root, self._respect_gitignore)
+        walk._walk(descent, elsewhere)
+        return {file.path for file in walk._files}
 
     def _visit(self, descent: Descent, directory: _Directory) -> None:
         try:
@@ -182,6 +163,8 @@ class _Walk:
             return
         parts = (*directory.parts, entry.name)
         try:
+            if not _is_looked_for(entry, directory.only):
+                return
             if entry.is_symlink():
                 as_file = self._wants(parts, directory)
                 as_directory = self._enters(parts, directory)
@@ -200,7 +183,8 @@ class _Walk:
             self._skip("/".join(parts), SkipReason.PATH_TOO_LONG)
             return
         inside = self._selection.includes_directory(parts, directory.inside)
-        self._pending.append(_Directory(parts, directory.ignores, inside))
+        only = None if directory.only is None else directory.only[parts[-1]]
+        self._pending.append(_Directory(parts, directory.ignores, inside, only))
 
     def _enters(self, parts: tuple[str, ...], directory: _Directory) -> bool:
         return not (
@@ -232,8 +216,7 @@ class _Walk:
             return
         self._files.append(FoundFile(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
-    def _judge_links(self) -> None:
-        found = {file.path for file in self._files}
+    def _judge_links(self, found: set[str]) -> None:
         for link in self._links:
             reason = self._judge(link, found)
             if reason is not None:
@@ -267,3 +250,12 @@ class _Walk:
         if error.errno not in _GONE:
             self._unseen.add(path)
             self._skip(path, SkipReason.UNREADABLE, error.strerror or "")
+
+
+def _is_looked_for(entry: os.DirEntry[str], only: Names | None) -> bool:
+    """Where only something below the name is looked for, whatever is not a folder has nothing."""
+    if only is None:
+        return True
+    if entry.name not in only:
+        return False
+    return only[entry.name] is None or entry.is_dir(follow_symlinks=False)

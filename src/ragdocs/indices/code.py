@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 
 from ragdocs.indices.analysis import Analyzer, analysis_version
-from ragdocs.indices.fts5_ranking import Fts5Ranking
+from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
 from ragdocs.indices.fts5_tables import create_table, drop_table, written
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.keyword import Unit
@@ -75,7 +75,7 @@ class CodeEngine:
             snapshot,
             self._units(text),
             limit * _BLOCKS_PER_CHUNK,
-            _allowed(snapshot, scope, language),
+            _restriction(scope, language),
         )
         best: dict[int, float] = {}
         chunks = _chunks_of(snapshot, [key for key, _ in ranked.rows])
@@ -94,17 +94,16 @@ class CodeEngine:
         return [Unit((term,)) for term in terms]
 
 
-def _allowed(snapshot: Snapshot, scope: Scope, language: str) -> frozenset[int] | None:
+def _restriction(scope: Scope, language: str) -> Restriction | None:
     if scope is None and not language:
         return None
-    wanted = None if scope is None else json.dumps(sorted(scope))
-    rows = snapshot.select(
+    wanted = None if scope is None else json.dumps(list(scope))
+    return Restriction(
         """SELECT b.key FROM code_blocks b JOIN documents d ON d.key = b.doc
         WHERE (?1 IS NULL OR d.id IN (SELECT value FROM json_each(?1)))
         AND (?2 = '' OR b.language = ?2)""",
         (wanted, language.lower()),
     )
-    return frozenset(row[0] for row in rows)
 
 
 def _chunks_of(snapshot: Snapshot, blocks: list[int]) -> dict[int, int]:

@@ -61,7 +61,8 @@ class FlatVectors:
         self.dimension = dimension
         self._index: _Index = faiss.IndexIDMap2(faiss.IndexFlatIP(dimension))
         self._keys: dict[DocId, array[int]] = {}
-        self._known: set[ChunkKey] = set()
+        self._owners: dict[ChunkKey, DocId] = {}
+        self._themes: dict[DocId, Vector] = {}
 
     def __len__(self) -> int:
         return self._index.ntotal
@@ -80,9 +81,10 @@ class FlatVectors:
             np.ascontiguousarray(batch.array(), dtype=np.float32),
             np.array(batch.keys, dtype=np.int64),
         )
-        self._known.update(batch.keys)
         for key, doc_id in zip(batch.keys, batch.doc_ids, strict=True):
             self._keys.setdefault(doc_id, array(KEY_CODE)).append(key)
+            self._owners[key] = doc_id
+            self._themes.pop(doc_id, None)
 
     def remove(self, doc_ids: Collection[DocId]) -> None:
         """All chunks of these documents, in one pass: each pass moves every later vector."""
@@ -90,7 +92,10 @@ class FlatVectors:
         if len(keys):
             faiss_library()
             self._index.remove_ids(keys)
-            self._known.difference_update(keys.tolist())
+            for key in keys.tolist():
+                del self._owners[ChunkKey(key)]
+        for doc_id in doc_ids:
+            self._themes.pop(doc_id, None)
 
     def search(self, vector: "Vector", limit: int, scope: Scope) -> list[Hit]:
         """Best first, by inner product."""
@@ -105,23 +110,53 @@ class FlatVectors:
     def best_of(self, vector: "Vector", doc_ids: Collection[DocId]) -> dict[DocId, Hit]:
         """Each document's best chunk; a document without vectors has none."""
         query = self._query(vector)
+        owners = {key: doc_id for doc_id in doc_ids for key in self._keys.get(doc_id, ())}
+        keys = _joined(self._keys[doc_id] for doc_id in dict.fromkeys(owners.values()))
         found: dict[DocId, Hit] = {}
-        for doc_id in doc_ids:
-            keys = _joined([self._keys[doc_id]] if doc_id in self._keys else ())
-            for hit in _best(self._finder_among(query, keys), len(keys), 1):
-                found[doc_id] = hit
+        # All at once: calling FAISS takes longer than comparing the vectors of one document.
+        for hit in _best(self._finder_among(query, keys), len(keys), len(keys)):
+            found.setdefault(owners[hit.key], hit)
         return found
 
     def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
         """The vectors of those chunks that have one."""
         import numpy as np
 
-        known = [key for key in keys if key in self._known]
+        known = [key for key in keys if key in self._owners]
         if not known:
             return {}
         faiss_library()
         rows = self._index.reconstruct_batch(np.array(known, dtype=np.int64))
         return dict(zip(known, rows, strict=True))
+
+    def in_context(
+        self, vector: "Vector", keys: Collection[ChunkKey], document_weight: float
+    ) -> dict[ChunkKey, float]:
+        """How near chunks are, each partly by what its whole document is about."""
+        query = self._query(vector)[0]
+        own = self.vectors_of(keys)
+        owners = {self._owners[key] for key in own}
+        themes = {doc_id: float(self._theme(doc_id) @ query) for doc_id in owners}
+        part = 1.0 - document_weight
+        return {
+            key: part * float(row @ query) + document_weight * themes[self._owners[key]]
+            for key, row in own.items()
+        }
+
+    def _theme(self, doc_id: DocId) -> "Vector":
+        """The direction of the mean of a document's vectors; kept until the document changes."""
+        import numpy as np
+
+        known = self._themes.get(doc_id)
+        if known is not None:
+            return known
+        keys = np.frombuffer(self._keys[doc_id], dtype=np.int64)
+        faiss_library()
+        mean = self._index.reconstruct_batch(keys).mean(axis=0)
+        length = float(np.linalg.norm(mean))
+        theme = mean / length if length > 0 else mean
+        self._themes[doc_id] = theme
+        return theme
 
     def _query(self, vector: "Vector") -> "Vector":
         import numpy as np

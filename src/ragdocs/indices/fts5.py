@@ -1,14 +1,15 @@
 """The default keyword engine: FTS5 inside the store, in step with it by the same commit."""
 
+import json
 from collections.abc import Mapping
 
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.fts5_ranking import Fts5Ranking, match_expression
+from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction, match_expression
 from ragdocs.indices.fts5_tables import create_table, drop_table, written
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, field_texts
 from ragdocs.indices.keyword_conditions import Conditions
-from ragdocs.models import QueryField
+from ragdocs.models import DocId, QueryField
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, read_chunk
 from ragdocs.store.connection import Database
 from ragdocs.store.document_rows import SELECT_DOCUMENTS, read_document
@@ -67,11 +68,14 @@ class Fts5Engine:
     def __init__(self, weights: Mapping[QueryField, float]) -> None:
         self._ranking = Fts5Ranking(TABLE, [weights[field] for field in FIELDS])
 
+    def catch_up(self, snapshot: Snapshot) -> None:
+        """Nothing to do: the tables change in the same commit as the store."""
+
     def search(
         self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
     ) -> KeywordHits:
-        allowed = _allowed(snapshot, query, scope)
-        ranked = self._ranking.rank(snapshot, query.units, limit, allowed)
+        only = _restriction(snapshot, query, scope)
+        ranked = self._ranking.rank(snapshot, query.units, limit, only)
         hits = tuple(Hit(ChunkKey(key), score) for key, score in ranked.rows)
         return KeywordHits(hits, ranked.ideal, ranked.frequencies)
 
@@ -79,12 +83,21 @@ class Fts5Engine:
         return Conditions(snapshot, TABLE, match_expression).matching(condition)
 
 
-def _allowed(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> frozenset[int] | None:
+def _restriction(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> Restriction | None:
     """The rows that may be ranked, or None when all may."""
-    if scope is None and query.condition is None:
-        return None
+    if query.condition is None:
+        return None if scope is None else _within(scope)
     conditions = Conditions(snapshot, TABLE, match_expression)
-    allowed = conditions.everything() if scope is None else conditions.in_documents(scope)
-    if query.condition is not None:
-        allowed &= conditions.matching(query.condition)
-    return frozenset(allowed)
+    allowed = conditions.matching(query.condition)
+    if scope is not None:
+        allowed &= conditions.in_documents(scope)
+    return Restriction("SELECT value FROM json_each(?)", (json.dumps(list(allowed)),))
+
+
+def _within(scope: frozenset[DocId]) -> Restriction:
+    """By documents, of which there are fewer than rows."""
+    return Restriction(
+        "SELECT key FROM documents WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(scope)),),
+        "(SELECT doc FROM chunks WHERE key = {row}) IN members",
+    )

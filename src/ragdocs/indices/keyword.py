@@ -90,10 +90,15 @@ Condition = Unit | All | Some | Without | InTree | UnderPath
 
 @dataclass(frozen=True, slots=True)
 class KeywordQuery:
-    """Units rank; the condition, when there is one, decides what may be ranked at all."""
+    """Units rank; the condition, when there is one, decides what may be ranked at all.
+
+    Weaker units were not typed, only guessed from what was. Engines do not know of them:
+    `tiers.search_in_tiers` sees to it that they never outrank the others.
+    """
 
     units: tuple[Unit, ...]
     condition: Condition | None = None
+    weaker: tuple[Unit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,10 @@ class KeywordHits:
 
 class KeywordEngine(Protocol):
     """BM25F over the fields of chunks, within one snapshot of the store."""
+
+    def catch_up(self, snapshot: Snapshot) -> None:
+        """Brings what the engine keeps beside the store, if anything, to the snapshot."""
+        ...
 
     def search(
         self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None

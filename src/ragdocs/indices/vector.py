@@ -102,6 +102,17 @@ class VectorIndex:
                 return {}
             return self._vectors.best_of(vector, doc_ids)
 
+    def in_context(
+        self, vector: "Vector", keys: Collection[ChunkKey], document_weight: float
+    ) -> dict[ChunkKey, float]:
+        """How near those of the chunks are that have a vector: their own cosine, and by
+        `document_weight` that of their documents' mean vectors.
+        """
+        with self._lock:
+            if self._vectors is None:
+                return {}
+            return self._vectors.in_context(vector, keys, document_weight)
+
     def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
         """The vectors of those of the chunks that have one."""
         with self._lock:

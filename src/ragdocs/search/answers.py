@@ -33,11 +33,21 @@ def explain(
     )
 
 
+def did_you_mean(answered: Sequence[Answered]) -> str | None:
+    """The first query that has words the documents do not, with the nearest ones they have."""
+    meant = (each.found.understanding.did_you_mean for each in answered)
+    return next((text for text in meant if text is not None), None)
+
+
 def _query(answered: Answered) -> QueryExplanation:
-    lists = answered.found.lists
+    lists, understood = answered.found.lists, answered.found.understanding
     return QueryExplanation(
         text=answered.topic.words,
+        hypothesis=answered.topic.meaning or "",
+        is_strict=understood.parsed.is_strict,
         query_type=answered.query_type,
+        terms=tuple(" ".join(unit.terms) for unit in understood.query.units),
+        added=understood.added,
         weights={strategy: answered.weighed.weights.get(strategy, 1.0) for strategy in lists},
         hits={strategy: len(hits) for strategy, hits in lists.items()},
     )

@@ -7,6 +7,7 @@ from ragdocs.models import ChunkId
 from ragdocs.search.candidates import Candidate, Evidence, Strategy
 from ragdocs.search.requests import QueryType
 from ragdocs.search.stages import StageCount
+from ragdocs.search.understanding import AddedWord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +15,11 @@ class QueryExplanation:
     """How one query was understood, how much say each index had, and how many hits each gave."""
 
     text: str
+    hypothesis: str
+    is_strict: bool
     query_type: QueryType
+    terms: tuple[str, ...]
+    added: tuple[AddedWord, ...]
     weights: Mapping[Strategy, float]
     hits: Mapping[Strategy, int]
 

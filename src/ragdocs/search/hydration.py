@@ -24,9 +24,7 @@ class Hydration:
         self._vector = vector
         self._document = cache(snapshot.document)
 
-    def candidates(
-        self, fused: Sequence[Fused], relevance: Mapping[ChunkKey, float]
-    ) -> list[Candidate]:
+    def candidates(self, fused: Sequence[Fused]) -> list[Candidate]:
         """In the same order; what is no longer in the store is left out."""
         keys = [item.key for item in fused]
         chunks = self._snapshot.chunks_by_key(keys)
@@ -42,7 +40,6 @@ class Hydration:
                         stored=stored,
                         document=owner,
                         score=item.score,
-                        relevance=relevance.get(item.key, 0.0),
                         evidence=item.evidence,
                         contributions=item.contributions,
                         vector=vectors.get(item.key),

@@ -4,7 +4,7 @@ It owns no ranking rule: the indices find, `weighing` weighs, the stages decide 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from time import perf_counter
@@ -13,22 +13,23 @@ from ragdocs.chunking.splitting import Limits
 from ragdocs.config.sections import SearchConfig
 from ragdocs.indices.hits import Scope
 from ragdocs.models import DocId, TreeName
-from ragdocs.search.answers import Answered, explain
+from ragdocs.search.answers import Answered, did_you_mean, explain
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.classifier import classify_query
+from ragdocs.search.evidence import Measures, with_evidence
 from ragdocs.search.filters import matches
 from ragdocs.search.hyde import Topic, topics
 from ragdocs.search.hydration import Hydration
 from ragdocs.search.index_state import IndexStates
 from ragdocs.search.merging import names_all
 from ragdocs.search.pipeline import StageTools, build_stages
+from ragdocs.search.presentation import Presenter
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.reranker import Reranker
-from ragdocs.search.responses import SearchResponse, SearchResult
+from ragdocs.search.responses import SearchResponse
 from ragdocs.search.retrieval import Indices, Retrieval
 from ragdocs.search.stages import CompressionStats, run_stages
-from ragdocs.search.standing import with_standing
 from ragdocs.search.weighing import weigh
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
@@ -81,18 +82,20 @@ class QueryOrchestrator:
             left, counts = run_stages(stages, candidates, explain=request.explain)
             has_vectors = any(each.found.vector is not None for each in answered)
             state = self._states.of(snapshot, has_vectors=has_vectors)
+        shown = Presenter(self._indices.analyzer, answered).present(left, request.max_tokens)
         notes = [note for each in answered for note in each.found.notes]
-        suggestions = [each.found.understanding.did_you_mean for each in answered]
         seconds = {count.name: count.seconds for count in counts}
+        seconds["retrieval"] = retrieved - started
         return SearchResponse(
-            results=tuple(SearchResult.from_candidate(item) for item in left),
+            results=shown.results,
             query_types=tuple(each.query_type for each in answered),
             index=state,
             stats=CompressionStats.from_counts(len(candidates), counts),
             stages=counts,
-            seconds={"retrieval": retrieved - started, **seconds},
+            seconds={**seconds, "total": perf_counter() - started},
             notes=tuple(dict.fromkeys([*notes, *(judge.notes if judge else ())])),
-            did_you_mean=next((meant for meant in suggestions if meant), None),
+            did_you_mean=did_you_mean(answered),
+            omitted=shown.omitted,
             explanation=explain(answered, left, counts) if request.explain else None,
         )
 
@@ -101,14 +104,16 @@ class QueryOrchestrator:
     ) -> Answered:
         query_type = request.query_type or classify_query(topic.words or request.hypothesis)
         found = self._retrieval.find(snapshot, topic, scope, request.filters.language)
-        weighed = weigh(found.lists, found.ideals, query_type, self._settings)
+        weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, scope)
         if linked:
-            found = replace(found, lists={**found.lists, Strategy.GRAPH: linked})
-            weighed = weigh(found.lists, found.ideals, query_type, self._settings)
-        hydration = Hydration(snapshot, self._indices.vector)
-        candidates = hydration.candidates(weighed.fused[:CANDIDATES], weighed.relevance)
-        return Answered(topic, query_type, found, weighed, with_standing(candidates))
+            found = found.with_list(Strategy.GRAPH, linked)
+            weighed = weigh(found, query_type, self._settings)
+        fused = weighed.fused[:CANDIDATES]
+        candidates = Hydration(snapshot, self._indices.vector).candidates(fused)
+        nearness = self._retrieval.nearness(found, [item.key for item in fused])
+        measured = with_evidence(candidates, Measures(nearness, found.ideals, found.words))
+        return Answered(topic, query_type, found, weighed, measured)
 
     def _judge(self, request: QueryRequest) -> Reranker | None:
         encoder = self._indices.cross_encoder

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ragdocs.models import ChunkId, DocId, Span
+from ragdocs.search.budget import Omitted
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.explanation import Explanation
 from ragdocs.search.index_state import IndexState
+from ragdocs.search.match_ranges import MatchRange
 from ragdocs.search.requests import QueryType
+from ragdocs.search.snippets import Snippet
 from ragdocs.search.stages import CompressionStats, StageCount
 
 
@@ -30,13 +33,17 @@ class SearchResult:
     heading_path: tuple[str, ...]
     span: Span
     text: str
+    snippet: Snippet
+    matches: tuple[MatchRange, ...]
     score: float
     confidence: float
     strategies: tuple[Strategy, ...]
     parts: tuple[Part, ...] = ()
 
     @classmethod
-    def from_candidate(cls, candidate: Candidate) -> "SearchResult":
+    def from_candidate(
+        cls, candidate: Candidate, snippet: Snippet, matches: tuple[MatchRange, ...]
+    ) -> "SearchResult":
         chunk, document = candidate.stored.chunk, candidate.document
         return cls(
             chunk_id=chunk.id,
@@ -46,6 +53,8 @@ class SearchResult:
             heading_path=chunk.breadcrumb,
             span=candidate.span,
             text=candidate.text,
+            snippet=snippet,
+            matches=matches,
             score=candidate.score,
             confidence=candidate.confidence,
             strategies=tuple(s for s in Strategy if s in candidate.evidence),
@@ -67,4 +76,6 @@ class SearchResponse:
     seconds: Mapping[str, float] = field(compare=False)
     notes: tuple[str, ...] = ()
     did_you_mean: str | None = None
+    omitted: tuple[Omitted, ...] = ()
+    """What `max_tokens` left no room for, and how to get it."""
     explanation: Explanation | None = None

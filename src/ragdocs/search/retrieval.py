@@ -1,8 +1,8 @@
 """One query put to every index: which chunks could answer it, by each one's own opinion."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragdocs.config.sections import SearchConfig
@@ -13,7 +13,7 @@ from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.code import CodeEngine
 from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.keyword import KeywordEngine, KeywordQuery
+from ragdocs.indices.keyword import KeywordEngine, KeywordQuery, Unit
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
@@ -26,6 +26,7 @@ from ragdocs.search.hyde import Topic
 from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.understanding import Understanding
+from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -59,13 +60,29 @@ class Indices:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Each index's hits for one query, and the most that the query could score there."""
+    """How a query was understood, and each index's hits for it with the most there was to score
+    there (without an ideal it is 1); of the words, how many chunks have each.
+    """
 
-    lists: Mapping[Strategy, Sequence[Hit]]
-    ideals: Mapping[Strategy, float]
-    vector: "NDArray[np.float32] | None"
-    notes: tuple[str, ...]
     understanding: Understanding
+    lists: Mapping[Strategy, Sequence[Hit]] = field(default_factory=dict[Strategy, Sequence[Hit]])
+    ideals: Mapping[Strategy, float] = field(default_factory=dict[Strategy, float])
+    frequencies: Mapping[Unit, int] = field(default_factory=dict[Unit, int])
+    vector: "NDArray[np.float32] | None" = None
+    best_similarity: float = 0.0
+    """The cosine of the passage nearest in meaning."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> int:
+        """How many different words were looked for."""
+        return len(self.understanding.query.units)
+
+    def with_list(
+        self, strategy: Strategy, hits: Sequence[Hit], ideal: float | None = None
+    ) -> "Found":
+        ideals = self.ideals if ideal is None else {**self.ideals, strategy: ideal}
+        return replace(self, lists={**self.lists, strategy: hits}, ideals=ideals)
 
 
 class Retrieval:
@@ -88,21 +105,39 @@ class Retrieval:
         # A hypothesis is long and says what it means: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(snapshot):
             understood, near = self._interpreter.expanded(understood, _embedded(pending)[0])
-        lists: dict[Strategy, Sequence[Hit]] = {}
-        ideals: dict[Strategy, float] = {}
-        query, indices = understood.query, self._indices
+        found = Found(understood)
         if topic.words:
-            words = search_in_tiers(indices.keyword, snapshot, query, HITS_PER_INDEX, scope)
-            lists[Strategy.KEYWORD], ideals[Strategy.KEYWORD] = words.hits, words.ideal
-        if topic.words and self._settings.code_search_enabled and indices.code is not None:
-            code = indices.code.search(snapshot, parsed.text, HITS_PER_INDEX, scope, language)
-            lists[Strategy.CODE], ideals[Strategy.CODE] = code.hits, code.ideal
+            found = self._by_words(snapshot, found, scope)
+            found = self._by_code(snapshot, found, scope, language)
         vector, notes = _embedded(pending)
-        if vector is not None and indices.vector is not None:
-            vector = mixed(vector, near)
-            hits = indices.vector.search(vector, HITS_PER_INDEX, scope)
-            lists[Strategy.SEMANTIC] = self._fulfilling(snapshot, query, hits)
-        return Found(lists, ideals, vector, (*understood.notes, *notes), understood)
+        found = replace(found, notes=(*understood.notes, *notes))
+        if vector is None or self._indices.vector is None:
+            return found
+        return self._by_meaning(snapshot, replace(found, vector=mixed(vector, near)), scope)
+
+    def _by_words(self, snapshot: Snapshot, found: Found, scope: Scope) -> Found:
+        query = found.understanding.query
+        hits = search_in_tiers(self._indices.keyword, snapshot, query, HITS_PER_INDEX, scope)
+        given = found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal)
+        return replace(given, frequencies=hits.frequencies)
+
+    def _by_code(self, snapshot: Snapshot, found: Found, scope: Scope, language: str) -> Found:
+        engine = self._indices.code
+        if engine is None or not self._settings.code_search_enabled:
+            return found
+        text = found.understanding.parsed.text
+        code = engine.search(snapshot, text, HITS_PER_INDEX, scope, language)
+        return found.with_list(Strategy.CODE, code.hits, code.ideal)
+
+    def _by_meaning(self, snapshot: Snapshot, found: Found, scope: Scope) -> Found:
+        index, vector = self._indices.vector, found.vector
+        if index is None or vector is None:
+            return found
+        hits = index.search(vector, HITS_PER_INDEX, scope)
+        best = hits[0].score if hits else 0.0
+        placed = self._in_context(vector, hits)
+        kept = self._fulfilling(snapshot, found.understanding.query, placed)
+        return replace(found.with_list(Strategy.SEMANTIC, kept), best_similarity=best)
 
     def neighbours(
         self, snapshot: Snapshot, found: Found, fused: Sequence[Fused], scope: Scope
@@ -119,10 +154,27 @@ class Retrieval:
             meaning = QueryVector(found.vector, self._indices.vector)
         return neighbour_hits(snapshot, linked, meaning, self._settings.graph_neighbor_weight)
 
+    def nearness(self, found: Found, keys: Collection[ChunkKey]) -> dict[ChunkKey, float] | None:
+        """How near these chunks are in meaning, whether or not that is how they were found."""
+        if found.vector is None or self._indices.vector is None:
+            return None
+        return self._indices.vector.in_context(found.vector, keys, self._settings.document_weight)
+
     def _start_embedding(self, text: str) -> "Future[NDArray[np.float32]] | None":
         if self._indices.embedder is None or not text.strip():
             return None
         return self._pool.submit(self._indices.embedder.embed_query, text)
+
+    def _in_context(self, vector: "NDArray[np.float32]", hits: Sequence[Hit]) -> Sequence[Hit]:
+        """A passage is also as near as its document: what the whole is about tells apart those
+        that only mention a thing (specs/calibration.md).
+        """
+        index = self._indices.vector
+        if index is None or self._settings.document_weight <= 0:
+            return hits
+        near = index.in_context(vector, [hit.key for hit in hits], self._settings.document_weight)
+        placed = [Hit(hit.key, near.get(hit.key, hit.score)) for hit in hits]
+        return sorted(placed, key=lambda hit: (-hit.score, hit.key))
 
     def _fulfilling(
         self, snapshot: Snapshot, query: KeywordQuery, hits: Sequence[Hit]

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from ragdocs.chunking.embedding_text import embedding_text
 from ragdocs.models import Chunk, ChunkId, CodeBlock, DocId, NodeKind, Slug, Span
@@ -26,6 +27,11 @@ SELECT_CHUNKS = """SELECT c.key, c.row_hash, c.id, d.id, p.id, c.kind, c.depth, 
 SELECT_CODE = """SELECT b.key, b.row_hash, d.id, b.position, c.id, b.language, b.byte_start,
     b.byte_end, b.line_start, b.line_end, b.code FROM code_blocks b
     JOIN documents d ON d.key = b.doc LEFT JOIN chunks c ON c.key = b.chunk"""
+
+# A hundred chunks are read for a query: calling the enum and parsing the same breadcrumbs again
+# would be a sixth of that.
+_KINDS = {kind.value: kind for kind in NodeKind}
+_breadcrumb = lru_cache(4096)(strings)
 
 
 def text_hash(chunk: Chunk) -> TextHash | None:
@@ -88,12 +94,12 @@ def read_chunk(row: Row) -> StoredChunk:
         id=ChunkId(chunk_id),
         doc_id=DocId(doc_id),
         parent_id=parent_id,
-        kind=NodeKind(kind),
+        kind=_KINDS[kind],
         depth=depth,
         position=position,
         title=title,
         slug=Slug(slug),
-        breadcrumb=strings(breadcrumb),
+        breadcrumb=_breadcrumb(breadcrumb),
         span=Span(*values[9:13]),
         text=text,
         overlap=overlap,

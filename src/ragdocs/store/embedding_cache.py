@@ -3,6 +3,7 @@
 They outlive documents, renames and rebuilds, so that no text is ever embedded twice by one model.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -84,14 +85,20 @@ def _register(database: Database, model: str, sizes: set[int]) -> int:
     return known[0]
 
 
-def prune(database: Database, ledger: Ledger, models: Collection[str]) -> int:
-    """Forgets vectors of other models, and those whose text no chunk holds any more."""
-    kept = [found[0] for model in models if (found := model_key(database, model))]
-    marks = ",".join("?" * len(kept))
-    useless = f"""FROM embeddings WHERE model NOT IN ({marks})
-        OR text_hash NOT IN (SELECT text_hash FROM chunks WHERE text_hash IS NOT NULL)"""
-    ledger.drop("embeddings", (row[0] for row in database.all(f"SELECT row_hash {useless}", kept)))
-    count = database.run(f"DELETE {useless}", kept)
+def prune(
+    database: Database, ledger: Ledger, models: Collection[str], texts: Iterable[TextHash] = ()
+) -> int:
+    """Forgets vectors of other models, and those whose text no chunk holds any more, nor any
+    index inside the store: `texts` are what those hold."""
+    keys = [found[0] for model in models if (found := model_key(database, model))]
+    marks = ",".join("?" * len(keys))
+    useless = f"""FROM embeddings WHERE model NOT IN ({marks}) OR (
+        text_hash NOT IN (SELECT text_hash FROM chunks WHERE text_hash IS NOT NULL)
+        AND hex(text_hash) NOT IN (SELECT value FROM json_each(?)))"""
+    values = [*keys, json.dumps([text.hex().upper() for text in texts])]
+    rows = database.all(f"SELECT row_hash {useless}", values)
+    ledger.drop("embeddings", (row[0] for row in rows))
+    count = database.run(f"DELETE {useless}", values)
     database.run("DELETE FROM models WHERE key NOT IN (SELECT model FROM embeddings)")
     return count
 
@@ -158,6 +165,23 @@ def vectors(
             dimension=dimension,
             data=b"".join(row[4] for row in part),
         )
+
+
+def vectors_of(
+    database: Database, model: str, texts: Collection[TextHash]
+) -> Iterator[tuple[TextHash, bytes]]:
+    """The vectors of those of the texts that have one."""
+    known = model_key(database, model)
+    if known is None:
+        return
+    key, dimension = known
+    select = (
+        "SELECT text_hash, row_hash, vector FROM embeddings WHERE model = ? AND text_hash IN (*)"
+    )
+    for text_hash, hashed, vector in database.all_in(select, texts, (key,)):
+        if not _is_whole((model, dimension), text_hash, hashed, vector):
+            raise IndexCorrupt("a stored vector is damaged: rebuild the index")
+        yield TextHash(text_hash), vector
 
 
 def _all_vectors(database: Database, key: int, model: tuple[str, int]) -> Iterator[Row]:

@@ -4,11 +4,11 @@ They are views all the same: each remembers its version and the commit it has ap
 that is of another version, or has missed a commit, is made anew from the store's own rows.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from ragdocs.store.connection import Database
-from ragdocs.store.records import Position
+from ragdocs.store.records import Position, TextHash
 
 
 class StoredIndex(Protocol):
@@ -33,6 +33,13 @@ class StoredIndex(Protocol):
     def remove(self, database: Database, doc: int) -> None:
         """Takes a document out, whose rows are still there."""
         ...
+
+
+@runtime_checkable
+class HoldsTexts(Protocol):
+    """A stored index with texts of its own that have vectors: pruning leaves those alone."""
+
+    def text_hashes(self, database: Database) -> Iterator[TextHash]: ...
 
 
 def bring_up(database: Database, indices: Sequence[StoredIndex], position: Position) -> list[str]:

@@ -22,7 +22,7 @@ from ragdocs.store.ledger import Meta, write_meta
 from ragdocs.store.link_resolution import Names
 from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash
 from ragdocs.store.rows import storable
-from ragdocs.store.stored_index import StoredIndex
+from ragdocs.store.stored_index import HoldsTexts, StoredIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,15 @@ class Transaction:
         return len(new)
 
     def prune_embeddings(self, models: Collection[str]) -> int:
-        """Forgets vectors of models other than these, and of texts that no chunk holds."""
-        count = embedding_cache.prune(self._database, self._ledger, models)
+        """Forgets vectors of models other than these, and of texts that no chunk holds, nor any
+        of the indices inside the store."""
+        texts = [
+            text
+            for index in self._indices
+            if isinstance(index, HoldsTexts)
+            for text in index.text_hashes(self._database)
+        ]
+        count = embedding_cache.prune(self._database, self._ledger, models, texts)
         self._dirty |= count > 0
         return count
 

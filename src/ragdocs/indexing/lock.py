@@ -1,0 +1,37 @@
+"""The two locks of an index directory: who may write, and who watches the files.
+
+Writing is held for short slices, watching for as long as the process lives. When it dies, the
+kernel frees both, and another process takes over.
+"""
+
+from pathlib import Path
+from threading import Event
+
+from ragdocs.store.file_lock import FileLock, Holder, holder, lock, try_lock
+
+WRITE_LOCK = "write.lock"
+WATCH_LOCK = "watch.lock"
+
+
+def write_lock(directory: Path, timeout: float, stop: Event | None = None) -> FileLock:
+    """Waited for; IndexLocked when it was not free in time, or `stop` was set."""
+    return lock(directory / WRITE_LOCK, timeout, stop)
+
+
+def try_write_lock(directory: Path) -> FileLock | None:
+    return try_lock(directory / WRITE_LOCK)
+
+
+def try_watch_lock(directory: Path) -> FileLock | None:
+    """None when another process watches."""
+    return try_lock(directory / WATCH_LOCK)
+
+
+def writing(directory: Path) -> Holder | None:
+    """Who writes now, for `status`."""
+    return holder(directory / WRITE_LOCK)
+
+
+def watching(directory: Path) -> Holder | None:
+    """Who watches now, for `status`."""
+    return holder(directory / WATCH_LOCK)

@@ -1,0 +1,200 @@
+"""What is indexed against what is there → what to read and what to forget, as a value.
+
+Nothing is read here. A file counts as modified when it may have changed since it was read; its
+bytes decide later. A document counts as removed only when its absence was seen.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from ragdocs.indexing.scan import FoundFile, RootUnavailable, Scan
+from ragdocs.models import DocId, FileState, TreeName
+from ragdocs.parsers.identity import document_id
+from ragdocs.store.records import ManifestEntry
+
+SETTLED_NS = 2_000_000_000
+"""The coarsest clock of a file system (FAT's): a later edit may bear the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to read, and what was known of it: None for a new one."""
+
+    doc_id: DocId
+    tree: TreeName
+    found: FoundFile
+    known: ManifestEntry | None = None
+
+    @property
+    def path(self) -> str:
+        return self.found.path
+
+    def is_unchanged(self, state: FileState) -> bool:
+        """Whether the bytes, now that they were read, are the known ones."""
+        known = self.known.state if self.known else None
+        return known is not None and known.content_hash == state.content_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A document that is found under another name now."""
+
+    old: DocId
+    new: DocId
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A change set, in the order in which to apply it: `gone`, `to_read`, then `missing`.
+
+    `missing` may have moved: some file to read has the size. Each goes in the same transaction
+    as the file that proves to be it (see `moves`), so that search always finds one of the two;
+    those without one, after the first `candidates` of `to_read`. `kept` were not found either,
+    but lie where nothing could be seen.
+    """
+
+    added: tuple[SourceFile, ...] = ()
+    modified: tuple[SourceFile, ...] = ()
+    removed: tuple[ManifestEntry, ...] = ()
+    kept: tuple[ManifestEntry, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.modified or self.removed)
+
+    @property
+    def to_read(self) -> tuple[SourceFile, ...]:
+        """What may have moved first, to be short about it; then what the index has wrong; then
+        what it lacks."""
+        files = (*self.modified, *self.added)
+        sizes = self._sizes()
+        return (
+            *(file for file in files if file.found.size in sizes),
+            *(file for file in files if file.found.size not in sizes),
+        )
+
+    @property
+    def candidates(self) -> int:
+        """How many of the files to read may be moved documents."""
+        sizes = self._sizes()
+        return sum(file.found.size in sizes for file in (*self.added, *self.modified))
+
+    @property
+    def gone(self) -> tuple[ManifestEntry, ...]:
+        """Removed documents that are nowhere else."""
+        sizes = self._sizes()
+        return tuple(entry for entry in self.removed if _size(entry) not in sizes)
+
+    @property
+    def missing(self) -> tuple[ManifestEntry, ...]:
+        sizes = self._sizes()
+        return tuple(entry for entry in self.removed if _size(entry) in sizes)
+
+    def _sizes(self) -> set[int | None]:
+        """The same bytes have the same size."""
+        found = {file.found.size for file in (*self.added, *self.modified)}
+        return {_size(entry) for entry in self.removed} & found
+
+
+def diff(
+    indexed: Iterable[ManifestEntry],
+    scans: Mapping[TreeName, Scan | RootUnavailable],
+    configured: Collection[TreeName],
+) -> Diff:
+    """From what is indexed to what was found, each part sorted by tree and path.
+
+    Scans may be of some trees, or of some paths of a tree (`discovery.look`): what they do not
+    cover stays as it is. Documents of trees that are not configured are removed.
+    """
+    known: defaultdict[TreeName, dict[str, ManifestEntry]] = defaultdict(dict)
+    for entry in indexed:
+        known[entry.tree][entry.path] = entry
+    added: list[SourceFile] = []
+    modified: list[SourceFile] = []
+    removed: list[ManifestEntry] = []
+    kept: list[ManifestEntry] = []
+    for tree in sorted({*known, *scans}):
+        entries = known[tree]
+        if tree not in configured:
+            removed += _sorted(entries.values())
+            continue
+        scan = scans.get(tree)
+        if isinstance(scan, Scan):
+            _compare(tree, scan, entries, (added, modified))
+            absent = _absent(scan, entries)
+            removed += [entry for entry in absent if scan.proves_absent(entry.path)]
+            kept += [entry for entry in absent if not scan.proves_absent(entry.path)]
+        elif scan is not None:
+            kept += _sorted(entries.values())
+    return Diff(tuple(added), tuple(modified), tuple(removed), tuple(kept))
+
+
+def moves(missing: Iterable[ManifestEntry], read: Mapping[DocId, FileState]) -> tuple[Moved, ...]:
+    """Which of the missing documents the files just read are. Each is one file, each file one
+    document; where several have the same bytes, those with the same name belong together."""
+    old = {entry.doc_id: entry.state.content_hash for entry in missing if entry.state}
+    new = {doc_id: state.content_hash for doc_id, state in read.items()}
+    found = _pairs(
+        {doc_id: (content, _name(doc_id)) for doc_id, content in old.items()},
+        {doc_id: (content, _name(doc_id)) for doc_id, content in new.items()},
+    )
+    taken = set(found.values())
+    found |= _pairs(
+        {doc_id: content for doc_id, content in old.items() if doc_id not in found},
+        {doc_id: content for doc_id, content in new.items() if doc_id not in taken},
+    )
+    return tuple(Moved(old, new) for old, new in sorted(found.items()))
+
+
+def _pairs(old: Mapping[DocId, object], new: Mapping[DocId, object]) -> dict[DocId, DocId]:
+    """Those that have the same value, one to one, in the order of their ids."""
+    files: defaultdict[object, deque[DocId]] = defaultdict(deque)
+    for doc_id in sorted(new):
+        files[new[doc_id]].append(doc_id)
+    return {doc_id: files[old[doc_id]].popleft() for doc_id in sorted(old) if files[old[doc_id]]}
+
+
+def may_have_changed(found: FoundFile, known: ManifestEntry) -> bool:
+    """Whether the file must be read to know.
+
+    Both times count besides the size: the kernel sets ctime at every change, whatever mtime is
+    set to, so it must lie well before the moment at which the bytes were read.
+    """
+    state = known.state
+    if state is None or (found.size, found.mtime_ns) != (state.size, state.mtime_ns):
+        return True
+    settled = known.read_ns - SETTLED_NS
+    return found.ctime_ns > settled or abs(known.read_ns - found.mtime_ns) < SETTLED_NS
+
+
+def _compare(
+    tree: TreeName,
+    scan: Scan,
+    entries: Mapping[str, ManifestEntry],
+    into: tuple[list[SourceFile], list[SourceFile]],
+) -> None:
+    added, modified = into
+    for found in scan.files:
+        entry = entries.get(found.path)
+        if entry is None:
+            added.append(SourceFile(document_id(tree, found.path), tree, found))
+        elif may_have_changed(found, entry):
+            modified.append(SourceFile(entry.doc_id, tree, found, entry))
+
+
+def _absent(scan: Scan, entries: Mapping[str, ManifestEntry]) -> list[ManifestEntry]:
+    found = {file.path for file in scan.files}
+    covered = (entry for path, entry in entries.items() if path not in found)
+    return _sorted(entry for entry in covered if scan.covers(entry.path))
+
+
+def _sorted(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    return sorted(entries, key=lambda entry: (entry.tree, entry.path))
+
+
+def _size(entry: ManifestEntry) -> int | None:
+    return entry.state.size if entry.state else None
+
+
+def _name(doc_id: DocId) -> str:
+    return doc_id.partition(":")[2].rpartition("/")[2]

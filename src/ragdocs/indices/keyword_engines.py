@@ -1,0 +1,41 @@
+"""Which keyword engine the settings choose, and the tables that it needs inside the store."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragdocs.config.choices import KeywordEngine as Choice
+from ragdocs.config.sections import SearchConfig
+from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
+from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
+from ragdocs.indices.keyword import FIELDS, KeywordEngine
+from ragdocs.indices.keyword_entries import Entries
+from ragdocs.indices.tantivy_engine import TantivyEngine
+from ragdocs.indices.whoosh_engine import WhooshEngine
+from ragdocs.store.stored_index import StoredIndex
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordSetup:
+    """The engine for queries, and what the store's writer must keep for it."""
+
+    engine: KeywordEngine
+    tables: tuple[StoredIndex, ...]
+
+
+def keyword_folder(directory: Path, choice: Choice) -> Path:
+    """Where an engine that lives beside the store keeps its files."""
+    return directory / f"keyword-{choice.value}"
+
+
+def keyword_setup(settings: SearchConfig, analyzer: Analyzer, directory: Path) -> KeywordSetup:
+    """Raises ConfigError when the engine's library is an extra that is not installed."""
+    analysis = analysis_fingerprint(settings.stemmer)
+    weights = {field: float(getattr(settings.boosts, field)) for field in FIELDS}
+    folder = keyword_folder(directory, settings.keyword_engine)
+    match settings.keyword_engine:
+        case Choice.FTS5:
+            return KeywordSetup(Fts5Engine(weights), (Fts5Index(analyzer, analysis),))
+        case Choice.WHOOSH:
+            return KeywordSetup(WhooshEngine(folder, Entries(analyzer), weights, analysis), ())
+        case Choice.TANTIVY:
+            return KeywordSetup(TantivyEngine(folder, Entries(analyzer), weights, analysis), ())

@@ -1,0 +1,132 @@
+"""What the documents' own words mean: a view over the vectors of the most frequent of them.
+
+The vectors are in the store's cache like those of texts, by the word and the model, so that they
+are made once and outlive rebuilds. Which words there are is read again after every commit that
+this view meets; only what it does not hold yet is fetched.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragdocs.indices.near_words import KnownWord, Vocabulary
+from ragdocs.indices.progress import Progress
+from ragdocs.indices.vector import VectorModel
+from ragdocs.indices.vocabulary import term_hash
+from ragdocs.store.records import PendingText
+from ragdocs.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class NearTerm:
+    """A word of the documents, its term, and its cosine with what was asked."""
+
+    word: str
+    term: str
+    similarity: float
+    vector: "Vector"
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """The words that have a vector, and their vectors, row by row."""
+
+    words: tuple[tuple[str, str], ...]
+    matrix: "NDArray[np.float32] | None"
+
+
+_NONE = _Terms((), None)
+
+
+class TermVectors:
+    """The vectors of one model for at most `limit` words; safe to use from several threads."""
+
+    def __init__(self, model: VectorModel, vocabulary: Vocabulary, limit: int) -> None:
+        self._model = model
+        self._vocabulary = vocabulary
+        self._limit = limit
+        self._identity = ""
+        self._terms = _NONE
+        self._embeddings = 0
+        self._progress = Progress()
+        self._catching_up = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many words have a vector here."""
+        return len(self._terms.words)
+
+    def catch_up(self, snapshot: Snapshot) -> None:
+        with self._catching_up:
+            if self._model.identity != self._identity:
+                self._identity = self._model.identity
+                self._terms = _NONE
+                self._progress.forget()
+            if not self._progress.is_behind(snapshot):
+                return
+            count = snapshot.ledger.count("embeddings")
+            # Vectors went without a word in the change log: none is taken for granted.
+            held = self._terms if count >= self._embeddings else _NONE
+            self._terms = self._followed(snapshot, held)
+            self._embeddings = count
+            self._progress.reach(snapshot.position)
+
+    def nearest(self, vector: "Vector", least: float, count: int) -> list[NearTerm]:
+        """The words with at least this cosine, nearest first."""
+        import numpy as np
+
+        terms = self._terms
+        if terms.matrix is None:
+            return []
+        similarities = terms.matrix @ vector
+        enough = np.flatnonzero(similarities >= least)
+        order = enough[np.argsort(-similarities[enough], kind="stable")][:count]
+        found: list[NearTerm] = []
+        for at in map(int, order):
+            word, term = terms.words[at]
+            found.append(NearTerm(word, term, float(similarities[at]), terms.matrix[at]))
+        return found
+
+    def missing(self, snapshot: Snapshot, limit: int = 1000) -> tuple[PendingText, ...]:
+        """Words that wait for a vector of this model, the most frequent first: embed them as
+        documents, and store the vectors by `Transaction.put_embeddings`.
+        """
+        words = {term_hash(known.word): known.word for known in self._wanted(snapshot)}
+        stored = {text for text, _ in snapshot.vectors_of(self._model.identity, words.keys())}
+        pending = [PendingText(text, word) for text, word in words.items() if text not in stored]
+        return tuple(pending[:limit])
+
+    def _wanted(self, snapshot: Snapshot) -> list[KnownWord]:
+        return self._vocabulary.most_frequent(snapshot, self._limit)
+
+    def _followed(self, snapshot: Snapshot, held: _Terms) -> _Terms:
+        if self._identity not in snapshot.models():
+            return _NONE
+        import numpy as np
+
+        places = {word: at for at, (word, _) in enumerate(held.words)}
+        wanted = self._wanted(snapshot)
+        new = self._fetched(snapshot, [each.word for each in wanted if each.word not in places])
+        places.update((word, len(held.words) + at) for at, word in enumerate(new))
+        # In the order of the alphabet, so that a word that becomes more common moves nothing.
+        words = tuple(sorted((each.word, each.term) for each in wanted if each.word in places))
+        if words == held.words:
+            return held
+        parts = [] if held.matrix is None else [held.matrix]
+        parts += [np.stack(list(new.values()))] if new else []
+        if not words:
+            return _NONE
+        return _Terms(words, np.concatenate(parts)[[places[word] for word, _ in words]])
+
+    def _fetched(self, snapshot: Snapshot, words: Sequence[str]) -> "dict[str, Vector]":
+        import numpy as np
+
+        names = {term_hash(word): word for word in words}
+        found = snapshot.vectors_of(self._identity, names.keys())
+        return {names[text]: np.frombuffer(vector, dtype="<f4") for text, vector in found}

@@ -1,0 +1,140 @@
+"""Typing errors: words of a query that no document has, and what may have been meant by them.
+
+Only such words are looked at: `cat` never drags in `car` where there are cats. Numbers, versions
+and names with digits are never corrected, nor what a filter names.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from ragdocs.indices.analysis import Analyzer, Token
+from ragdocs.indices.near_words import MIDDLE, SHORT, NearWord, Vocabulary
+from ragdocs.indices.stemming import fold
+from ragdocs.models import And, Boost, Field, Or, QueryExpression, QueryField, Term
+from ragdocs.search.query_tokens import FIELD_NAMES
+from ragdocs.store.snapshot import Snapshot
+
+MAX_ALTERNATIVES = 3
+FILTERS = (QueryField.TREE, QueryField.PATH)
+
+# What names a tree or a path, and the names of fields: not words of the query.
+_FILTER_VALUE = r'(?:tree|path):(?:"[^"]*"|\([^()]*\)|\S+)'
+_NO_WORDS = re.compile(rf"(?<!\w)(?:{_FILTER_VALUE}|(?:{'|'.join(FIELD_NAMES)}):)")
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A word that no document has, where it stands in the query, and what is near it."""
+
+    word: str
+    start: int
+    end: int
+    near: tuple[NearWord, ...]
+
+
+class Spelling:
+    """Compares queries with the vocabulary; `most` errors in a word are forgiven."""
+
+    def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary, most: int) -> None:
+        self._analyzer = analyzer
+        self._vocabulary = vocabulary
+        self._most = most
+
+    def corrections(self, snapshot: Snapshot, text: str) -> tuple[Correction, ...]:
+        """The unknown words of a query as it was typed that have known words near them."""
+        if self._most < 1:
+            return ()
+        words = {token: fold(text[token.start : token.end]) for token in self._words(text)}
+        known = self._vocabulary.known(snapshot, {token.term for token in words})
+        unknown = {token: word for token, word in words.items() if token.term not in known}
+        # A word of three letters is near too many others to be changed beside one that is known.
+        least = SHORT if len(unknown) == len(words) else MIDDLE
+        found: list[Correction] = []
+        for token, word in unknown.items():
+            if word.isalpha() and len(word) >= least:
+                near = self._vocabulary.near(snapshot, word, token.term, self._most)
+                if near:
+                    best = tuple(near[:MAX_ALTERNATIVES])
+                    found.append(Correction(word, token.start, token.end, best))
+        return tuple(found)
+
+    def _words(self, text: str) -> Iterator[Token]:
+        skipped = [match.span() for match in _NO_WORDS.finditer(text)]
+        for token in self._analyzer.tokens(text):
+            is_word = not token.is_whole and not self._analyzer.is_stop_word(
+                text[token.start : token.end]
+            )
+            if is_word and not any(start <= token.start < end for start, end in skipped):
+                yield token
+
+
+def did_you_mean(text: str, corrections: Sequence[Correction]) -> str | None:
+    """The query as typed with each unknown word replaced by the best one near it."""
+    if not corrections:
+        return None
+    parts: list[str] = []
+    at = 0
+    for each in sorted(corrections, key=lambda each: each.start):
+        typed = text[each.start : each.end]
+        parts += [text[at : each.start], _in_case_of(typed, each.near[0].word)]
+        at = each.end
+    return "".join([*parts, text[at:]])
+
+
+def _in_case_of(typed: str, word: str) -> str:
+    if typed.isupper():
+        return word.upper()
+    return word.capitalize() if typed[0].isupper() else word
+
+
+def forgiving(
+    expression: QueryExpression, alternatives: Mapping[str, Sequence[NearWord]], analyzer: Analyzer
+) -> QueryExpression:
+    """An expression that known words near an unknown one fulfil too.
+
+    Phrases stay exact, filters say what they say, and nothing is excluded by a guess.
+    """
+    match expression:
+        case Term(text):
+            texts = dict.fromkeys((text, *_variants(text, alternatives, analyzer)))
+            return _either([Term(each) for each in texts])
+        case And(members):
+            return And(tuple(forgiving(each, alternatives, analyzer) for each in members))
+        case Or(members):
+            return _either([forgiving(each, alternatives, analyzer) for each in members])
+        case Field(name, inner) if name not in FILTERS:
+            return Field(name, forgiving(inner, alternatives, analyzer))
+        case Boost(inner, factor):
+            return Boost(forgiving(inner, alternatives, analyzer), factor)
+        case _:
+            return expression
+
+
+def _either(members: Sequence[QueryExpression]) -> QueryExpression:
+    """None of an Or's members is an Or."""
+    flat = list(
+        chain.from_iterable(
+            each.expressions if isinstance(each, Or) else (each,) for each in members
+        )
+    )
+    return Or(tuple(flat)) if len(flat) > 1 else flat[0]
+
+
+def _variants(
+    text: str, alternatives: Mapping[str, Sequence[NearWord]], analyzer: Analyzer
+) -> Iterator[str]:
+    """The term with its unknown words replaced: all by their best, all by their second best."""
+    tokens = [token for token in analyzer.tokens(text) if not token.is_whole]
+    unknown = [
+        Correction(word, token.start, token.end, tuple(alternatives[word]))
+        for token in tokens
+        if (word := fold(text[token.start : token.end])) in alternatives
+    ]
+    for rank in range(max((len(each.near) for each in unknown), default=0)):
+        chosen = [
+            Correction(each.word, each.start, each.end, each.near[min(rank, len(each.near) - 1) :])
+            for each in unknown
+        ]
+        yield did_you_mean(text, chosen) or text

@@ -1,0 +1,212 @@
+"""A lock that processes hold on a file, and that the kernel frees when its holder dies.
+
+A lock file is never deleted: whoever had it open would then lock a file that nobody else sees.
+What is written in it, the holder's number, is for people; only the kernel's answer is trusted.
+"""
+
+import fcntl
+import json
+import os
+import stat
+import threading
+import time
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from ragdocs.errors import IndexLocked, IndexStoreError
+
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
+# Someone who asks who holds the lock has it for an instant: a short second look tells them apart.
+_ATTEMPTS = 3
+_MAX_HOLDER_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who says to hold a lock, and since when; None where that cannot be read."""
+
+    pid: int | None = None
+    since: datetime | None = None
+
+
+class FileLock:
+    """A lock that is held, until it is closed. Children do not inherit it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor: int | None = descriptor
+        _open_locks.add(self)
+
+    @property
+    def is_held(self) -> bool:
+        """False when it was closed, or when the file was deleted and others lock another one."""
+        if self._descriptor is None:
+            return False
+        return _is_at(self.path, self._descriptor)
+
+    def close(self) -> None:
+        """Gives the lock up."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with suppress(OSError):
+                os.ftruncate(descriptor, 0)
+            os.close(descriptor)
+
+    def forget(self) -> None:
+        """In a child: the lock stays the parent's, and ends with it."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+_open_locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
+# No fork between taking a lock and noting it: the child would keep it alive after its parent.
+_forking = threading.Lock()
+
+
+def _forget_all() -> None:
+    _forking.release()
+    for lock in list(_open_locks):
+        lock.forget()
+
+
+os.register_at_fork(
+    before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_forget_all
+)
+
+
+def try_lock(path: Path) -> FileLock | None:
+    """The lock, or None when another process, or another part of this one, has it.
+
+    Raises:
+        IndexStoreError: the file cannot be made or opened.
+    """
+    for attempt in range(_ATTEMPTS):
+        lock = _try_once(path)
+        if lock is not None:
+            return lock
+        if attempt + 1 < _ATTEMPTS:
+            time.sleep(_PAUSES[0])
+    return None
+
+
+def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> FileLock:
+    """The lock, waited for; `stop` ends the waiting early.
+
+    Raises:
+        IndexLocked: it was not free in time.
+        IndexStoreError: the file cannot be made or opened.
+    """
+    deadline = time.monotonic() + timeout
+    stop = stop or threading.Event()
+    attempt = 0
+    while True:
+        found = _try_once(path)
+        if found is not None:
+            return found
+        pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
+        attempt += 1
+        if time.monotonic() + pause > deadline or stop.wait(pause):
+            raise IndexLocked(f"{path} is held by {_who(holder(path))}: try again")
+
+
+def holder(path: Path) -> Holder | None:
+    """Who holds the lock now; None when nobody does. Changes nothing and makes no file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_holder(descriptor)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _try_once(path: Path) -> FileLock | None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _forking:
+            descriptor = _opened(path)
+            try:
+                taken = FileLock(path, descriptor) if _take(path, descriptor) else None
+            except BaseException:
+                os.close(descriptor)
+                raise
+            if taken is None:
+                os.close(descriptor)
+            return taken
+    except OSError as error:
+        raise IndexStoreError(f"{path} cannot be locked: {error.strerror}") from error
+
+
+def _opened(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise IndexStoreError(f"{path} is not a file: move it away")
+    if stat.S_IMODE(mode) != 0o600:
+        with suppress(OSError):
+            os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _take(path: Path, descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    # Deleted between opening and locking: this lock would exclude nobody.
+    if not _is_at(path, descriptor):
+        return False
+    about = {"pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+    with suppress(OSError):  # a full disk must not keep anyone from the lock
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(about).encode(), 0)
+    return True
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def _read_holder(descriptor: int) -> Holder:
+    try:
+        about: object = json.loads(os.pread(descriptor, _MAX_HOLDER_BYTES, 0))
+        values = cast("dict[str, object]", about) if isinstance(about, dict) else {}
+        pid, since = values.get("pid"), values.get("since")
+        return Holder(
+            pid if isinstance(pid, int) and pid > 0 else None,
+            datetime.fromisoformat(since) if isinstance(since, str) else None,
+        )
+    except (OSError, ValueError, RecursionError):
+        return Holder()
+
+
+def _who(found: Holder | None) -> str:
+    return f"process {found.pid}" if found and found.pid else "another process"

@@ -1,0 +1,92 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from ragdocs.search.candidates import Evidence, Strategy
+from ragdocs.search.evidence import (
+    LAG_WEIGHT,
+    LEAD_WEIGHT,
+    MAX_LEAD,
+    WORDS_WEIGHT,
+    Measures,
+    with_evidence,
+)
+from tests.candidates import Corpus, candidates
+
+USUAL = 5
+
+
+def judged(items, nearness, words=USUAL, **ideals):
+    known = dict(zip((item.stored.key for item in items), nearness, strict=True))
+    measures = Measures(known, {Strategy(kind): ideal for kind, ideal in ideals.items()}, words)
+    return [item.relevance for item in with_evidence(items, measures)]
+
+
+def alone(*nearness, words=USUAL):
+    """One passage from each of so many documents, judged by meaning alone."""
+    items = candidates(*(f"text {number}" for number in range(len(nearness))))
+    return judged(items, nearness, words)
+
+
+def test_who_leads_gains_and_who_lags_loses():
+    first, second, third = alone(0.5, 0.4, 0.1)
+    assert first == pytest.approx(0.5 + LEAD_WEIGHT * 0.1)
+    assert second == pytest.approx(0.4 - LAG_WEIGHT * 0.1)
+    assert third == pytest.approx(0.1 - LAG_WEIGHT * 0.4)
+
+
+def test_a_tie_changes_nothing():
+    assert alone(0.4, 0.4) == [0.4, 0.4]
+
+
+def test_a_lead_counts_only_so_far():
+    assert alone(0.9, 0.1)[0] == pytest.approx(0.9 + LEAD_WEIGHT * MAX_LEAD)
+    assert alone(0.9)[0] == pytest.approx(0.9 + LEAD_WEIGHT * MAX_LEAD)
+    assert alone(0.05)[0] == pytest.approx(0.05 + LEAD_WEIGHT * 0.05)
+
+
+def test_passages_of_one_document_do_not_compete():
+    corpus = Corpus().add("a.md", "# One\n\ntext\n\n# Two\n\nmore\n").add("b.md", "# Other\n\nx\n")
+    items = [corpus.candidate(place) for place in ("a.md#one", "a.md#two", "b.md#other")]
+    found = judged(items, [0.5, 0.5, 0.4])
+    assert found[:2] == [pytest.approx(0.5 + LEAD_WEIGHT * 0.1)] * 2
+    assert found[2] == pytest.approx(0.4 - LAG_WEIGHT * 0.1)
+
+
+def test_meaning_and_words_count_alike():
+    one, other = candidates("a", "b")
+    one = replace(one, evidence={Strategy.KEYWORD: Evidence(1, 6.0)})
+    first, _ = judged([one, other], [0.4, 0.4], keyword=10.0)
+    both = (0.4 + 0.6) / 2
+    assert first == pytest.approx(both + LEAD_WEIGHT * MAX_LEAD)
+
+
+def test_a_name_found_in_code_is_as_good_as_one_found_in_prose():
+    (item,) = candidates("a")
+    prose = replace(item, evidence={Strategy.KEYWORD: Evidence(1, 6.0)})
+    code = replace(item, evidence={Strategy.CODE: Evidence(1, 3.0)})
+    ideals = {"keyword": 10.0, "code": 5.0}
+    assert judged([prose], [0.4], **ideals) == judged([code], [0.4], **ideals)
+
+
+def test_what_was_not_asked_does_not_count_against_a_passage():
+    (item,) = candidates("a")
+    item = replace(item, evidence={Strategy.KEYWORD: Evidence(1, 5.0)})
+    (measured,) = with_evidence([item], Measures(None, {Strategy.KEYWORD: 10.0}, USUAL))
+    assert measured.relevance == pytest.approx(0.5 + LEAD_WEIGHT * MAX_LEAD)
+
+
+def test_a_long_query_is_not_held_against_its_passages():
+    short, usual, long = (alone(0.4, 0.4, words=words)[0] for words in (1, USUAL, 15))
+    assert usual == 0.4
+    assert long - usual == pytest.approx(WORDS_WEIGHT * math.log(3))
+    assert short < usual
+    assert alone(0.4, 0.4, words=0) == alone(0.4, 0.4, words=1)
+    assert alone(0.4, 0.4, words=20) == alone(0.4, 0.4, words=500)
+
+
+def test_nothing_is_nothing():
+    assert with_evidence([], Measures({}, {}, 3)) == []
+    (item,) = with_evidence(candidates("a"), Measures(None, {}, USUAL))
+    assert item.relevance == 0.0
