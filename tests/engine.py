@@ -93,7 +93,7 @@ class Engine:
             cross_encoder=cross_encoder,
             words=WordSources(
                 vocabulary=vocabulary,
-                terms=TermVectors(self.embedder, vocabulary, limit=10_000),
+                terms=TermVectors(self.embedder, vocabulary, chosen.query_expansion_max_terms),
                 thesaurus=thesaurus,
             ),
         )

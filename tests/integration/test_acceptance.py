@@ -11,13 +11,14 @@ import pytest
 
 from ragdocs.chunking.splitting import Limits
 from ragdocs.embedding.builtin import BuiltinEmbedder
+from ragdocs.errors import ModelMissing
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.stages import StageName
 from tests.diversity import mean_cosine
 from tests.documentation import copies, distractors, documentation, expected, rank_of
-from tests.engine import NOW, DefaultEngine
+from tests.engine import NOW, DefaultEngine, WordEmbedder
 
 LOW = 0.3
 """The seeds' own `min_confidence`: what is below it is said to be a guess."""
@@ -162,6 +163,23 @@ def test_an_exact_identifier_that_only_keyword_search_knows_is_returned(engine):
     assert first.chunk_id == "docs:troubleshooting.md#fault-hl-7731"
     without_answer = max(best_confidence(engine, label.query) for label in expected("unanswerable"))
     assert first.confidence > without_answer + 0.4
+
+
+class NoModel(WordEmbedder):
+    """As on a machine where no model is to be had."""
+
+    def embed_query(self, text):
+        raise ModelMissing("there is none")
+
+
+def test_without_a_model_the_identifier_is_returned_all_the_same(tmp_path):
+    texts = documentation() | distractors()
+    with DefaultEngine(tmp_path, texts, NoModel()) as engine:
+        first = engine.ask(MADE_UP).results[0]
+        nothing = engine.ask("zxqwv plorb").results
+    assert first.chunk_id == "docs:troubleshooting.md#fault-hl-7731"
+    assert first.confidence >= LOW
+    assert nothing == ()
 
 
 @labelled("unanswerable")

@@ -4,17 +4,25 @@ Each test makes two runs over one index that differ in nothing but the settings 
 of expansion and synonyms are in test_expansion.py, that of the re-ranker in test_rerank.py.
 """
 
+from pathlib import Path
+
 import pytest
 
 from ragdocs.chunking.header_chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.sections import BoostsConfig, ChunkingConfig
+from ragdocs.config.sections import (
+    AdvancedSearchConfig,
+    BoostsConfig,
+    ChunkingConfig,
+    SearchConfig,
+)
 from ragdocs.errors import QueryError
 from ragdocs.models import TreeName
 from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import QueryRequest
 from tests.candidates import SMALL
 from tests.compass import Compass
+from tests.concepts import ConceptEmbedder
 from tests.engine import NOW, Engine
 
 # All that could have a say in the order beside what a test is about.
@@ -288,6 +296,21 @@ def test_fuzzy_distance_forgives_so_many_errors(make, typed, distance):
     )
     assert paths(strict) == []
     assert paths(lenient) == ["a.md"]
+
+
+def test_query_expansion_max_terms_is_how_many_words_can_be_added(tmp_path):
+    texts = {"a.md": "# Access\n\nAuthentication comes first.\n", "b.md": "# B\n\nA pond.\n"}
+    with Engine(tmp_path, texts, ConceptEmbedder()) as engine:
+        engine.embed_terms()
+        none, many = both(
+            engine,
+            "auth",
+            {"query_expansion_max_terms": 0},
+            {"query_expansion_max_terms": 10_000},
+            common=WORDS_ONLY | {"query_expansion_enabled": True},
+        )
+    assert paths(none) == []
+    assert paths(many) == ["a.md"]
 
 
 # Code (P7).
@@ -695,3 +718,14 @@ def test_hyde_enabled_says_whether_that_is_offered(make):
     assert paths(on) == ["storm.md"]
     with pytest.raises(QueryError, match="hyde_enabled"):
         run(engine, "", {"advanced": {"hyde_enabled": False}}, hypothesis="The storm")
+
+
+ELSEWHERE = ("test_expansion.py", "test_rerank.py", "test_keyword_engine_end_to_end.py")
+
+
+def test_every_search_setting_is_set_in_a_test_of_its_effect():
+    here = Path(__file__)
+    files = [here, *(here.with_name(name) for name in ELSEWHERE)]
+    written = "".join(file.read_text(encoding="utf-8") for file in files)
+    settings = [*SearchConfig.model_fields, *AdvancedSearchConfig.model_fields]
+    assert [name for name in settings if name not in written] == []

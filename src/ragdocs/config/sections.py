@@ -198,7 +198,7 @@ class SearchConfig(Section):
     document_weight: float = setting(
         0.5, "How much of a passage's meaning is that of its whole document.", within=(0, 1)
     )
-    graph_weight: float = setting(1.0, "Weight of documents linked to hits.", within=(0, 100))
+    graph_weight: float = setting(0.3, "Weight of documents linked to hits.", within=(0, 100))
     code_search_enabled: bool = setting(False, "Search code blocks in an index of their own.")
     code_search_weight: float = setting(1.0, "Weight of code search.", within=(0, 100))
     fusion: Annotated[Fusion, Lax] = setting(
@@ -214,10 +214,10 @@ class SearchConfig(Section):
         0.1, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
     )
     score_calibration_threshold: float = setting(
-        0.65, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
+        0.64, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
     )
     score_calibration_steepness: float = setting(
-        8.5, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
+        8.8, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
     )
     max_chunks_per_doc: int = setting(
         0, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
@@ -248,7 +248,7 @@ class SearchConfig(Section):
         False, "Shift the weights by the kind of query: factual, navigational, exploratory."
     )
     query_expansion_enabled: bool = setting(
-        True, "Add the nearest terms of the documents' own vocabulary to a query."
+        False, "Add the nearest terms of the documents' own vocabulary to a query."
     )
     query_expansion_max_terms: int = setting(
         10_000, "At most this many terms make that vocabulary.", within=(0, 1_000_000)
@@ -266,7 +266,7 @@ class SearchConfig(Section):
     merge_threshold: int = setting(
         2, "This many matching siblings are replaced by their parent; 0 is never.", within=(0, 100)
     )
-    merge_bonus: float = setting(0.1, "What a merged section gains per child.", within=(0, 10))
+    merge_bonus: float = setting(0.02, "What a merged section gains per child.", within=(0, 10))
     max_merge_depth: int = setting(
         2, "Do not merge above this depth; 0 allows the whole document.", within=(0, 6)
     )

@@ -136,7 +136,7 @@ class _Walk:
     def _visit(self, descent: Descent, directory: _Directory) -> None:
         try:
             with descent.opened(directory.parts) as folder, os.scandir(folder) as listing:
-                entries = list(listing)
+                entries = _looked_for(listing, directory.only)
                 here = self._with_gitignore(directory, folder, entries)
                 for entry in entries:
                     self._consider(entry, here)
@@ -163,7 +163,7 @@ class _Walk:
             return
         parts = (*directory.parts, entry.name)
         try:
-            if not _is_looked_for(entry, directory.only):
+            if _leads_nowhere(entry, directory.only):
                 return
             if entry.is_symlink():
                 as_file = self._wants(parts, directory)
@@ -252,10 +252,13 @@ class _Walk:
             self._skip(path, SkipReason.UNREADABLE, error.strerror or "")
 
 
-def _is_looked_for(entry: os.DirEntry[str], only: Names | None) -> bool:
-    """Where only something below the name is looked for, whatever is not a folder has nothing."""
+def _looked_for(listing: Iterable[os.DirEntry[str]], only: Names | None) -> list[os.DirEntry[str]]:
     if only is None:
-        return True
-    if entry.name not in only:
-        return False
-    return only[entry.name] is None or entry.is_dir(follow_symlinks=False)
+        return list(listing)
+    return [entry for entry in listing if entry.name in only or entry.name == GITIGNORE]
+
+
+def _leads_nowhere(entry: os.DirEntry[str], only: Names | None) -> bool:
+    """Whether something below it is looked for, and it is no folder."""
+    below = only is not None and only.get(entry.name) is not None
+    return below and not entry.is_dir(follow_symlinks=False)

@@ -86,7 +86,7 @@ class TreeWatch:
             try:
                 handle()
             except Exception as error:
-                self.limit = limit_of(error)
+                self.limit = self.limit or limit_of(error)
                 self._watches.pop((), None)
                 self._target.inbox.rescan(f"watching failed: {error}")
                 self._target.inbox.wake()

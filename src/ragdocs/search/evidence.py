@@ -15,13 +15,13 @@ from ragdocs.models import DocId
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.store.records import ChunkKey
 
-LEAD_WEIGHT = 2.5
+LEAD_WEIGHT = 2.4
 """What being ahead of every other document counts."""
 MAX_LEAD = 0.2
 """More than this says no more: in a folder of one file everything leads."""
-LAG_WEIGHT = 0.5
+LAG_WEIGHT = 0.23
 """What being behind the best other document costs."""
-WORDS_WEIGHT = 0.18
+WORDS_WEIGHT = 0.176
 USUAL_WORDS = 5
 MOST_WORDS = 20
 
