@@ -329,7 +329,7 @@ def test_code_search_leads_to_the_block(make):
         "queue token",
         {"code_search_enabled": False},
         {"code_search_enabled": True},
-        common=WORDS_ONLY,
+        common=WORDS_ONLY | {"code_search_weight": 1.0},
     )
     assert paths(off)[0] == "prose.md"
     assert paths(on)[0] == "block.md"
@@ -675,7 +675,7 @@ def test_max_merge_depth_keeps_whole_documents_apart(make):
         "kestrel swim",
         {"max_merge_depth": 3},
         {"max_merge_depth": 0},
-        common=WORDS_ONLY | {"merge_threshold": 1},
+        common=WORDS_ONLY | {"merge_threshold": 1, "max_chunks_per_doc": 0},
     )
     assert sorted(ids(deep)) == ["manual.md#falcons", "manual.md#hawks", "manual.md#otters"]
     assert ids(shallow) == ["manual.md"]

@@ -42,7 +42,8 @@ def paths(response):
 
 def test_results_from_multiple_documents(engine):
     """One document has the most to say, and may not say all."""
-    crowded = answer(engine, "retries of a failed job", {"semantic_weight": 0.0}, top_n=3)
+    crowding = {"semantic_weight": 0.0, "max_chunks_per_doc": 0}
+    crowded = answer(engine, "retries of a failed job", crowding, top_n=3)
     limited = {"semantic_weight": 0.0, "max_chunks_per_doc": 1}
     spread = answer(engine, "retries of a failed job", limited, top_n=3)
     assert set(paths(crowded)) == {"retries.md"}

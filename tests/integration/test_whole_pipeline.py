@@ -33,7 +33,12 @@ def engine(tmp_path_factory):
         yield engine
 
 
-WORDS_ONLY = {"semantic_weight": 0.0, "graph_weight": 0.0, "merge_threshold": 0}
+WORDS_ONLY = {
+    "semantic_weight": 0.0,
+    "graph_weight": 0.0,
+    "merge_threshold": 0,
+    "code_search_enabled": False,
+}
 
 
 def answer(engine, query, **settings):

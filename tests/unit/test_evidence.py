@@ -77,12 +77,21 @@ def test_what_was_not_asked_does_not_count_against_a_passage():
     assert measured.relevance == pytest.approx(0.5 + LEAD_WEIGHT * MAX_LEAD)
 
 
+def test_where_no_word_is_known_meaning_alone_counts():
+    (item,) = candidates("a")
+    measures = Measures({item.stored.key: 0.5}, {Strategy.KEYWORD: 10.0}, USUAL, False)
+    (measured,) = with_evidence([item], measures)
+    assert measured.relevance == pytest.approx(0.5 + LEAD_WEIGHT * MAX_LEAD)
+    (measured,) = with_evidence([item], replace(measures, has_known_words=True))
+    assert measured.relevance == pytest.approx(0.25 + LEAD_WEIGHT * MAX_LEAD)
+
+
 def test_a_long_query_is_not_held_against_its_passages():
-    short, usual, long = (alone(0.4, 0.4, words=words)[0] for words in (1, USUAL, 15))
+    short, usual, long = (alone(0.4, 0.4, words=words)[0] for words in (3, USUAL, 15))
     assert usual == 0.4
     assert long - usual == pytest.approx(WORDS_WEIGHT * math.log(3))
     assert short < usual
-    assert alone(0.4, 0.4, words=0) == alone(0.4, 0.4, words=1)
+    assert alone(0.4, 0.4, words=0) == alone(0.4, 0.4, words=3)
     assert alone(0.4, 0.4, words=20) == alone(0.4, 0.4, words=500)
 
 

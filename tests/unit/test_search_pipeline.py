@@ -14,7 +14,7 @@ from tests.candidates import Corpus, candidates, places, scores, slugs
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
 PLAIN = SearchConfig(
-    ngram_dedup_enabled=False, merge_threshold=0, cutoff_ratio=0, min_confidence=0,
+    ngram_dedup_enabled=False, merge_threshold=0, cutoff_ratio=0, max_chunks_per_doc=0,
     score_calibration_threshold=0.5, score_calibration_steepness=4,
 )  # fmt: skip
 ASKED = QueryRequest(queries=("q",), top_n=3)
@@ -54,7 +54,7 @@ def test_a_stage_that_is_off_is_absent():
 
 
 def test_all_stages_run_in_the_order_of_the_design():
-    settings = SearchConfig(dedup_enabled=True, max_chunks_per_doc=2, rerank_enabled=True)
+    settings = SearchConfig(min_confidence=0.1, dedup_enabled=True, rerank_enabled=True)
     tools = replace(TOOLS, boosts=BoostRules(now=NOW), judge=judge, parent_size=object())
     request = asked(filters=Filters(paths=("a",)))
     expected = [name for name in StageName if name is not StageName.MMR]
@@ -163,7 +163,7 @@ def sections():
 def test_a_merged_section_rises_before_the_cut():
     corpus, items = sections()
     tools = replace(TOOLS, nodes_of=corpus.nodes_of)
-    settings = changed(merge_threshold=2)
+    settings = changed(merge_threshold=2, merge_bonus=0.1)
     assert slugs(run(items, request=asked(top_n=2))) == ["b.md", "end"]
     assert slugs(run(items, settings, asked(top_n=2), tools)) == ["parts", "b.md"]
 

@@ -198,9 +198,9 @@ class SearchConfig(Section):
     document_weight: float = setting(
         0.5, "How much of a passage's meaning is that of its whole document.", within=(0, 1)
     )
-    graph_weight: float = setting(0.3, "Weight of documents linked to hits.", within=(0, 100))
-    code_search_enabled: bool = setting(False, "Search code blocks in an index of their own.")
-    code_search_weight: float = setting(1.0, "Weight of code search.", within=(0, 100))
+    graph_weight: float = setting(1.0, "Weight of documents linked to hits.", within=(0, 100))
+    code_search_enabled: bool = setting(True, "Search code blocks in an index of their own.")
+    code_search_weight: float = setting(0.3, "Weight of code search.", within=(0, 100))
     fusion: Annotated[Fusion, Lax] = setting(
         Fusion.SCORE, "How the lists become one: by scaled scores, or by ranks."
     )
@@ -211,7 +211,7 @@ class SearchConfig(Section):
         0.5, "How much new documents gain; 0.5 is 1.2x in a week, 0 is off.", within=(0, 1)
     )
     min_confidence: float = setting(
-        0.1, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
+        0.0, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
     )
     score_calibration_threshold: float = setting(
         0.64, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
@@ -220,7 +220,7 @@ class SearchConfig(Section):
         8.8, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
     )
     max_chunks_per_doc: int = setting(
-        0, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
+        2, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
     )
     dedup_enabled: bool = setting(False, "Drop passages whose vectors are nearly the same.")
     dedup_similarity_threshold: float = setting(

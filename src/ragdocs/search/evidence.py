@@ -23,18 +23,21 @@ LAG_WEIGHT = 0.23
 """What being behind the best other document costs."""
 WORDS_WEIGHT = 0.176
 USUAL_WORDS = 5
-MOST_WORDS = 20
+FEWEST_WORDS, MOST_WORDS = 3, 20
+"""One word can say as much as three: a name, or an error's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
     """What one query's candidates are measured by. `nearness` is their similarity in meaning, None
-    when meaning was not asked; `ideals` the most that the query could score where words were.
+    when meaning was not asked; `ideals` the most that the query could score where words were asked
+    for. Without any word that the documents have, only meaning can tell.
     """
 
     nearness: Mapping[ChunkKey, float] | None
     ideals: Mapping[Strategy, float]
     words: int
+    has_known_words: bool = True
 
 
 def with_evidence(candidates: Sequence[Candidate], measures: Measures) -> list[Candidate]:
@@ -52,7 +55,7 @@ def _own(item: Candidate, measures: Measures) -> float:
     parts: list[float] = []
     if measures.nearness is not None:
         parts.append(max(0.0, measures.nearness.get(item.stored.key, 0.0)))
-    if Strategy.KEYWORD in measures.ideals:
+    if Strategy.KEYWORD in measures.ideals and (measures.has_known_words or not parts):
         # A name found whole in a block of code is as good as one found in prose.
         parts.append(max(_coverage(item, kind, measures) for kind in measures.ideals))
     return sum(parts) / len(parts) if parts else 0.0
@@ -79,4 +82,4 @@ def _standing(item: Candidate, value: float, best: Sequence[tuple[DocId, float]]
 
 
 def _length_bonus(words: int) -> float:
-    return WORDS_WEIGHT * math.log(min(MOST_WORDS, max(1, words)) / USUAL_WORDS)
+    return WORDS_WEIGHT * math.log(min(MOST_WORDS, max(FEWEST_WORDS, words)) / USUAL_WORDS)

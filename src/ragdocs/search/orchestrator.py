@@ -112,7 +112,8 @@ class QueryOrchestrator:
         fused = weighed.fused[:CANDIDATES]
         candidates = Hydration(snapshot, self._indices.vector).candidates(fused)
         nearness = self._retrieval.nearness(found, [item.key for item in fused])
-        measured = with_evidence(candidates, Measures(nearness, found.ideals, found.words))
+        measures = Measures(nearness, found.ideals, found.words, found.has_known_words)
+        measured = with_evidence(candidates, measures)
         return Answered(topic, query_type, found, weighed, measured)
 
     def _judge(self, request: QueryRequest) -> Reranker | None:

@@ -78,6 +78,11 @@ class Found:
         """How many different words were looked for."""
         return len(self.understanding.query.units)
 
+    @property
+    def has_known_words(self) -> bool:
+        """Whether the documents have any of the typed words."""
+        return any(self.frequencies.get(unit, 0) for unit in self.understanding.query.units)
+
     def with_list(
         self, strategy: Strategy, hits: Sequence[Hit], ideal: float | None = None
     ) -> "Found":

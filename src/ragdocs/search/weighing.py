@@ -33,7 +33,8 @@ class Weighed:
 def weigh(found: Found, query_type: QueryType, settings: SearchConfig) -> Weighed:
     weights = weights_for(found, query_type, settings)
     if settings.fusion is Fusion.SCORE:
-        return Weighed(fuse_by_score(found.lists, weights, by_ideal(found.ideals)), weights)
+        fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals))
+        return Weighed(_below_the_best(fused), weights)
     # Ranks know nothing of scores, in which a neighbour's lower weight would otherwise show.
     lowered = weights[Strategy.GRAPH] * settings.graph_neighbor_weight
     weights = {**weights, Strategy.GRAPH: lowered}
@@ -61,6 +62,28 @@ def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> 
     if settings.balance_enabled and settings.fusion is Fusion.SCORE and found.vector is not None:
         weights = balanced(weights, found.best_similarity, found.words)
     return weights
+
+
+def _below_the_best(fused: list[Fused]) -> list[Fused]:
+    """Links bring a passage nearer to the best that was found by its own text, never past it: the
+    nearer it is already, the less they add.
+    """
+    own = {item.key: item.score - item.contributions.get(Strategy.GRAPH, 0.0) for item in fused}
+    best = max(own.values(), default=0.0)
+    if best <= 0 or not any(Strategy.GRAPH in item.contributions for item in fused):
+        return fused
+    limited = [_limited(item, own[item.key], best) for item in fused]
+    return sorted(limited, key=lambda item: (-item.score, -own[item.key], item.key))
+
+
+def _limited(item: Fused, own: float, best: float) -> Fused:
+    if Strategy.GRAPH not in item.contributions:
+        return item
+    distance = best - own
+    gain = distance * min(1.0, item.contributions[Strategy.GRAPH] / best)
+    return replace(
+        item, score=own + gain, contributions={**item.contributions, Strategy.GRAPH: gain}
+    )
 
 
 def _scaled(item: Fused, most: float) -> Fused:
