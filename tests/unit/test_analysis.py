@@ -314,3 +314,21 @@ def test_remembering_words_changes_nothing():
     text = "getUserById handles errors, handled by Node.js 語語"
     fresh = Analyzer(Stemmer.ENGLISH)
     assert fresh.tokens(text) == fresh.tokens(text) == ENGLISH.tokens(text)
+
+
+@given(
+    st.text(alphabet="abcXY_.:é́中文 \n#+`-", max_size=80),
+    st.lists(st.integers(0, 200), min_size=1, max_size=3),
+)
+def test_looking_for_single_terms_is_only_faster(text, picks):
+    analyzer = text_analyzer(Stemmer("english"))
+    known = [token.term for token in analyzer.tokens(text)] or ["x"]
+    wanted = frozenset(known[pick % len(known)] for pick in picks)
+
+    def places(tokens):
+        return [(token.term, token.start, token.end, token.is_whole) for token in tokens]
+
+    every = analyzer.tokens(text)
+    found = analyzer.tokens_of(text, wanted)
+    assert places(analyzer.scattered_tokens_of(text, wanted)) == places(found)
+    assert [t for t in every if t.term in wanted] == [t for t in found if t.term in wanted]

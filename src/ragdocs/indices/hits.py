@@ -1,6 +1,6 @@
 """What every index answers with, and what every index may be confined to."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragdocs.models import DocId
 from ragdocs.store.records import ChunkKey
@@ -10,9 +10,11 @@ Scope = frozenset[DocId] | None
 searches within it, so that a small folder inside a large corpus is not starved."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One index's opinion of one chunk. Lists of hits are best first; higher is better."""
+class Hit(NamedTuple):
+    """One index's opinion of one chunk. Lists of hits are best first; higher is better.
+
+    A tuple, because hundreds are made for every query.
+    """
 
     key: ChunkKey
     score: float

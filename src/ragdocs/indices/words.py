@@ -7,7 +7,7 @@ are one word too. Text of scripts without spaces comes in runs. Every pattern is
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from re import Pattern
 
 from ragdocs.indices.identifiers import Range, identifier_parts
@@ -59,6 +59,16 @@ def word_patterns(*, is_ascii: bool, is_code: bool) -> WordPatterns:
 
 def _trailing(is_ascii: bool) -> str:
     return "" if is_ascii else f"[{marks()}]*"
+
+
+def is_spaced(text: str) -> bool:
+    """Whether `\\w+` finds the words of a text: it has no marks, and no scripts without spaces."""
+    return text.isascii() or all(map(_is_spaced_character, set(text)))
+
+
+@lru_cache(4096)
+def _is_spaced_character(character: str) -> bool:
+    return not re.match(f"[{UNSPACED}{marks()}]", character)
 
 
 def is_simple(word: str) -> bool:

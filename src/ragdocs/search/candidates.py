@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragdocs.models import ChunkId, Span
 from ragdocs.store.records import StoredChunk, StoredDocument
@@ -26,8 +26,7 @@ Weights = Mapping[Strategy, float]
 """How much say each index has; one that is not named has 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Where one index placed a chunk, from 1, and the score it gave."""
 
     rank: int

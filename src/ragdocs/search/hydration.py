@@ -1,14 +1,13 @@
 """From fused numbers to candidates: everything any stage may need is read here, once."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
 from ragdocs.indices.signature_table import signatures_of
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.fusion import Fused
-from ragdocs.store.records import ChunkKey, StoredChunk, StoredDocument
+from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -22,18 +21,18 @@ class Hydration:
     def __init__(self, snapshot: Snapshot, vector: VectorIndex | None) -> None:
         self._snapshot = snapshot
         self._vector = vector
-        self._document = cache(snapshot.document)
 
     def candidates(self, fused: Sequence[Fused]) -> list[Candidate]:
         """In the same order; what is no longer in the store is left out."""
         keys = [item.key for item in fused]
         chunks = self._snapshot.chunks_by_key(keys)
+        owners = self._snapshot.documents_by_id({stored.chunk.doc_id for stored in chunks.values()})
         vectors = self._vectors(keys)
         wordings = signatures_of(self._snapshot, keys)
         found: list[Candidate] = []
         for item in fused:
             stored = chunks.get(item.key)
-            owner = self._owner(stored)
+            owner = owners.get(stored.chunk.doc_id) if stored is not None else None
             if stored is not None and owner is not None:
                 found.append(
                     Candidate(
@@ -47,9 +46,6 @@ class Hydration:
                     )
                 )
         return found
-
-    def _owner(self, stored: StoredChunk | None) -> StoredDocument | None:
-        return self._document(stored.chunk.doc_id) if stored is not None else None
 
     def _vectors(self, keys: Sequence[ChunkKey]) -> "Mapping[ChunkKey, NDArray[np.float32]]":
         return self._vector.vectors_of(keys) if self._vector is not None else {}

@@ -45,7 +45,10 @@ def match_ranges(
     wanted = [unit for unit in dict.fromkeys(units) if unit.terms and unit.field in _SHOWN_FIELDS]
     if not wanted:
         return ()
-    tokens = analyzer.tokens(passage.text)
+    terms = frozenset(term for unit in wanted for term in unit.terms)
+    has_phrases = any(len(unit.terms) > 1 for unit in wanted)
+    look = analyzer.tokens_of if has_phrases else analyzer.scattered_tokens_of
+    tokens = look(passage.text, terms)
     found = [*_single(tokens, wanted), *_phrases(tokens, wanted)]
     merged = list(_merged(sorted(found, key=lambda item: item[:2])))
     places = passage.places(at for start, end, _ in merged for at in (start, end))

@@ -9,6 +9,9 @@ from ragdocs.search.candidates import Candidate, Evidence, Strategy
 from ragdocs.search.chunk_tree import ChunkTree, NodesOf
 from ragdocs.store.records import StoredChunk
 
+MAX_MERGED_BYTES = 12_000
+"""A larger section is no passage any more (about 3,000 tokens): its parts are the answer."""
+
 IsNamed = Callable[[str], bool]
 """Whether a title or path says what the query asks for."""
 
@@ -57,6 +60,10 @@ def _place(item: Candidate, place: Mapping[ChunkId, int]) -> int:
     return min(place[node.chunk.id] for node in item.found if node.chunk.id in place)
 
 
+def _size(node: StoredChunk) -> int:
+    return node.chunk.span.byte_end - node.chunk.span.byte_start
+
+
 def _may_merge(found: Sequence[Candidate], rules: MergeRules, is_named: IsNamed) -> bool:
     """Whether it is worth fetching the document's tree: most documents have too few matches."""
     nodes = [node for item in found for node in (item.stored, *item.left_out)]
@@ -96,7 +103,7 @@ class _Merger:
             node.chunk.id: node
             for match in (*self._results, *self._counted)
             for node in self._tree.ancestors(match)
-            if node.chunk.depth >= self._rules.max_depth
+            if node.chunk.depth >= self._rules.max_depth and _size(node) <= MAX_MERGED_BYTES
         }
         for node in sorted(above.values(), key=lambda node: -node.chunk.position):
             self._consider(node)

@@ -22,6 +22,7 @@ from ragdocs.search.filters import matches
 from ragdocs.search.hyde import Topic, topics
 from ragdocs.search.hydration import Hydration
 from ragdocs.search.index_state import IndexStates
+from ragdocs.search.linked import with_links
 from ragdocs.search.merging import names_all
 from ragdocs.search.pipeline import StageTools, build_stages
 from ragdocs.search.presentation import Presenter
@@ -34,8 +35,9 @@ from ragdocs.search.weighing import weigh
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 
-CANDIDATES = 100
-"""How many fused hits are read from the store and go through the stages."""
+FEWEST_CANDIDATES, MOST_CANDIDATES = 40, 150
+CANDIDATES_PER_RESULT = 4
+"""Copies fall, siblings merge and a document has few places: so many are needed for one result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +108,9 @@ class QueryOrchestrator:
         found = self._retrieval.find(snapshot, topic, scope, request.filters.language)
         weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, scope)
-        if linked:
-            found = found.with_list(Strategy.GRAPH, linked)
-            weighed = weigh(found, query_type, self._settings)
-        fused = weighed.fused[:CANDIDATES]
+        found = found.with_list(Strategy.GRAPH, linked)
+        fused = with_links(weighed.fused, linked, weighed.link_weight)
+        fused = fused[: candidates_for(request.top_n)]
         candidates = Hydration(snapshot, self._indices.vector).candidates(fused)
         nearness = self._retrieval.nearness(found, [item.key for item in fused])
         measures = Measures(nearness, found.ideals, found.words, found.has_known_words)
@@ -150,6 +151,11 @@ class QueryOrchestrator:
             local_trees=self._surroundings.local_trees,
             local_factor=settings.local_boost,
         )
+
+
+def candidates_for(top_n: int) -> int:
+    """How many fused hits are read from the store and go through the stages."""
+    return min(MOST_CANDIDATES, max(FEWEST_CANDIDATES, CANDIDATES_PER_RESULT * top_n))
 
 
 def _scope(snapshot: Snapshot, filters: Filters) -> Scope:

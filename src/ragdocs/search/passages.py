@@ -74,6 +74,12 @@ class Passage:
         span = Span(first.byte_start, last.byte_end, first.line_start, last.line_end)
         return cls("".join(text for text, _ in pieces), span, encoding, tuple(marks[1:]))
 
+    @property
+    def _is_bytes(self) -> bool:
+        """Whether every character is one byte of the file."""
+        size = self.span.byte_end - self.span.byte_start
+        return size == len(self.text) and self.encoding == "utf-8" and self.text.isascii()
+
     def places(self, offsets: Iterable[int]) -> dict[int, Place]:
         """Where the characters at these offsets stand; all of them in one pass over the text."""
         wanted = sorted(set(offsets))
@@ -101,6 +107,8 @@ class Passage:
 
     def _bytes(self, wanted: Sequence[int]) -> dict[int, int]:
         """The bytes that are certain."""
+        if self._is_bytes:
+            return {offset: self.span.byte_start + offset for offset in wanted}
         found: dict[int, int] = {}
         unit = _UNITS.get(self.encoding)
         if unit is None:

@@ -8,6 +8,7 @@ from ragdocs.search.balance import balanced
 from ragdocs.search.candidates import Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
+    MEASURED,
     Fused,
     by_ideal,
     by_range,
@@ -29,15 +30,17 @@ class Weighed:
     fused: list[Fused]
     weights: Weights
 
+    @property
+    def link_weight(self) -> float:
+        """What links count beside text, whose own weights come to 1."""
+        total = sum(max(0.0, self.weights[strategy]) for strategy in MEASURED)
+        return self.weights[Strategy.GRAPH] / total if total > 0 else 0.0
+
 
 def weigh(found: Found, query_type: QueryType, settings: SearchConfig) -> Weighed:
     weights = weights_for(found, query_type, settings)
     if settings.fusion is Fusion.SCORE:
-        fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals))
-        return Weighed(_below_the_best(fused), weights)
-    # Ranks know nothing of scores, in which a neighbour's lower weight would otherwise show.
-    lowered = weights[Strategy.GRAPH] * settings.graph_neighbor_weight
-    weights = {**weights, Strategy.GRAPH: lowered}
+        return Weighed(fuse_by_score(found.lists, weights, by_ideal(found.ideals)), weights)
     fused = fuse_by_rank(found.lists, weights, settings.rrf_k_constant)
     most = most_by_rank(found.lists, weights, settings.rrf_k_constant)
     return Weighed([_scaled(item, most) for item in fused], weights)
@@ -62,28 +65,6 @@ def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> 
     if settings.balance_enabled and settings.fusion is Fusion.SCORE and found.vector is not None:
         weights = balanced(weights, found.best_similarity, found.words)
     return weights
-
-
-def _below_the_best(fused: list[Fused]) -> list[Fused]:
-    """Links bring a passage nearer to the best that was found by its own text, never past it: the
-    nearer it is already, the less they add.
-    """
-    own = {item.key: item.score - item.contributions.get(Strategy.GRAPH, 0.0) for item in fused}
-    best = max(own.values(), default=0.0)
-    if best <= 0 or not any(Strategy.GRAPH in item.contributions for item in fused):
-        return fused
-    limited = [_limited(item, own[item.key], best) for item in fused]
-    return sorted(limited, key=lambda item: (-item.score, -own[item.key], item.key))
-
-
-def _limited(item: Fused, own: float, best: float) -> Fused:
-    if Strategy.GRAPH not in item.contributions:
-        return item
-    distance = best - own
-    gain = distance * min(1.0, item.contributions[Strategy.GRAPH] / best)
-    return replace(
-        item, score=own + gain, contributions={**item.contributions, Strategy.GRAPH: gain}
-    )
 
 
 def _scaled(item: Fused, most: float) -> Fused:
