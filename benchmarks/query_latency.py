@@ -272,21 +272,27 @@ WATCHED = {
     "scope": "ragdocs.search.orchestrator:_scope",
     "embed (beside keyword)": "ragdocs.embedding.builtin:BuiltinEmbedder.embed_query",
     "keyword": "ragdocs.indices.fts5:Fts5Engine.search",
-    "vector": "ragdocs.indices.vector:VectorIndex.search",
+    "code": "ragdocs.indices.code:CodeEngine.search",
+    "meaning: rest (beside keyword)": "ragdocs.search.meaning:MeaningSearch._nearest",
+    "in context of documents": "ragdocs.indices.vector:VectorIndex.in_context",
+    "vector (beside keyword)": "ragdocs.indices.vector:VectorIndex.search",
     "vectors of candidates": "ragdocs.indices.vector:VectorIndex.vectors_of",
     "graph: walk": "ragdocs.indices.graph:GraphIndex.neighbours",
     "graph: best passages": "ragdocs.indices.vector:VectorIndex.best_of",
     "graph: rest": "ragdocs.search.retrieval:Retrieval.neighbours",
     "fuse": "ragdocs.search.orchestrator:weigh",
+    "add links": "ragdocs.search.orchestrator:with_links",
     "read chunks": "ragdocs.store.snapshot:Snapshot.chunks_by_key",
     "read documents": "ragdocs.store.snapshot:Snapshot.document",
     "read documents at once": "ragdocs.store.snapshot:Snapshot.documents_by_id",
     "read trees": "ragdocs.store.snapshot:Snapshot.chunks",
     "read signatures": "ragdocs.search.hydration:signatures_of",
     "hydrate: rest": "ragdocs.search.hydration:Hydration.candidates",
+    "evidence": "ragdocs.search.orchestrator:with_evidence",
+    "presentation": "ragdocs.search.presentation:Presenter.present",
     "index state": "ragdocs.search.index_state:IndexStates.of",
     "stages": "ragdocs.search.orchestrator:run_stages",
-    "words and expansion": "ragdocs.search.retrieval:Retrieval.find",
+    "words, expansion, waiting": "ragdocs.search.retrieval:Retrieval.find",
     "all the rest": "ragdocs.search.orchestrator:QueryOrchestrator.search",
 }
 
@@ -345,7 +351,7 @@ def show_breakdown(search: QueryOrchestrator, asked: Sequence[str]) -> None:
                 stages[stage.name] += stage.seconds
     print("  where a search spends CPU time, mean ms (a function without what it calls):")
     for label, seconds in sorted(watch.spent.items(), key=lambda item: -item[1]):
-        print(f"    {label:28} {seconds * 1000 / len(asked):8.3f}")
+        print(f"    {label:32} {seconds * 1000 / len(asked):8.3f}")
     listed = [f"{name} {seconds * 1000 / len(asked):.3f}" for name, seconds in stages.items()]
     print(f"  stages by wall clock: {', '.join(listed)}")
 

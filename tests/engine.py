@@ -113,7 +113,7 @@ class Engine:
             for path in removed:
                 transaction.remove(DocId(f"docs:{path}"))
         with self.reader.snapshot() as snapshot:
-            pending = snapshot.missing_embeddings(self.embedder.identity)
+            pending = snapshot.missing_embeddings(self.embedder.identity, limit=1_000_000)
         self._embed(pending)
 
     def embed_terms(self) -> None:

@@ -1,5 +1,7 @@
 """What an answer carries besides its passages: marks, budget, state, explanation, hypotheses."""
 
+from math import prod
+
 import pytest
 
 from ragdocs.errors import QueryError
@@ -115,6 +117,16 @@ def test_the_explanation_is_data(engine):
     assert result.chunk_id == response.results[0].chunk_id
     assert result.evidence[Strategy.KEYWORD].rank >= 1
     assert engine.ask("tomatoes").explanation is None
+
+
+@pytest.mark.parametrize("fusion", ["score", "rrf"])
+@pytest.mark.parametrize("query", ["tokens refreshed", "tomatoes water", "garden session"])
+def test_a_score_is_its_contributions_times_its_boosts(engine, query, fusion):
+    request = QueryRequest(queries=(query,), top_n=10, explain=True)
+    response = engine.answer(request, fusion=fusion, recency_bias=1.0, merge_bonus=0.1)
+    for result, why in zip(response.results, response.explanation.results, strict=True):
+        expected = sum(why.contributions.values()) * prod(why.boosts.values())
+        assert result.score == pytest.approx(min(1.0, expected))
 
 
 def test_what_was_added_to_a_query_is_explained(engine):

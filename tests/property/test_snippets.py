@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from ragdocs.errors import SourceBinary
 from ragdocs.indices.keyword import compile_query
-from ragdocs.models import ChunkId, Span
+from ragdocs.models import ChunkId, DocId, Span
 from ragdocs.search.budget import Extent, Item, pack, tokens
 from ragdocs.search.match_ranges import match_ranges
 from ragdocs.search.passages import REPLACEMENT, Passage
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.shortening import fences
+from ragdocs.search.shown_text import shown
 from ragdocs.search.snippets import SNIPPET_CHARS, Asked, SnippetMaker, Style
 from ragdocs.search.text_borders import is_word_border
 from tests.corpus import ANALYZER
@@ -190,6 +191,7 @@ def items(draw):
         passage = Passage(source.text, source.span(0, len(source.text)), source.encoding)
         given_item = Item(
             chunk_id=ChunkId(f"docs:{number}.md"),
+            doc_id=DocId(f"docs:{number}.md"),
             path=f"{number}.md",
             heading_path=("T",) * (number % 3),
             passage=passage,
@@ -237,3 +239,14 @@ def check_packed(packed, item, source):
     for match in packed.matches:
         assert text[start + match.start : start + match.end]
         assert match.units
+
+
+@MANY
+@given(text=st.text("ab é日\n\t  .", max_size=40), cuts=st.lists(st.integers(0, 40), max_size=6))
+def test_what_hides_nothing_is_shown_as_it_is_beside_something_hidden(text, cuts):
+    """The quick way, and the one that looks at each character: a hidden one makes it be taken."""
+    marked = sorted({(min(pair), max(pair)) for pair in pairwise(cuts)})
+    quick = shown(text, (0, len(text)), marked)
+    slow = shown(f"{text}\u200b", (0, len(text) + 1), [m for m in marked if m[0] < len(text)])
+    assert (slow.text, slow.ranges) == (quick.text, quick.ranges)
+    assert (slow.hidden, quick.hidden) == (1, 0)

@@ -3,7 +3,7 @@
 import time
 
 from ragdocs.indices.keyword import compile_query
-from ragdocs.models import ChunkId
+from ragdocs.models import ChunkId, DocId
 from ragdocs.search.budget import CITATION_TOKENS, Extent, Item, pack, tokens
 from ragdocs.search.match_ranges import match_ranges
 from ragdocs.search.passages import Passage
@@ -22,6 +22,7 @@ def item(text, query="", name="a"):
     units = compile_query(parse_query(query), ANALYZER).units
     return Item(
         chunk_id=ChunkId(f"docs:{name}.md"),
+        doc_id=DocId(f"docs:{name}.md"),
         path=f"{name}.md",
         heading_path=("Title",),
         passage=passage,
@@ -79,7 +80,7 @@ def test_the_first_that_does_not_fit_is_shortened_and_smaller_ones_behind_it_are
 def test_what_is_missing_is_reported_with_a_way_to_get_it():
     made = pack([item("x\n" * 500, name='no"tes/a')], 60)
     (gone,) = made.omitted
-    assert gone.fetch == 'get_document("no\\"tes/a.md", lines 1-500)'
+    assert gone.fetch == 'get_document("docs:no\\"tes/a.md", lines 1-500)'
     assert gone.chunk_id == 'docs:no"tes/a.md'
     assert gone.tokens == 250 + tokens('no"tes/a.md') + tokens("Title") + CITATION_TOKENS
 

@@ -140,7 +140,7 @@ def test_a_misspelt_query_finds_by_words_what_was_meant(engine):
     def found(query, **settings):
         with engine.reader.snapshot() as snapshot:
             retrieval = engine.configured(**settings)._retrieval
-            lists = retrieval.find(snapshot, Topic(query), None).lists
+            lists = retrieval.find(snapshot, retrieval.start(Topic(query)), None).lists
             chunks = snapshot.chunks_by_key([hit.key for hit in lists["keyword"]])
             return [chunks[hit.key].chunk.doc_id for hit in lists["keyword"]]
 
@@ -156,8 +156,9 @@ def test_the_answer_asks_what_was_meant_and_explains_what_was_added(engine):
     response = engine.ask("recieve mail")
     assert response.did_you_mean == "receive mail"
     assert engine.ask("receive mail").did_you_mean is None
+    retrieval = engine.orchestrator._retrieval
     with engine.reader.snapshot() as snapshot:
-        found = engine.orchestrator._retrieval.find(snapshot, Topic("recieve mail"), None)
+        found = retrieval.find(snapshot, retrieval.start(Topic("recieve mail")), None)
     (added,) = found.understanding.added
     assert (added.word, added.stands_for, added.origin) == ("receive", "recieve", Origin.FUZZY)
     assert added.distance == 1
@@ -168,6 +169,7 @@ def test_a_mistyped_stop_word_drags_in_nothing(tmp_path):
     texts = {"a.md": "# Wishes\n\nWhich wish is it? Which which.\n", "b.md": "# Which\n\nWhich.\n"}
     with Engine(tmp_path, texts) as engine:
         assert engine.ask("wwhich fish").did_you_mean == "which fish"
+        retrieval = engine.orchestrator._retrieval
         with engine.reader.snapshot() as snapshot:
-            found = engine.orchestrator._retrieval.find(snapshot, Topic("wwhich fish"), None)
+            found = retrieval.find(snapshot, retrieval.start(Topic("wwhich fish")), None)
         assert [word.word for word in found.understanding.added] == []

@@ -79,6 +79,16 @@ def test_neighbours_are_found_along_and_against_links(writer, reader):
     assert names(graph_of(reader).neighbours({doc("b"): 1.0})) == ["a", "c"]
 
 
+def test_what_was_asked_before_a_change_is_not_answered_from_memory(writer, reader):
+    put(writer, note("a", "b"), note("b"), note("c"))
+    graph = graph_of(reader)
+    assert names(graph.neighbours({doc("b"): 1.0})) == ["a"]
+    put(writer, note("a", "c"))
+    catch_up(graph, reader)
+    assert names(graph.neighbours({doc("b"): 1.0})) == []
+    assert names(graph.neighbours({doc("a"): 1.0})) == ["c"]
+
+
 def test_a_plain_link_brings_the_whole_score_to_be_halved_by_the_setting(writer, reader):
     put(writer, note("a", "b"), note("b"))
     assert graph_of(reader).neighbours({doc("a"): 0.8}) == [Neighbour(doc("b"), 0.8, 1)]

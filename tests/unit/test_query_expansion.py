@@ -37,8 +37,9 @@ def terms_of(engine, limit=10_000):
 
 
 def understood(engine, query, meaning=None):
+    retrieval = engine.orchestrator._retrieval
     with engine.reader.snapshot() as snapshot:
-        found = engine.orchestrator._retrieval.find(snapshot, Topic(query, meaning), None)
+        found = retrieval.find(snapshot, retrieval.start(Topic(query, meaning)), None)
     return found.understanding
 
 

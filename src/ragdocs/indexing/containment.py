@@ -45,6 +45,8 @@ def _problem_with(path: str, parts: tuple[str, ...]) -> str:
 
 def is_nameable(path: str) -> bool:
     """Whether the path has a form in bytes (only escaped bytes may be surrogates), and fits."""
+    if path.isascii():
+        return len(path) <= MAX_PATH_BYTES
     try:
         return len(os.fsencode(path)) <= MAX_PATH_BYTES
     except UnicodeEncodeError:

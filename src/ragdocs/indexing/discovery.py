@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from ragdocs.errors import SourceError, SourceTooLarge
@@ -111,9 +112,8 @@ class _Walk:
         if scope is not None:
             found |= self._found_elsewhere(descent, scope)
         self._judge_links(found)
-        return Scan(
-            tuple(sorted(self._files)), tuple(sorted(self._skipped)), frozenset(self._unseen), scope
-        )
+        files = sorted(self._files, key=attrgetter("path"))  # each path is there once
+        return Scan(tuple(files), tuple(sorted(self._skipped)), frozenset(self._unseen), scope)
 
     def _walk(self, descent: Descent, scope: frozenset[str] | None) -> None:
         above = ignores_above(self._root, self._refuse) if self._respect_gitignore else GitIgnores()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
 from ragdocs.errors import SourceError
-from ragdocs.indexing.reading import read_file
+from ragdocs.indexing.reading import FileBytes, read_file
 from ragdocs.models import IndexedFile, TreeName
 from ragdocs.parsers.identity import encode_path
 from ragdocs.parsers.markdown import Origin, parse_document
@@ -26,7 +26,13 @@ class Ingestion:
         Raises:
             SourceError: it cannot be indexed; the message names it and says what to do.
         """
-        found = read_file(self.root, path, self.max_bytes)
+        return self.parse(path, self.read(path))
+
+    def read(self, path: str) -> FileBytes:
+        """The bytes alone: enough to see that they are the known ones."""
+        return read_file(self.root, path, self.max_bytes)
+
+    def parse(self, path: str, found: FileBytes) -> IndexedFile:
         origin = Origin(self.tree, path, found.state.mtime_ns)
         try:
             document = parse_document(found.data, origin)

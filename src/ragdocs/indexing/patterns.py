@@ -72,19 +72,30 @@ class RuleSet:
         self._names = re.compile("|".join(f"(?:{name})" for name in names) or _NEVER, re.DOTALL)
         self._folder: Sequence[str] | None = None
         self._rules_here: list[Rule] = []
+        self._is_settled_here = False
 
     def verdict(self, parts: Sequence[str], is_directory: bool) -> bool | None:
         """True for a match, False for a match by a `!pattern`, None for no match at all."""
+        if not self._rules:
+            return None
         *folder, name = parts
         if self._names.fullmatch(name) is None:
             return None
         if folder != self._folder:
-            self._folder = folder
-            self._rules_here = [rule for rule in self._rules if rule.matches_folder(folder)]
+            self._enter(folder)
+        if self._is_settled_here:
+            return True
         for rule in self._rules_here:
             if rule.matches_name(name, is_directory):
                 return not rule.negated
         return None
+
+    def _enter(self, folder: Sequence[str]) -> None:
+        self._folder = folder
+        self._rules_here = [rule for rule in self._rules if rule.matches_folder(folder)]
+        # Where every rule applies, and each says the same, a name that matches needs no more.
+        is_plain = not any(rule.negated or rule.directories_only for rule in self._rules)
+        self._is_settled_here = is_plain and len(self._rules_here) == len(self._rules)
 
 
 def ignore_file_patterns(text: str) -> list[str]:

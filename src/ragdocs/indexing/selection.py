@@ -52,5 +52,7 @@ class Selection:
 
 
 def _fold_extension(path: str) -> str:
+    if path.islower():  # most names, and a third of the time
+        return path
     stem, extension = os.path.splitext(path)
     return stem + extension.lower()

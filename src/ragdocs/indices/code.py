@@ -8,10 +8,12 @@ import json
 from dataclasses import dataclass
 
 from ragdocs.indices.analysis import Analyzer, analysis_version
+from ragdocs.indices.code_languages import language_names
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
 from ragdocs.indices.fts5_tables import create_table, drop_table, written
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.keyword import Unit
+from ragdocs.models import DocId
 from ragdocs.store.connection import Database
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
@@ -101,8 +103,8 @@ def _restriction(scope: Scope, language: str) -> Restriction | None:
     return Restriction(
         """SELECT b.key FROM code_blocks b JOIN documents d ON d.key = b.doc
         WHERE (?1 IS NULL OR d.id IN (SELECT value FROM json_each(?1)))
-        AND (?2 = '' OR b.language = ?2)""",
-        (wanted, language.lower()),
+        AND (?2 = '[]' OR b.language IN (SELECT value FROM json_each(?2)))""",
+        (wanted, json.dumps(language_names(language) if language.strip() else [])),
     )
 
 
@@ -113,3 +115,23 @@ def _chunks_of(snapshot: Snapshot, blocks: list[int]) -> dict[int, int]:
         (json.dumps(blocks),),
     )
     return dict(rows)
+
+
+def documents_with_language(snapshot: Snapshot, language: str) -> frozenset[DocId]:
+    """The documents that have a block in this language, whatever it is called there."""
+    rows = snapshot.select(
+        """SELECT id FROM documents WHERE key IN (SELECT doc FROM code_blocks
+        WHERE language IN (SELECT value FROM json_each(?)))""",
+        (json.dumps(language_names(language)),),
+    )
+    return frozenset(DocId(doc_id) for (doc_id,) in rows)
+
+
+def chunks_with_language(snapshot: Snapshot, language: str) -> frozenset[int]:
+    """The chunks in which such a block begins."""
+    rows = snapshot.select(
+        """SELECT DISTINCT chunk FROM code_blocks WHERE chunk NOT NULL
+        AND language IN (SELECT value FROM json_each(?))""",
+        (json.dumps(language_names(language)),),
+    )
+    return frozenset(chunk for (chunk,) in rows)

@@ -114,8 +114,10 @@ class FlatVectors:
         keys = _joined(self._keys[doc_id] for doc_id in dict.fromkeys(owners.values()))
         found: dict[DocId, Hit] = {}
         # All at once: calling FAISS takes longer than comparing the vectors of one document.
-        for hit in _best(self._finder_among(query, keys), len(keys), len(keys)):
-            found.setdefault(owners[hit.key], hit)
+        for key, score in _ranked(self._finder_among(query, keys), len(keys), len(keys)):
+            doc_id = owners[ChunkKey(key)]
+            if doc_id not in found:
+                found[doc_id] = Hit(ChunkKey(key), score)
         return found
 
     def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
@@ -133,14 +135,21 @@ class FlatVectors:
         self, vector: "Vector", keys: Collection[ChunkKey], document_weight: float
     ) -> dict[ChunkKey, float]:
         """How near chunks are, each partly by what its whole document is about."""
+        import numpy as np
+
         query = self._query(vector)[0]
-        own = self.vectors_of(keys)
-        owners = {self._owners[key] for key in own}
-        themes = {doc_id: float(self._theme(doc_id) @ query) for doc_id in owners}
+        owners = {key: self._owners[key] for key in keys if key in self._owners}
+        if not owners:
+            return {}
+        faiss_library()
+        own = _products(self._index.reconstruct_batch(np.array([*owners], dtype=np.int64)), query)
+        documents = list(dict.fromkeys(owners.values()))
+        means = _products(np.stack([self._theme(doc_id) for doc_id in documents]), query)
+        themes = dict(zip(documents, means, strict=True))
         part = 1.0 - document_weight
         return {
-            key: part * float(row @ query) + document_weight * themes[self._owners[key]]
-            for key, row in own.items()
+            key: part * product + document_weight * themes[doc_id]
+            for (key, doc_id), product in zip(owners.items(), own, strict=True)
         }
 
     def _theme(self, doc_id: DocId) -> "Vector":
@@ -191,6 +200,15 @@ class FlatVectors:
         return find
 
 
+def _products(rows: "Vector", query: "Vector") -> list[float]:
+    """Each row's inner product with the query, by itself: `rows @ query` wakes BLAS's threads,
+    which wait for more by spinning, and gives a row another last bit beside other rows.
+    """
+    import numpy as np
+
+    return np.matmul(rows[:, np.newaxis, :], query[:, np.newaxis])[:, 0, 0].tolist()
+
+
 def _joined(keys: "Iterable[array[int]]") -> "Keys":
     import numpy as np
 
@@ -212,6 +230,10 @@ def _restricted_to(keys: "Keys") -> object:
 
 
 def _best(find: "Find", available: int, limit: int) -> list[Hit]:
+    return [Hit(ChunkKey(key), score) for key, score in _ranked(find, available, limit)]
+
+
+def _ranked(find: "Find", available: int, limit: int) -> list[tuple[int, float]]:
     """The best of all: asks for more while the last place is contested by equal scores.
 
     FAISS gives the number -1 where it has no more, as when a stored vector is not a number.
@@ -228,4 +250,4 @@ def _best(find: "Find", available: int, limit: int) -> list[Hit]:
         scores, keys = find(asked)
     order = np.lexsort((keys, -scores))[:wanted]
     ranked = zip(keys[order].tolist(), scores[order].tolist(), strict=True)
-    return [Hit(ChunkKey(key), score) for key, score in ranked if key >= 0]
+    return [(key, score) for key, score in ranked if key >= 0]

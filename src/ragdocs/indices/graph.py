@@ -8,7 +8,7 @@ graph, and communities are computed outside of it, from a copy of the weights.
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -94,7 +94,7 @@ class GraphIndex:
         the way there.
         """
         with self._lock:
-            found = spread(hits, cache(self._links.adjacent), depth)
+            found = spread(hits, self._links.adjacent, depth)
         allowed = (item for item in found if scope is None or item.doc_id in scope)
         return list(islice(allowed, max(limit, 0)))
 
@@ -145,6 +145,10 @@ class GraphIndex:
 class _Links:
     """The graph itself: one edge for each pair of documents, direction and kind."""
 
+    def __init__(self) -> None:
+        # Worked out when they are first asked for, and forgotten with the next change.
+        self._adjacent: dict[DocId, Mapping[DocId, float]] = {}
+
     @cached_property
     def _graph(self) -> "MultiDiGraph[DocId]":
         import networkx as nx
@@ -158,6 +162,7 @@ class _Links:
         return frozenset(edge for doc_id in self._graph for edge in self._outgoing(doc_id))
 
     def add(self, edges: Iterable[Edge]) -> None:
+        self._adjacent.clear()
         for edge in edges:
             self._graph.add_edge(edge.source, edge.target, key=edge.kind)
 
@@ -172,8 +177,13 @@ class _Links:
                 self._graph.remove_node(doc_id)
         return old != edges
 
-    def adjacent(self, doc_id: DocId) -> dict[DocId, float]:
+    def adjacent(self, doc_id: DocId) -> Mapping[DocId, float]:
         """See `spreading.Adjacent`."""
+        if doc_id not in self._adjacent:
+            self._adjacent[doc_id] = self._adjacent_of(doc_id)
+        return self._adjacent[doc_id]
+
+    def _adjacent_of(self, doc_id: DocId) -> dict[DocId, float]:
         if doc_id not in self._graph:
             return {}
         own = damping(self._degree(doc_id))

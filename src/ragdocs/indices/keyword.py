@@ -6,7 +6,7 @@ hold; the engines know nothing of analysis, and so agree.
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.hits import Hit, Scope
@@ -41,9 +41,11 @@ FIELDS = (
 _FILTERS = (QueryField.TREE, QueryField.PATH)
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A term, or several that must follow one another; in one field, or in any."""
+class Unit(NamedTuple):
+    """A term, or several that must follow one another; in one field, or in any.
+
+    A tuple, because units are looked up in dictionaries for every match that is marked.
+    """
 
     terms: tuple[str, ...]
     field: QueryField | None = None
@@ -213,7 +215,8 @@ class _Compiler:
             return InTree(text)
         if field is QueryField.PATH:
             return UnderPath(text)
-        if isinstance(expression, Term) and self._analyzer.is_stop_word(text):
+        # In a field even a common word says something: somebody is called Will.
+        if field is None and isinstance(expression, Term) and self._analyzer.is_stop_word(text):
             return None
         terms = self._terms(text)
         return Unit(terms, field) if terms else None

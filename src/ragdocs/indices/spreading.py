@@ -8,8 +8,8 @@ an index page neither pulls in all it lists, nor is it pulled in by everything t
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from heapq import nsmallest
+from typing import NamedTuple
 
 from ragdocs.models import DocId, LinkKind
 
@@ -35,9 +35,11 @@ Adjacent = Callable[[DocId], Mapping[DocId, float]]
 """The documents linked with one, in either direction, with the edge's weight and both dampings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A document near some hits: how much of their scores reaches it, over how few links."""
+class Neighbour(NamedTuple):
+    """A document near some hits: how much of their scores reaches it, over how few links.
+
+    A tuple, because hundreds are made for every query.
+    """
 
     doc_id: DocId
     weight: float
@@ -78,7 +80,8 @@ def _around(origin: DocId, adjacent: Adjacent, depth: int) -> list[Neighbour]:
         seen.update(reached)
         layer = [Neighbour(doc_id, weight, step) for doc_id, weight in reached.items()]
         found += layer
-        frontier = nsmallest(MAX_FRONTIER, layer, key=_order)
+        if step < depth:
+            frontier = nsmallest(MAX_FRONTIER, layer, key=_order)
     return found
 
 

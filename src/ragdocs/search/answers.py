@@ -8,28 +8,73 @@ from ragdocs.search.explanation import Explanation, QueryExplanation, ResultExpl
 from ragdocs.search.hyde import Topic
 from ragdocs.search.requests import QueryType
 from ragdocs.search.retrieval import Found
-from ragdocs.search.stages import StageCount
+from ragdocs.search.stages import StageCount, StageName
 from ragdocs.search.weighing import Weighed
+
+_BY_WORTH = frozenset({StageName.CONFIDENCE, StageName.CUTOFF})
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What was asked, how it was understood, what each index found, and what that came to."""
+    """What was asked, how it was understood, what each index found, and what that came to;
+    `has_more`: the indices may have more than that."""
 
     topic: Topic
     query_type: QueryType
     found: Found
     weighed: Weighed
     candidates: Sequence[Candidate]
+    has_more: bool
 
 
-def explain(
-    answered: Sequence[Answered], left: Sequence[Candidate], counts: tuple[StageCount, ...]
-) -> Explanation:
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """All queries answered together, as far as it was looked, and what the stages left of it."""
+
+    answered: tuple[Answered, ...]
+    candidates: Sequence[Candidate]
+    left: Sequence[Candidate]
+    counts: tuple[StageCount, ...]
+    retrieval_seconds: float
+    judge_notes: tuple[str, ...]
+
+    def is_worth_going_deeper(self, top_n: int) -> bool:
+        """Whether results are wanting only because what came first was thinned out. What follows
+        those that were not worth it is worth less.
+        """
+        if len(self.left) >= top_n or not self.candidates:
+            return False
+        is_cut = any(c.before > c.after for c in self.counts if c.name in _BY_WORTH)
+        return not is_cut and any(each.has_more for each in self.answered)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return {
+            "retrieval": self.retrieval_seconds,
+            **{count.name: count.seconds for count in self.counts},
+        }
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        own = [note for each in self.answered for note in each.found.notes]
+        return tuple(dict.fromkeys([*own, *self.judge_notes]))
+
+
+def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """One entry per chunk with its best score, best first: several queries are one answer."""
+    best: dict[int, Candidate] = {}
+    for item in (item for each in found for item in each):
+        known = best.get(item.stored.key)
+        if known is None or item.score > known.score:
+            best[item.stored.key] = item
+    return sorted(best.values(), key=lambda item: (-item.score, item.stored.key))
+
+
+def explain(attempt: Attempt) -> Explanation:
     return Explanation(
-        queries=tuple(map(_query, answered)),
-        results=tuple(map(ResultExplanation.from_candidate, left)),
-        stages=counts,
+        queries=tuple(map(_query, attempt.answered)),
+        results=tuple(map(ResultExplanation.from_candidate, attempt.left)),
+        stages=attempt.counts,
     )
 
 
@@ -41,6 +86,7 @@ def did_you_mean(answered: Sequence[Answered]) -> str | None:
 
 def _query(answered: Answered) -> QueryExplanation:
     lists, understood = answered.found.lists, answered.found.understanding
+    weights = answered.weighed.weights
     return QueryExplanation(
         text=answered.topic.words,
         hypothesis=answered.topic.meaning or "",
@@ -48,6 +94,8 @@ def _query(answered: Answered) -> QueryExplanation:
         query_type=answered.query_type,
         terms=tuple(" ".join(unit.terms) for unit in understood.query.units),
         added=understood.added,
-        weights={strategy: answered.weighed.weights.get(strategy, 1.0) for strategy in lists},
+        notes=answered.found.notes,
+        weights={strategy: weights.get(strategy, 1.0) for strategy in lists},
         hits={strategy: len(hits) for strategy, hits in lists.items()},
+        candidates=len(answered.candidates),
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ragdocs.models import ChunkId, Span
+from ragdocs.models import ChunkId, DocId, Span
 from ragdocs.search.match_ranges import MatchRange, densest
 from ragdocs.search.passages import Passage
 from ragdocs.search.shortening import shortened
@@ -37,6 +37,7 @@ class Item:
     """What the budget must know of a result; a `snippet` is counted beside the text."""
 
     chunk_id: ChunkId
+    doc_id: DocId
     path: str
     heading_path: tuple[str, ...]
     passage: Passage
@@ -170,8 +171,9 @@ def _within(matches: Sequence[MatchRange], kept: Range) -> tuple[MatchRange, ...
 
 def _omitted(item: Item, extent: Extent) -> Omitted:
     span = item.passage.span
-    path = json.dumps(item.path, ensure_ascii=False)
-    fetch = f"get_document({path}, lines {span.line_start}-{span.line_end})"
+    # By its id, because two trees may have a file of the same path.
+    document = json.dumps(item.doc_id, ensure_ascii=False)
+    fetch = f"get_document({document}, lines {span.line_start}-{span.line_end})"
     return Omitted(
         item.chunk_id, item.path, span.line_start, span.line_end, item.tokens, extent, fetch
     )

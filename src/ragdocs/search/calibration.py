@@ -29,11 +29,13 @@ def calibrate(candidates: Sequence[Candidate], curve: Calibration) -> list[Candi
     """
     largest = max((item.score for item in candidates), default=0.0)
     divisor = max(1.0, largest)
+    scale = {"scale": 1.0 / divisor} if divisor > 1 else {}
     return [
         replace(
             item,
             score=min(1.0, max(0.0, item.score) / divisor),
             confidence=curve.of(item.relevance),
+            boosts={**item.boosts, **scale},
         )
         for item in candidates
     ]

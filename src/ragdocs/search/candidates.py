@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ragdocs.models import ChunkId, Span
 from ragdocs.store.records import StoredChunk, StoredDocument
@@ -33,7 +33,7 @@ class Evidence(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Candidate:
     """A fused hit. `relevance` is what the evidence alone is worth, `boosts` what raised it above
     that: `score` has both, orders the results, and is in [0, 1] once calibrated; `confidence` is
@@ -42,23 +42,26 @@ class Candidate:
     `stored` is a leaf, or has a `passage`: the leaves that make the text, in order. `constituents`
     are the chunks found in it, and `left_out` those of the same document that were found too but
     fell to the per-document limit.
+
+    Not `frozen`, which makes a copy three times as dear, and forty are made by several stages of
+    every query: `Final` says the same to the type checker.
     """
 
-    stored: StoredChunk
-    document: StoredDocument
-    score: float
-    relevance: float = 0.0
-    confidence: float = 0.0
-    evidence: Mapping[Strategy, Evidence] = field(default_factory=dict[Strategy, Evidence])
-    contributions: Mapping[Strategy, float] = field(default_factory=dict[Strategy, float])
-    boosts: Mapping[str, float] = field(default_factory=dict[str, float])
-    vector: "NDArray[np.float32] | None" = field(default=None, compare=False)
-    content_hash: bytes = b""
-    ngrams: int = 0
-    constituents: tuple[StoredChunk, ...] = ()
-    passage: tuple[StoredChunk, ...] = ()
-    left_out: tuple[StoredChunk, ...] = ()
-    ceiling: float = 1.0
+    stored: Final[StoredChunk]
+    document: Final[StoredDocument]
+    score: Final[float]
+    relevance: Final[float] = 0.0
+    confidence: Final[float] = 0.0
+    evidence: Final[Mapping[Strategy, Evidence]] = field(default_factory=dict[Strategy, Evidence])
+    contributions: Final[Mapping[Strategy, float]] = field(default_factory=dict[Strategy, float])
+    boosts: Final[Mapping[str, float]] = field(default_factory=dict[str, float])
+    vector: Final["NDArray[np.float32] | None"] = field(default=None, compare=False)
+    content_hash: Final[bytes] = b""
+    ngrams: Final[int] = 0
+    constituents: Final[tuple[StoredChunk, ...]] = ()
+    passage: Final[tuple[StoredChunk, ...]] = ()
+    left_out: Final[tuple[StoredChunk, ...]] = ()
+    ceiling: Final[float] = 1.0
     """No later stage may raise the score above this: what a re-ranker did not read stays behind
     what it did."""
 

@@ -122,13 +122,14 @@ class _Wording:
 def _is_copy(wording: _Wording, kept: Sequence[_Wording], threshold: float) -> bool:
     signature, size = wording.signature, wording.size
     sizes, least = ngram_counts(), threshold - DOUBT
+    smallest, factor = least * size, 1.0 + least
     # The innermost loop of a query: sixty candidates are 1,770 pairs.
     for other in kept:
         # What two sets have in common is at most the smaller one.
-        if size < least * other.size or other.size < least * size:
+        if other.size < smallest or size < least * other.size:
             continue
         together = sizes[(signature | other.signature).bit_count()]
-        if size + other.size >= (1.0 + least) * together and _is_near(wording, other, threshold):
+        if size + other.size >= factor * together and _is_near(wording, other, threshold):
             return True
     return False
 

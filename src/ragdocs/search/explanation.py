@@ -20,8 +20,11 @@ class QueryExplanation:
     query_type: QueryType
     terms: tuple[str, ...]
     added: tuple[AddedWord, ...]
+    notes: tuple[str, ...]
     weights: Mapping[Strategy, float]
     hits: Mapping[Strategy, int]
+    candidates: int
+    """How many of all these, best first, went into the stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Which documents may answer, and which candidates are good enough to be an answer."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -10,23 +11,47 @@ from ragdocs.search.candidates import Candidate
 from ragdocs.search.requests import Filters
 from ragdocs.store.records import StoredDocument
 
+IsMatch = Callable[[StoredDocument], bool]
+
+
+def compile_filters(filters: Filters) -> IsMatch | None:
+    """Whether a document fulfils every filter that is given; None when none is. The language of
+    code is judged by passages, not by documents.
+    """
+    checks = tuple(_checks(filters))
+    if not checks:
+        return None
+    return lambda document: all(check(document) for check in checks)
+
+
+def _checks(filters: Filters) -> Iterator[IsMatch]:
+    if filters.trees:
+        yield lambda document: document.tree in filters.trees
+    if filters.paths:
+        wanted = [_components(path) for path in filters.paths]
+        yield lambda document: any(_begins(_components(document.path), path) for path in wanted)
+    if filters.excluded_files:
+        excluded = [(name, _components(name)) for name in filters.excluded_files]
+        yield lambda document: not any(_is_named(document, *each) for each in excluded)
+    if filters.tags:
+        yield lambda document: all(_has_tag(document, tag) for tag in filters.tags)
+    if filters.category:
+        yield lambda document: _is_one_of(filters.category, document.front_matter.category)
+    if filters.author:
+        yield lambda document: _is_one_of(filters.author, document.front_matter.author)
+    if filters.modified_after is not None or filters.modified_before is not None:
+        yield lambda document: _is_in_time(filters, document.date)
+
 
 def matches(filters: Filters, document: StoredDocument) -> bool:
-    """Every filter that is given holds. The language of code is the code index's to judge."""
-    metadata = document.front_matter
-    return (
-        (not filters.trees or document.tree in filters.trees)
-        and _is_in_place(filters, document)
-        and all(_has_tag(document, tag) for tag in filters.tags)
-        and _is_one_of(filters.category, metadata.category)
-        and _is_one_of(filters.author, metadata.author)
-        and _is_in_time(filters, document.date)
-    )
+    is_match = compile_filters(filters)
+    return is_match is None or is_match(document)
 
 
 def filter_matching(candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
     """The indices searched within the filters already; this makes sure."""
-    return [item for item in candidates if matches(filters, item.document)]
+    is_match = compile_filters(filters)
+    return [item for item in candidates if is_match is None or is_match(item.document)]
 
 
 def filter_by_confidence(candidates: Sequence[Candidate], threshold: float) -> list[Candidate]:
@@ -42,18 +67,11 @@ def cut_at_elbow(candidates: Sequence[Candidate], ratio: float) -> list[Candidat
     return list(candidates)
 
 
-def _is_in_place(filters: Filters, document: StoredDocument) -> bool:
-    parts = _components(document.path)
-    if filters.paths and not any(_begins(parts, _components(path)) for path in filters.paths):
-        return False
-    return not any(_is_named(document, parts, name) for name in filters.excluded_files)
-
-
-def _is_named(document: StoredDocument, parts: tuple[str, ...], name: str) -> bool:
+def _is_named(document: StoredDocument, name: str, wanted: tuple[str, ...]) -> bool:
     """A file by its path, its folder's path, its bare name or its id."""
-    wanted = _components(name)
     if not wanted:
         return False
+    parts = _components(document.path)
     return name == document.id or _begins(parts, wanted) or wanted == parts[-1:]
 
 
@@ -61,6 +79,7 @@ def _begins(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     return parts[: len(wanted)] == wanted
 
 
+@lru_cache(1 << 16)
 def _components(path: str) -> tuple[str, ...]:
     """Composed, because what is typed and what a file system gives back may differ in that."""
     return PurePosixPath(unicodedata.normalize("NFC", path).lstrip("/")).parts

@@ -4,9 +4,8 @@ Both say what each index contributed. A list's order is its own affair: higher i
 first, and of a chunk that stands in it twice only the better place counts.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragdocs.indices.hits import Hit
 from ragdocs.search.candidates import Evidence, Strategy, Weights
@@ -23,9 +22,11 @@ Scale = Callable[[Strategy, Sequence[float]], Sequence[float]]
 """One index's scores, best first, into [0, 1]."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """A chunk's place among all, and how it came to it: `score` is the sum of `contributions`."""
+class Fused(NamedTuple):
+    """A chunk's place among all, and how it came to it: `score` is the sum of `contributions`.
+
+    A tuple, because hundreds are made for every query.
+    """
 
     key: ChunkKey
     score: float
@@ -79,8 +80,7 @@ def by_range(_: Strategy, scores: Sequence[float]) -> list[float]:
 
 
 def _fuse(lists: Lists, weights: Weights, scale: Scale) -> list[Fused]:
-    evidence: defaultdict[ChunkKey, dict[Strategy, Evidence]] = defaultdict(dict)
-    parts: defaultdict[ChunkKey, dict[Strategy, float]] = defaultdict(dict)
+    found: dict[ChunkKey, tuple[dict[Strategy, Evidence], dict[Strategy, float]]] = {}
     # In the order of Strategy, so that the sums do not depend on the order of the mapping.
     for strategy in Strategy:
         weight = weights.get(strategy, 1.0)
@@ -88,17 +88,21 @@ def _fuse(lists: Lists, weights: Weights, scale: Scale) -> list[Fused]:
             continue
         hits = _distinct(lists.get(strategy, ()))
         shares = scale(strategy, [hit.score for hit in hits])
-        for rank, (hit, share) in enumerate(zip(hits, shares, strict=True), start=1):
-            evidence[hit.key][strategy] = Evidence(rank, hit.score)
-            parts[hit.key][strategy] = weight * share
-    fused = [Fused(key, sum(parts[key].values()), evidence[key], parts[key]) for key in evidence]
+        for rank, ((key, score), share) in enumerate(zip(hits, shares, strict=True), start=1):
+            evidence, parts = found.get(key) or found.setdefault(key, ({}, {}))
+            evidence[strategy] = Evidence(rank, score)
+            parts[strategy] = weight * share
+    fused = [
+        Fused(key, sum(parts.values()), evidence, parts) for key, (evidence, parts) in found.items()
+    ]
     return sorted(fused, key=_place)
 
 
-def _distinct(hits: Sequence[Hit]) -> list[Hit]:
-    return list({hit.key: hit for hit in reversed(hits)}.values())[::-1]
+def _distinct(hits: Sequence[Hit]) -> Sequence[Hit]:
+    first = {hit.key: hit for hit in reversed(hits)}
+    return hits if len(first) == len(hits) else list(first.values())[::-1]
 
 
 def _place(fused: Fused) -> tuple[float, int, ChunkKey]:
     """Equal scores are common with ranks: then the best single place decides, then the key."""
-    return -fused.score, min(found.rank for found in fused.evidence.values()), fused.key
+    return -fused.score, min(fused.evidence.values()).rank, fused.key

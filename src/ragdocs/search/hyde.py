@@ -22,7 +22,7 @@ class Topic:
 
 def topics(request: QueryRequest, *, is_enabled: bool) -> tuple[Topic, ...]:
     """A search for every query; with a hypothesis its meaning stands in for theirs."""
-    if not request.hypothesis:
+    if not request.hypothesis.strip():
         return tuple(Topic(text) for text in request.queries)
     if not is_enabled:
         raise QueryError(

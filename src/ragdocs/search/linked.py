@@ -5,12 +5,10 @@ So linked pages come along, and cannot crowd out what answers the query by itsel
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ragdocs.indices.hits import Hit
 from ragdocs.search.candidates import Evidence, Strategy
 from ragdocs.search.fusion import Fused
-from ragdocs.store.records import ChunkKey
 
 
 def with_links(fused: Sequence[Fused], linked: Sequence[Hit], weight: float) -> list[Fused]:
@@ -22,19 +20,18 @@ def with_links(fused: Sequence[Fused], linked: Sequence[Hit], weight: float) -> 
     for rank, hit in enumerate(linked, start=1):
         own = found.get(hit.key) or Fused(hit.key, 0.0, {}, {})
         found[hit.key] = _nearer(own, hit, rank, weight, best)
-    return sorted(found.values(), key=lambda item: (-item.score, _own(item), item.key))
+    return sorted(found.values(), key=_place)
 
 
 def _nearer(item: Fused, hit: Hit, rank: int, weight: float, best: float) -> Fused:
     gain = (best - item.score) * min(1.0, weight * hit.score / best)
-    return replace(
-        item,
+    return item._replace(
         score=item.score + gain,
         evidence={**item.evidence, Strategy.GRAPH: Evidence(rank, hit.score)},
         contributions={**item.contributions, Strategy.GRAPH: gain},
     )
 
 
-def _own(item: Fused) -> tuple[float, ChunkKey]:
-    """Of equals, the one that owes less to its links."""
-    return item.contributions.get(Strategy.GRAPH, 0.0), item.key
+def _place(item: Fused) -> tuple[float, float, int]:
+    """Of equals, the one that owes less to its links comes first."""
+    return -item.score, item.contributions.get(Strategy.GRAPH, 0.0), item.key

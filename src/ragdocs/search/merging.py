@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from ragdocs.models import ChunkId, DocId, NodeKind
 from ragdocs.search.candidates import Candidate, Evidence, Strategy
@@ -32,7 +33,12 @@ def merged_score(best_child: float, children: int, bonus: float) -> float:
 
 def names_all(terms: frozenset[str], analyse: Callable[[str], Iterable[str]]) -> IsNamed:
     """A title names the query when it has all its words: then the section is about nothing less."""
-    return lambda title: bool(terms) and terms <= frozenset(analyse(title))
+
+    def is_named(title: str) -> bool:
+        return bool(terms) and terms <= frozenset(analyse(title))
+
+    # Sections of one page, and pages of one folder, have titles in common.
+    return cache(is_named)
 
 
 def merge_siblings(
@@ -146,6 +152,7 @@ class _Merger:
             stored=node,
             score=min(ceiling, merged_score(best.score, children, self._rules.bonus)),
             ceiling=ceiling,
+            boosts={**best.boosts, "merge": 1.0 + self._rules.bonus * children},
             confidence=max(item.confidence for item in items),
             evidence=_best_evidence(items),
             constituents=tuple(found),

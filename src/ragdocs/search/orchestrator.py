@@ -11,33 +11,30 @@ from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.sections import SearchConfig
-from ragdocs.indices.hits import Scope
 from ragdocs.models import DocId, TreeName
-from ragdocs.search.answers import Answered, did_you_mean, explain
+from ragdocs.search.answers import Answered, Attempt, did_you_mean, explain, merged
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.evidence import Measures, with_evidence
-from ragdocs.search.filters import matches
-from ragdocs.search.hyde import Topic, topics
+from ragdocs.search.filters import cut_at_elbow
+from ragdocs.search.hyde import topics
 from ragdocs.search.hydration import Hydration
 from ragdocs.search.index_state import IndexStates
 from ragdocs.search.linked import with_links
 from ragdocs.search.merging import names_all
-from ragdocs.search.pipeline import StageTools, build_stages
+from ragdocs.search.pipeline import StageTools, build_stages, compares_meaning
 from ragdocs.search.presentation import Presenter
-from ragdocs.search.requests import Filters, QueryRequest
+from ragdocs.search.reach import Reach
+from ragdocs.search.requests import QueryRequest
 from ragdocs.search.reranker import Reranker
 from ragdocs.search.responses import SearchResponse
-from ragdocs.search.retrieval import Indices, Retrieval
+from ragdocs.search.retrieval import Indices, Retrieval, Started
+from ragdocs.search.scopes import Scopes
 from ragdocs.search.stages import CompressionStats, run_stages
 from ragdocs.search.weighing import weigh
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
-
-FEWEST_CANDIDATES, MOST_CANDIDATES = 40, 150
-CANDIDATES_PER_RESULT = 4
-"""Copies fall, siblings merge and a document has few places: so many are needed for one result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +62,7 @@ class QueryOrchestrator:
         self._surroundings = surroundings or Surroundings()
         self._retrieval = Retrieval(indices, settings)
         self._states = IndexStates(indices.vector)
+        self._scopes = Scopes()
 
     def close(self) -> None:
         self._retrieval.close()
@@ -72,50 +70,72 @@ class QueryOrchestrator:
     def search(self, request: QueryRequest) -> SearchResponse:
         started = perf_counter()
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
+        begun = [self._retrieval.start(topic) for topic in asked]
         with self._reader.snapshot() as snapshot:
             self._indices.catch_up(snapshot)
-            scope = _scope(snapshot, request.filters)
-            answered = [self._answer(snapshot, topic, request, scope) for topic in asked]
-            candidates = _merged([item for each in answered for item in each.candidates])
-            retrieved = perf_counter()
-            judge = self._judge(request)
-            tools = self._tools(snapshot, request, judge)
-            stages = build_stages(self._settings, request, tools)
-            left, counts = run_stages(stages, candidates, explain=request.explain)
-            has_vectors = any(each.found.vector is not None for each in answered)
-            state = self._states.of(snapshot, has_vectors=has_vectors)
-        shown = Presenter(self._indices.analyzer, answered).present(left, request.max_tokens)
-        notes = [note for each in answered for note in each.found.notes]
-        seconds = {count.name: count.seconds for count in counts}
-        seconds["retrieval"] = retrieved - started
+            scope = self._scopes.of(snapshot, request.filters)
+            reach = Reach(scope, request.filters.language)
+            attempt = self._try(snapshot, begun, request, reach)
+            while attempt.is_worth_going_deeper(request.top_n) and reach.can_be_deeper:
+                reach = reach.deeper()
+                attempt = self._try(snapshot, begun, request, reach)
+            is_degraded = any(each.found.is_degraded for each in attempt.answered)
+            state = self._states.of(snapshot, has_vectors=not is_degraded)
+        presenter = Presenter(self._indices.analyzer, attempt.answered)
+        shown = presenter.present(attempt.left, request.max_tokens)
         return SearchResponse(
             results=shown.results,
-            query_types=tuple(each.query_type for each in answered),
+            query_types=tuple(each.query_type for each in attempt.answered),
             index=state,
-            stats=CompressionStats.from_counts(len(candidates), counts),
-            stages=counts,
-            seconds={**seconds, "total": perf_counter() - started},
-            notes=tuple(dict.fromkeys([*notes, *(judge.notes if judge else ())])),
-            did_you_mean=did_you_mean(answered),
+            stats=CompressionStats.from_counts(len(attempt.candidates), attempt.counts),
+            stages=attempt.counts,
+            seconds={**attempt.seconds, "total": perf_counter() - started},
+            notes=attempt.notes,
+            did_you_mean=did_you_mean(attempt.answered),
             omitted=shown.omitted,
-            explanation=explain(answered, left, counts) if request.explain else None,
+            explanation=explain(attempt) if request.explain else None,
         )
 
+    def _try(
+        self, snapshot: Snapshot, begun: Sequence[Started], request: QueryRequest, reach: Reach
+    ) -> Attempt:
+        started = perf_counter()
+        answered = [self._answer(snapshot, each, request, reach) for each in begun]
+        candidates = merged([self._worth_while(each.candidates, begun) for each in answered])
+        retrieval = perf_counter() - started
+        judge = self._judge(request)
+        stages = build_stages(self._settings, request, self._tools(snapshot, request, judge))
+        left, counts = run_stages(stages, candidates, explain=request.explain)
+        notes = judge.notes if judge else ()
+        return Attempt(tuple(answered), candidates, left, counts, retrieval, notes)
+
+    def _worth_while(
+        self, candidates: Sequence[Candidate], begun: Sequence[Started]
+    ) -> Sequence[Candidate]:
+        """Of several topics each has its own elbow: one that scores lower is not cut off whole."""
+        if len(begun) < 2 or self._settings.cutoff_ratio <= 0:
+            return candidates
+        return cut_at_elbow(candidates, self._settings.cutoff_ratio)
+
     def _answer(
-        self, snapshot: Snapshot, topic: Topic, request: QueryRequest, scope: Scope
+        self, snapshot: Snapshot, begun: Started, request: QueryRequest, reach: Reach
     ) -> Answered:
+        topic = begun.topic
         query_type = request.query_type or classify_query(topic.words or request.hypothesis)
-        found = self._retrieval.find(snapshot, topic, scope, request.filters.language)
+        found = self._retrieval.find(snapshot, begun, reach)
         weighed = weigh(found, query_type, self._settings)
-        linked = self._retrieval.neighbours(snapshot, found, weighed.fused, scope)
+        linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
         found = found.with_list(Strategy.GRAPH, linked)
-        fused = with_links(weighed.fused, linked, weighed.link_weight)
-        fused = fused[: candidates_for(request.top_n)]
-        candidates = Hydration(snapshot, self._indices.vector).candidates(fused)
+        every = with_links(weighed.fused, linked, weighed.link_weight)
+        fused = every[: reach.candidates(request.top_n)]
+        is_compared = compares_meaning(self._settings, request)
+        vector = self._indices.vector if is_compared else None
+        candidates = Hydration(snapshot, vector).candidates(fused)
         nearness = self._retrieval.nearness(found, [item.key for item in fused])
         measures = Measures(nearness, found.ideals, found.words, found.has_known_words)
         measured = with_evidence(candidates, measures)
-        return Answered(topic, query_type, found, weighed, measured)
+        has_more = len(every) > len(fused) or found.is_full(reach.hits)
+        return Answered(topic, query_type, found, weighed, measured, has_more)
 
     def _judge(self, request: QueryRequest) -> Reranker | None:
         encoder = self._indices.cross_encoder
@@ -151,26 +171,3 @@ class QueryOrchestrator:
             local_trees=self._surroundings.local_trees,
             local_factor=settings.local_boost,
         )
-
-
-def candidates_for(top_n: int) -> int:
-    """How many fused hits are read from the store and go through the stages."""
-    return min(MOST_CANDIDATES, max(FEWEST_CANDIDATES, CANDIDATES_PER_RESULT * top_n))
-
-
-def _scope(snapshot: Snapshot, filters: Filters) -> Scope:
-    """The documents that the filters leave, or None when there are no filters."""
-    if filters == Filters():
-        return None
-    found: set[DocId] = {doc.id for doc in snapshot.documents() if matches(filters, doc)}
-    return frozenset(found)
-
-
-def _merged(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """One entry per chunk with its best score, best first: several queries are one answer."""
-    best: dict[int, Candidate] = {}
-    for item in candidates:
-        known = best.get(item.stored.key)
-        if known is None or item.score > known.score:
-            best[item.stored.key] = item
-    return sorted(best.values(), key=lambda item: (-item.score, item.stored.key))

@@ -20,10 +20,18 @@ def rescored(candidates: Sequence[Candidate], scores: Sequence[float]) -> list[C
     """The first ones by their new scores; the rest follow and never score above them."""
     judged = best_first(
         [
-            replace(candidate, score=min(1.0, max(0.0, score)))
+            _judged(candidate, min(1.0, max(0.0, score)))
             for candidate, score in zip(candidates, scores, strict=False)
         ]
     )
     lowest = judged[-1].score if judged else 1.0
     rest = candidates[len(judged) :]
     return judged + [replace(item, score=min(item.score, lowest), ceiling=lowest) for item in rest]
+
+
+def _judged(candidate: Candidate, score: float) -> Candidate:
+    """With the second opinion in place of the first; what it multiplied that by can be told."""
+    if candidate.score <= 0:
+        return replace(candidate, score=score)
+    boosts = {**candidate.boosts, "rerank": score / candidate.score}
+    return replace(candidate, score=score, boosts=boosts)

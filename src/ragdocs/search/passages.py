@@ -121,13 +121,13 @@ class Passage:
         for (first, byte), (last, byte_end) in pairwise(known):
             here = wanted[bisect_left(wanted, first) : bisect_right(wanted, last)]
             whole = self._size(first, last) if here else _Size(0, 0, 0)
+            # A rest smaller than a unit is a character that the end of the file cuts off.
+            extra = (byte_end - byte - whole.least) // unit
             before, at = _Size(0, 0, 0), first
             for offset in here:
                 before = before.plus(self._size(at, offset))
                 at = offset
-                # A rest smaller than a unit is a character that the end of the file cuts off.
-                extra = (byte_end - byte - whole.least) // unit
-                more = _only_extra(before, whole.minus(before), extra)
+                more = _only_extra(before, whole.minus(before), extra) if extra else 0
                 if more is not None:
                     found[offset] = byte + before.least + more * unit
         return found

@@ -50,6 +50,11 @@ class StageTools:
     parent_size: Limits | None = None
 
 
+def compares_meaning(settings: SearchConfig, request: QueryRequest) -> bool:
+    """Whether a stage may want the candidates' vectors."""
+    return settings.mmr_enabled or settings.dedup_enabled or _is_thinning_asked_for(request)
+
+
 def build_stages(
     settings: SearchConfig, request: QueryRequest, tools: StageTools
 ) -> tuple[Stage, ...]:
@@ -88,7 +93,8 @@ def _judge(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
     if request.filters != Filters():
         keep = partial(filter_matching, filters=request.filters)
         plan.add(StageName.FILTERS, keep, always("a filter leaves its document out"))
-    if settings.cutoff_ratio > 0:
+    # Several queries have each an elbow of their own, which was cut before they were put together.
+    if settings.cutoff_ratio > 0 and len(request.queries) < 2:
         cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
         words = f"from here on scores fall below {settings.cutoff_ratio:g} of the one before"
         plan.add(StageName.CUTOFF, cut, always(words))
@@ -102,7 +108,7 @@ def _thin(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
         if settings.ngram_dedup_enabled or is_every:
             drop = partial(drop_near_copies, threshold=settings.ngram_dedup_threshold)
             plan.add(StageName.NGRAM, drop, same_wording)
-    _spread(plan, settings, request, is_every)
+    _spread(plan, settings, request)
     limit = 1 if request.uniqueness is Uniqueness.DOCUMENT else settings.max_chunks_per_doc
     if limit > 0:
         keep = partial(limit_per_document, limit=limit)
@@ -110,12 +116,17 @@ def _thin(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
         plan.add(StageName.DOCUMENT_LIMIT, keep, always(words))
 
 
-def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest, is_every: bool) -> None:
+def _is_thinning_asked_for(request: QueryRequest) -> bool:
+    is_every = request.uniqueness is Uniqueness.CONTENT
+    return is_every or request.similarity_threshold is not None
+
+
+def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
     """One or the other: MMR, unless the request itself asks for similar passages to be dropped."""
-    is_asked_for = is_every or request.similarity_threshold is not None
+    is_asked_for = _is_thinning_asked_for(request)
     if settings.mmr_enabled and not is_asked_for:
         select = partial(select_mmr, mmr_lambda=settings.mmr_lambda)
-        plan.add(StageName.MMR, select, always("others are as relevant and less alike"))
+        plan.add(StageName.MMR, select, always("others are as relevant and less alike, or it came after the first 50"))
         return
     threshold = request.similarity_threshold
     if threshold is None:

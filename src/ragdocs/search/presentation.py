@@ -90,6 +90,7 @@ def _item(draft: _Draft) -> Item:
     result = draft.result
     return Item(
         chunk_id=result.chunk_id,
+        doc_id=result.doc_id,
         path=result.path,
         heading_path=result.heading_path,
         passage=draft.passage,

@@ -45,7 +45,7 @@ def swallowed(item: Candidate, left: Sequence[Candidate]) -> str:
     for other in left:
         if any(item.stored.key == leaf.key for leaf in (*other.passage, *other.constituents)):
             return f"part of {other.id}"
-    return "overlaps a better result"
+    return "overlaps a better result, or is not among the first"
 
 
 def _like(what: str, likeness: Sequence[float], left: Sequence[Candidate]) -> str:

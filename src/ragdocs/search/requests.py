@@ -67,6 +67,8 @@ class QueryRequest:
 
     def __post_init__(self) -> None:
         _check_texts(self.queries, self.hypothesis)
+        _check_whole("top_n", self.top_n)
+        _check_whole("max_tokens", self.max_tokens)
         _check_range("top_n", self.top_n, 1, MAX_TOP_N)
         _check_range("min_score", self.min_score, 0, 1)
         _check_range("similarity_threshold", self.similarity_threshold, 0, 1)
@@ -83,7 +85,16 @@ def _check_texts(queries: tuple[str, ...], hypothesis: str) -> None:
     _check_range("the hypothesis's length", len(hypothesis), 0, MAX_HYPOTHESIS_CHARS)
 
 
-def _check_range(name: str, value: float | None, least: float, most: float) -> None:
+def _check_whole(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise QueryError(f"{name} is {value!r}: it must be a whole number")
+
+
+def _check_range(name: str, value: object, least: float, most: float) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise QueryError(f"{name} is {value!r}: it must be a number")
     # Written so that NaN, which is neither less nor more, does not pass either.
-    if value is not None and not least <= value <= most:
+    if not least <= value <= most:
         raise QueryError(f"{name} is {value:g}: it must be from {least:g} to {most:g}")

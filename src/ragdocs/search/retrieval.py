@@ -1,30 +1,30 @@
 """One query put to every index: which chunks could answer it, by each one's own opinion."""
 
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Collection, Mapping, Sequence, Set
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragdocs.config.sections import SearchConfig
 from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.cross_encoder import CrossEncoder
-from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.code import CodeEngine
+from ragdocs.indices.code import CodeEngine, chunks_with_language
 from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.keyword import KeywordEngine, KeywordQuery, Unit
+from ragdocs.indices.keyword import KeywordEngine, Unit
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
-from ragdocs.models import DocId
+from ragdocs.models import DocId, ParsedQuery
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.expansion import mixed
 from ragdocs.search.fusion import Fused
 from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
 from ragdocs.search.hyde import Topic
 from ragdocs.search.interpretation import Interpreter, WordSources
+from ragdocs.search.meaning import MeaningSearch, Nearest, embedded
 from ragdocs.search.query_language import parse_query
+from ragdocs.search.reach import Reach
 from ragdocs.search.understanding import Understanding
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-HITS_PER_INDEX = 100
-"""Enough that a chunk placed well by one index alone is still seen by the other."""
+READ_AHEAD = 20
+"""About half of the usual candidates are found by their words."""
 GRAPH_SEEDS = 10
 """The documents whose neighbours are looked at."""
 
@@ -68,9 +68,11 @@ class Found:
     lists: Mapping[Strategy, Sequence[Hit]] = field(default_factory=dict[Strategy, Sequence[Hit]])
     ideals: Mapping[Strategy, float] = field(default_factory=dict[Strategy, float])
     frequencies: Mapping[Unit, int] = field(default_factory=dict[Unit, int])
-    vector: "NDArray[np.float32] | None" = None
-    best_similarity: float = 0.0
-    """The cosine of the passage nearest in meaning."""
+    nearest: Nearest | None = None
+    """What is near in meaning; None when that could not be asked."""
+    allowed: Set[int] | None = None
+    """The only chunks that may be found, whichever index finds them; None is all."""
+    is_degraded: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -83,66 +85,112 @@ class Found:
         """Whether the documents have any of the typed words."""
         return any(self.frequencies.get(unit, 0) for unit in self.understanding.query.units)
 
+    def is_full(self, limit: int) -> bool:
+        """Whether an index may have more than it gave."""
+        return any(len(hits) >= limit for hits in self.lists.values()) or bool(
+            self.nearest and len(self.nearest.hits) >= limit
+        )
+
     def with_list(
         self, strategy: Strategy, hits: Sequence[Hit], ideal: float | None = None
     ) -> "Found":
+        """The hits of one index, those that may be found."""
         ideals = self.ideals if ideal is None else {**self.ideals, strategy: ideal}
-        return replace(self, lists={**self.lists, strategy: hits}, ideals=ideals)
+        return replace(self, lists={**self.lists, strategy: self.kept(hits)}, ideals=ideals)
+
+    def kept(self, hits: Sequence[Hit]) -> list[Hit]:
+        allowed = self.allowed
+        return [hit for hit in hits if allowed is None or hit.key in allowed]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A topic that is being embedded already."""
+
+    topic: Topic
+    parsed: ParsedQuery
+    pending: "Future[NDArray[np.float32]] | None"
 
 
 class Retrieval:
-    """Asks the indices. The query is embedded beside the searches that need no vector."""
+    """Asks the indices: those of words here, that of meaning beside them."""
 
     def __init__(self, indices: Indices, settings: SearchConfig) -> None:
         self._indices = indices
         self._settings = settings
         self._interpreter = Interpreter(indices.analyzer, indices.words, settings)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="query-embedding")
+        self._meaning = MeaningSearch(indices.vector, indices.embedder, settings.document_weight)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._meaning.close()
 
-    def find(self, snapshot: Snapshot, topic: Topic, scope: Scope, language: str = "") -> Found:
+    def start(self, topic: Topic) -> Started:
+        """Needs no index: the model can be at work while the store is opened."""
         parsed = parse_query(topic.words)
-        pending = self._start_embedding(topic.meaning or parsed.text)
-        understood = self._interpreter.read(snapshot, topic.words, parsed)
-        near: Sequence[NearTerm] = ()
+        return Started(topic, parsed, self._meaning.embed(topic.meaning or parsed.text))
+
+    def find(self, snapshot: Snapshot, started: Started, reach: Reach) -> Found:
+        topic, pending = started.topic, started.pending
+        understood = self._interpreter.read(snapshot, topic.words, started.parsed)
+        added: Sequence[NearTerm] = ()
         # A hypothesis is long and says what it means: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(snapshot):
-            understood, near = self._interpreter.expanded(understood, _embedded(pending)[0])
-        found = Found(understood)
+            understood, added = self._interpreter.expanded(understood, embedded(pending)[0])
+        searching = self._meaning.search(pending, added, reach)
+        found = Found(understood, allowed=self._allowed(snapshot, understood, reach.language))
         if topic.words:
-            found = self._by_words(snapshot, found, scope)
-            found = self._by_code(snapshot, found, scope, language)
-        vector, notes = _embedded(pending)
-        found = replace(found, notes=(*understood.notes, *notes))
-        if vector is None or self._indices.vector is None:
+            found = self._by_words(snapshot, found, reach)
+            found = self._by_code(snapshot, found, reach)
+            self._read_ahead(snapshot, found, searching)
+        vector, notes = embedded(pending)
+        notes = (*understood.notes, *notes, *_on_emptiness(found))
+        found = replace(found, notes=notes, is_degraded=self._is_degraded(started, vector))
+        if vector is None or searching is None:
             return found
-        return self._by_meaning(snapshot, replace(found, vector=mixed(vector, near)), scope)
+        nearest = searching.result()
+        return replace(found.with_list(Strategy.SEMANTIC, nearest.hits), nearest=nearest)
 
-    def _by_words(self, snapshot: Snapshot, found: Found, scope: Scope) -> Found:
+    def _allowed(
+        self, snapshot: Snapshot, understood: Understanding, language: str
+    ) -> Set[int] | None:
+        """What a strict query's conditions, and a language, leave: it binds every index alike."""
+        condition = understood.query.condition
+        allowed = None
+        if condition is not None:
+            allowed = self._indices.keyword.matching(snapshot, condition)
+        if language.strip():
+            speaking = chunks_with_language(snapshot, language)
+            return speaking if allowed is None else speaking & allowed
+        return allowed
+
+    def _is_degraded(self, started: Started, vector: object) -> bool:
+        """Whether meaning should have been searched and could not be."""
+        if self._indices.vector is None or self._indices.embedder is None:
+            return True
+        return started.pending is not None and vector is None
+
+    def _read_ahead(
+        self, snapshot: Snapshot, found: Found, searching: "Future[Nearest] | None"
+    ) -> None:
+        """While meaning is still being searched, reads what will probably be wanted anyway."""
+        if searching is not None and not searching.done():
+            hits = found.lists[Strategy.KEYWORD][:READ_AHEAD]
+            snapshot.chunks_by_key([hit.key for hit in hits])
+
+    def _by_words(self, snapshot: Snapshot, found: Found, reach: Reach) -> Found:
         query = found.understanding.query
-        hits = search_in_tiers(self._indices.keyword, snapshot, query, HITS_PER_INDEX, scope)
+        engine = self._indices.keyword
+        hits = search_in_tiers(engine, snapshot, query, reach.hits, reach.scope)
         given = found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal)
         return replace(given, frequencies=hits.frequencies)
 
-    def _by_code(self, snapshot: Snapshot, found: Found, scope: Scope, language: str) -> Found:
+    def _by_code(self, snapshot: Snapshot, found: Found, reach: Reach) -> Found:
         engine = self._indices.code
         if engine is None or not self._settings.code_search_enabled:
             return found
         text = found.understanding.parsed.text
-        code = engine.search(snapshot, text, HITS_PER_INDEX, scope, language)
+        code = engine.search(snapshot, text, reach.hits, reach.scope, reach.language)
         return found.with_list(Strategy.CODE, code.hits, code.ideal)
-
-    def _by_meaning(self, snapshot: Snapshot, found: Found, scope: Scope) -> Found:
-        index, vector = self._indices.vector, found.vector
-        if index is None or vector is None:
-            return found
-        hits = index.search(vector, HITS_PER_INDEX, scope)
-        best = hits[0].score if hits else 0.0
-        placed = self._in_context(vector, hits)
-        kept = self._fulfilling(snapshot, found.understanding.query, placed)
-        return replace(found.with_list(Strategy.SEMANTIC, kept), best_similarity=best)
 
     def neighbours(
         self, snapshot: Snapshot, found: Found, fused: Sequence[Fused], scope: Scope
@@ -155,51 +203,26 @@ class Retrieval:
             _best_documents(snapshot, fused), depth=self._settings.graph_depth, scope=scope
         )
         meaning = None
-        if found.vector is not None and self._indices.vector is not None:
-            meaning = QueryVector(found.vector, self._indices.vector)
-        return neighbour_hits(snapshot, linked, meaning, self._settings.graph_neighbor_weight)
+        if found.nearest is not None and self._indices.vector is not None:
+            meaning = QueryVector(found.nearest.vector, self._indices.vector)
+        hits = neighbour_hits(snapshot, linked, meaning, self._settings.graph_neighbor_weight)
+        return found.kept(hits)
 
     def nearness(self, found: Found, keys: Collection[ChunkKey]) -> dict[ChunkKey, float] | None:
-        """How near these chunks are in meaning, whether or not that is how they were found."""
-        if found.vector is None or self._indices.vector is None:
-            return None
-        return self._indices.vector.in_context(found.vector, keys, self._settings.document_weight)
-
-    def _start_embedding(self, text: str) -> "Future[NDArray[np.float32]] | None":
-        if self._indices.embedder is None or not text.strip():
-            return None
-        return self._pool.submit(self._indices.embedder.embed_query, text)
-
-    def _in_context(self, vector: "NDArray[np.float32]", hits: Sequence[Hit]) -> Sequence[Hit]:
-        """A passage is also as near as its document: what the whole is about tells apart those
-        that only mention a thing (specs/calibration.md).
-        """
-        index = self._indices.vector
-        if index is None or self._settings.document_weight <= 0:
-            return hits
-        near = index.in_context(vector, [hit.key for hit in hits], self._settings.document_weight)
-        placed = [Hit(hit.key, near.get(hit.key, hit.score)) for hit in hits]
-        return sorted(placed, key=lambda hit: (-hit.score, hit.key))
-
-    def _fulfilling(
-        self, snapshot: Snapshot, query: KeywordQuery, hits: Sequence[Hit]
-    ) -> Sequence[Hit]:
-        """A strict query's conditions hold for passages found by meaning too."""
-        if query.condition is None:
-            return hits
-        allowed = self._indices.keyword.matching(snapshot, query.condition)
-        return [hit for hit in hits if hit.key in allowed]
+        """How near these chunks are in meaning; None when that could not be asked."""
+        return self._meaning.nearness(found.nearest, keys)
 
 
-def _embedded(
-    pending: "Future[NDArray[np.float32]] | None",
-) -> "tuple[NDArray[np.float32] | None, tuple[str, ...]]":
-    if pending is None:
-        return None, ()
-    try:
-        return pending.result(), ()
-    except EmbeddingError as error:
-        return None, (f"searched without vectors: {error}",)
+def _on_emptiness(found: Found) -> tuple[str, ...]:
+    """A strict query that nothing can fulfil says so."""
+    query = found.understanding.query
+    if found.allowed is not None and not found.allowed:
+        return (
+            "no passage fulfils every part of this query: its operators make all of it binding",
+        )
+    if query.condition is not None and not query.units:
+        return ("this query only filters: add words to look for",)
+    return ()
 
 
 def _best_documents(snapshot: Snapshot, fused: Sequence[Fused]) -> dict[DocId, float]:

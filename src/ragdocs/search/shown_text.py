@@ -32,6 +32,8 @@ class Shown:
 def shown(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
     """The stretch as it is shown; `marked` are ranges of the whole text, in order."""
     start, end = stretch
+    if not _invisible().search(text, start, end):
+        return _shown_whole(text, stretch, marked)
     kept: list[str] = []
     places: list[int] = []
     hidden = 0
@@ -51,6 +53,26 @@ def shown(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
         if first < end and last > start:
             _add(ranges, places[max(first, start) - start], places[min(last, end) - start])
     return Shown(body, tuple((a, min(b, len(body))) for a, b in ranges), hidden)
+
+
+def _shown_whole(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
+    """As `shown`, several times as fast: nothing is hidden, so words and the blanks between them
+    are all there is.
+    """
+    start, end = stretch
+    body = " ".join(text[start:end].split())
+    ranges: list[Range] = []
+    for first, last in marked:
+        if first < end and last > start:
+            before, inside = text[start:first], text[start : min(last, end)]
+            _add(ranges, _length(before), _length(inside))
+    return Shown(body, tuple((a, min(b, len(body))) for a, b in ranges), 0)
+
+
+def _length(beginning: str) -> int:
+    """How long it is when shown: blanks at its end are one, before its first word none."""
+    words = beginning.split()
+    return len(" ".join(words)) + beginning[-1:].isspace() if words else 0
 
 
 def _add(ranges: list[Range], first: int, last: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import log
 
 from ragdocs.indices.analysis import Analyzer
@@ -133,7 +134,8 @@ def rarity(query: Asked) -> Worth:
         count = min(most, query.frequencies.get(unit, most))
         return round(_SCALE * unit.weight * (1 + log((most + 1) / (count + 1))))
 
-    return worth
+    # A snippet is chosen among dozens of matches of the same few units.
+    return cache(worth)
 
 
 def _merged(windows: Sequence[Range]) -> Iterator[Range]:

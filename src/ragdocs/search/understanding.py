@@ -108,7 +108,7 @@ def _loosened(
     """The looser condition; of the looser units those that were added are the weaker ones."""
     weights = {word.term: word.weight for word in added}
     weaker = tuple(
-        replace(unit, weight=unit.weight * weights.get(unit.terms[0], FUZZY_WEIGHT))
+        unit._replace(weight=unit.weight * weights.get(unit.terms[0], FUZZY_WEIGHT))
         for unit in looser.units
         if unit not in typed.units
     )

@@ -1,6 +1,6 @@
 """How much say each index has in one query, and what its hits come to together."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.sections import SearchConfig
@@ -62,11 +62,12 @@ def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> 
         weights = score_aware_weights(
             weights, scaled, advanced.variance_threshold, advanced.min_weight_factor
         )
-    if settings.balance_enabled and settings.fusion is Fusion.SCORE and found.vector is not None:
-        weights = balanced(weights, found.best_similarity, found.words)
+    is_by_score = settings.fusion is Fusion.SCORE
+    if settings.balance_enabled and is_by_score and found.nearest is not None:
+        weights = balanced(weights, found.nearest.best_similarity, found.words)
     return weights
 
 
 def _scaled(item: Fused, most: float) -> Fused:
     parts = {strategy: share / most for strategy, share in item.contributions.items()}
-    return replace(item, score=item.score / most, contributions=parts)
+    return item._replace(score=item.score / most, contributions=parts)

@@ -54,6 +54,8 @@ class Snapshot:
     def __init__(self, database: Database, meta: Meta) -> None:
         self._database = database
         self._meta = meta
+        # A query asks for the best chunks twice: for their documents' links, and for their text.
+        self._chunks_read: dict[ChunkKey, StoredChunk] = {}
 
     @property
     def position(self) -> Position:
@@ -109,8 +111,12 @@ class Snapshot:
 
     def chunks_by_key(self, keys: Iterable[ChunkKey]) -> dict[ChunkKey, StoredChunk]:
         """Those of the chunks that are still there."""
-        rows = self._database.all_in(f"{SELECT_CHUNKS} WHERE c.key IN (*)", keys)
-        return {chunk.key: chunk for chunk in map(_known_chunk, rows)}
+        wanted = list(keys)
+        read = self._chunks_read
+        unread = [key for key in wanted if key not in read]
+        rows = self._database.all_in(f"{SELECT_CHUNKS} WHERE c.key IN (*)", unread)
+        read.update((chunk.key, chunk) for chunk in map(_known_chunk, rows))
+        return {key: read[key] for key in wanted if key in read}
 
     def leaves(self, doc_id: DocId | None = None) -> Iterator[StoredChunk]:
         """The leaves of a document in order, or those of all documents, by key."""

@@ -1,0 +1,178 @@
+"""The composition root: from a configuration to working parts. The only module that knows all.
+
+Nothing heavy is imported or opened before it is asked for; each part is made once.
+"""
+
+import json
+from functools import cached_property
+from hashlib import blake2b
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from ragdocs.config.choices import EmbeddingProvider
+from ragdocs.config.resolved import Config, TreeScope
+from ragdocs.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragdocs.embedding.base import Embedder
+    from ragdocs.embedding.cross_encoder import CrossEncoder
+    from ragdocs.indices.analysis import Analyzer
+    from ragdocs.indices.keyword_engines import KeywordSetup
+    from ragdocs.indices.term_vectors import TermVectors
+    from ragdocs.search.interpretation import WordSources
+    from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
+    from ragdocs.search.requests import QueryRequest
+    from ragdocs.search.responses import SearchResponse
+    from ragdocs.search.retrieval import Indices
+    from ragdocs.store.reader import Reader
+    from ragdocs.store.stored_index import StoredIndex
+
+
+class App:
+    """One index of one configuration. Close it, or use it in a `with`."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of all settings that decide what is in the index."""
+        settings = json.dumps(self.config.fingerprint_settings(), sort_keys=True)
+        return blake2b(settings.encode(), digest_size=16).hexdigest()
+
+    @cached_property
+    def tables(self) -> "tuple[StoredIndex, ...]":
+        """What the writer keeps inside the store besides the documents themselves."""
+        from ragdocs.indices.analysis import code_analyzer
+        from ragdocs.indices.code import CodeIndex
+        from ragdocs.indices.signature_table import SignatureIndex
+        from ragdocs.indices.vocabulary import VocabularyIndex
+
+        return (
+            *self._keyword.tables,
+            CodeIndex(code_analyzer()),
+            SignatureIndex(),
+            VocabularyIndex(self.config.search.stemmer),
+        )
+
+    @cached_property
+    def embedder(self) -> "Embedder":
+        from ragdocs.embedding.builtin import BuiltinEmbedder
+
+        settings = self.config.embedding
+        if settings.provider is not EmbeddingProvider.BUILTIN:
+            raise ConfigError(
+                f'embedding.provider = "{settings.provider.value}" is not there yet: '
+                'only "builtin" is'
+            )
+        return BuiltinEmbedder(cache_dir=settings.cache_folder, threads=settings.threads)
+
+    @cached_property
+    def terms(self) -> "TermVectors | None":
+        """The vocabulary's vectors, when queries are expanded by them."""
+        from ragdocs.indices.near_words import Vocabulary
+        from ragdocs.indices.term_vectors import TermVectors
+
+        settings = self.config.search
+        if not settings.query_expansion_enabled:
+            return None
+        vocabulary = Vocabulary(self._analyzer)
+        return TermVectors(self.embedder, vocabulary, settings.query_expansion_max_terms)
+
+    def search(self, request: "QueryRequest") -> "SearchResponse":
+        return self._orchestrator.search(request)
+
+    @cached_property
+    def reader(self) -> "Reader":
+        """Raises IndexMissing when nothing was indexed yet."""
+        from ragdocs.store.reader import Reader
+
+        return Reader.open(self.config.index_directory, self.fingerprint)
+
+    def close(self) -> None:
+        """Only what was made."""
+        made = vars(self)
+        for name in ("_orchestrator", "reader"):
+            if name in made:
+                made.pop(name).close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def _orchestrator(self) -> "QueryOrchestrator":
+        from ragdocs.search.orchestrator import QueryOrchestrator
+
+        return QueryOrchestrator(self.reader, self._indices, self.config.search, self._surroundings)
+
+    @property
+    def _surroundings(self) -> "Surroundings":
+        from ragdocs.chunking.splitting import Limits
+        from ragdocs.search.orchestrator import Surroundings
+
+        chunking = self.config.chunking
+        size = None
+        if chunking.parent_retrieval_enabled:
+            size = Limits(chunking.parent_chunk_min_chars, chunking.parent_chunk_max_chars)
+        local = (tree.name for tree in self.config.trees if tree.scope is TreeScope.LOCAL)
+        return Surroundings(local_trees=frozenset(local), parent_size=size)
+
+    @property
+    def _indices(self) -> "Indices":
+        from ragdocs.indices.analysis import code_analyzer
+        from ragdocs.indices.code import CodeEngine
+        from ragdocs.indices.graph import GraphIndex
+        from ragdocs.indices.vector import VectorIndex
+        from ragdocs.search.retrieval import Indices
+
+        return Indices(
+            analyzer=self._analyzer,
+            keyword=self._keyword.engine,
+            code=CodeEngine(code_analyzer(), self._analyzer),
+            vector=VectorIndex(self.embedder),
+            embedder=self.embedder,
+            graph=GraphIndex(),
+            cross_encoder=self._cross_encoder,
+            words=self._words,
+        )
+
+    @property
+    def _words(self) -> "WordSources":
+        from ragdocs.indices.near_words import Vocabulary
+        from ragdocs.search.interpretation import WordSources
+        from ragdocs.search.wordnet import WordNet
+
+        return WordSources(
+            vocabulary=Vocabulary(self._analyzer),
+            terms=self.terms,
+            thesaurus=WordNet() if self.config.search.synonyms_enabled else None,
+        )
+
+    @property
+    def _cross_encoder(self) -> "CrossEncoder | None":
+        from ragdocs.embedding.cross_encoder import open_cross_encoder
+
+        settings = self.config.search
+        if not settings.rerank_enabled:
+            return None
+        return open_cross_encoder(str(settings.rerank_model), self.config.embedding.threads)
+
+    @cached_property
+    def _keyword(self) -> "KeywordSetup":
+        from ragdocs.indices.keyword_engines import keyword_setup
+
+        return keyword_setup(self.config.search, self._analyzer, self.config.index_directory)
+
+    @property
+    def _analyzer(self) -> "Analyzer":
+        from ragdocs.indices.analysis import text_analyzer
+
+        return text_analyzer(self.config.search.stemmer)

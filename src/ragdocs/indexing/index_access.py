@@ -1,0 +1,128 @@
+"""The store of one index directory, for a process that is one of many: locks, waiting, reopening.
+
+Reading needs no lock. The writer is opened when there is something to write, because opening checks
+the whole store, and is kept open; each transaction takes the write lock for itself alone.
+"""
+
+import time
+from collections.abc import Callable
+from itertools import chain, repeat
+from typing import TypeVar
+
+from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexLocked, IndexMissing
+from ragdocs.indexing.index_setup import Control, IndexSetup
+from ragdocs.indexing.lock import write_lock
+from ragdocs.indexing.manifest_cache import ManifestCache
+from ragdocs.store.reader import Reader
+from ragdocs.store.transaction import Transaction
+from ragdocs.store.writer import Writer
+
+LOST = (IndexIncompatible, IndexCorrupt, IndexMissing)
+"""The store is not, or no longer, the one that was expected: open it again and start over."""
+_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_T = TypeVar("_T")
+
+
+class IndexAccess:
+    """A reader for all, and a writer for one thread: the one that uses it first."""
+
+    def __init__(self, setup: IndexSetup, control: Control) -> None:
+        self.reader = Reader(setup.directory, setup.fingerprint)
+        self.manifest = ManifestCache(self.reader)
+        self._setup = setup
+        self._control = control
+        self._writer: Writer | None = None
+        self._is_suspect = False
+        self._rebuilt: str | None = None
+
+    def take_rebuilt(self) -> str | None:
+        """Why the store was emptied since this was asked last."""
+        reason, self._rebuilt = self._rebuilt, None
+        return reason
+
+    def ready(self) -> bool:
+        """Makes sure that there is a store to read; False when it had to be opened for that."""
+        if not self._is_suspect:
+            try:
+                self.retried(self.reader.position)
+                return True
+            except LOST as error:
+                self.lose(error)
+        self.open(deep=self._is_suspect)
+        return False
+
+    def open(self, *, deep: bool = False) -> None:
+        """Opens the writer, which checks the store and empties one that cannot be used."""
+        self.retried(lambda: self._open_locked(deep))
+
+    def run(self, work: Callable[[Transaction], _T]) -> _T:
+        """One transaction, tried again while others write: the work may be done more than once.
+
+        Raises:
+            IndexLocked: nobody else let go in time, or it was stopped.
+            IndexIncompatible, IndexCorrupt, IndexMissing: see LOST.
+        """
+        return self.retried(lambda: self._run_locked(work))
+
+    def lose(self, error: Exception) -> None:
+        """After one of LOST: what was open or known is not to be used any more."""
+        self._is_suspect |= isinstance(error, IndexCorrupt)
+        self._close_writer()
+        self.manifest.forget()
+
+    def retried(self, action: Callable[[], _T]) -> _T:
+        deadline = time.monotonic() + self._control.lock_seconds
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+            try:
+                return action()
+            except IndexLocked:
+                is_late = time.monotonic() + pause > deadline
+                if is_late or self._control.stop.wait(pause):
+                    raise
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        # The writer last: only it can put the log into the store's file when nobody else has it.
+        self.reader.close()
+        self._close_writer()
+
+    def _run_locked(self, work: Callable[[Transaction], _T]) -> _T:
+        with write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop):
+            if self._writer is None:
+                self._open(deep=self._is_suspect)
+                if reason := self._opened().rebuilt:
+                    raise IndexIncompatible(f"the index was emptied: {reason}")
+            try:
+                with self._opened().transaction() as transaction:
+                    return work(transaction)
+            except IndexLocked:
+                raise
+            except BaseException:
+                # Whatever it was (a full disk, a damaged page): the next time starts clean.
+                self._close_writer()
+                raise
+
+    def _open_locked(self, deep: bool) -> None:
+        with write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop):
+            if deep:
+                self._close_writer()
+            if self._writer is None:
+                self._open(deep)
+
+    def _open(self, deep: bool) -> None:
+        setup = self._setup
+        writer = Writer.open(setup.directory, setup.fingerprint, indices=setup.tables, deep=deep)
+        self._writer = writer
+        self._is_suspect = False
+        self._rebuilt = writer.rebuilt or self._rebuilt
+        if writer.rebuilt:
+            self.manifest.forget()
+
+    def _opened(self) -> Writer:
+        assert self._writer is not None
+        return self._writer
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer:
+            writer.close()

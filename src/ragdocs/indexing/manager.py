@@ -1,0 +1,134 @@
+"""Keeps one index in step with its files. Thin: each step is a module of its own.
+
+For one thread: the one that first updates also fills and closes. Any number of managers, in any
+number of processes, may work on one index directory.
+"""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from ragdocs.embedding.base import Embedder
+from ragdocs.errors import IndexLocked
+from ragdocs.indexing.filling import Filled, Filler
+from ragdocs.indexing.hints import Hints
+from ragdocs.indexing.index_access import LOST, IndexAccess
+from ragdocs.indexing.index_setup import Control, IndexSetup
+from ragdocs.indexing.outcome import Outcome
+from ragdocs.indexing.survey import paths_of
+from ragdocs.indexing.updating import Update
+from ragdocs.indices.term_vectors import TermVectors
+
+MAX_RESTARTS = 3
+"""Two programs of different settings on one directory would empty it for each other for ever."""
+
+
+class IndexManager:
+    """Files into the index (`update`), then vectors for their texts (`fill_some`)."""
+
+    def __init__(
+        self,
+        setup: IndexSetup,
+        embedder: Embedder | None = None,
+        terms: TermVectors | None = None,
+        control: Control | None = None,
+    ) -> None:
+        self._setup = setup
+        self._control = control or Control()
+        self._access = IndexAccess(setup, self._control)
+        self._filler = Filler(self._access, self._control, embedder, terms)
+
+    def open(self) -> None:
+        """Opens the store for writing now, with its checks, instead of at the first change."""
+        self._access.open()
+
+    def update(self, hints: Hints | None = None, *, rebuild: bool = False) -> Outcome:
+        """Brings the index in step with the files: with all of them, or where hints say.
+
+        A rebuild checks the whole store first, then reads every file again; search goes on, and
+        what has a vector keeps it. May be called again whenever it raises.
+
+        Raises:
+            IndexLocked: others kept the write lock for too long.
+            IndexIncompatible: a program with other settings uses the same directory.
+            IndexStoreError: the directory cannot be written.
+        """
+        began = time.monotonic()
+        update = Update(self._setup, self._access, self._control)
+        try:
+            self._run(update, hints, rebuild)
+        except IndexLocked:
+            if not self._control.stop.is_set():
+                raise
+        return self._outcome(update, time.monotonic() - began)
+
+    def fill_some(self) -> Filled:
+        """One short piece of embedding; call it again while it `has_more`."""
+        return self._filler.fill_some()
+
+    def fill(self) -> Filled:
+        """All of it, until there is no more, it fails, or it is stopped."""
+        stored = 0
+        while True:
+            filled = self.fill_some()
+            stored += filled.stored
+            if not filled.has_more or self._control.stop.is_set():
+                return Filled(filled.phase, stored, filled.has_more, filled.error)
+
+    def prune(self) -> int:
+        """Forgets vectors that nothing uses any more; after an update that saw every tree."""
+        return self._filler.prune()
+
+    def close(self) -> None:
+        self._access.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(self, update: Update, hints: Hints | None, rebuild: bool) -> None:
+        for restarts in range(MAX_RESTARTS + 1):
+            try:
+                if rebuild and restarts == 0:
+                    self._access.open(deep=True)
+                # What was emptied, by us or by others, is filled from all files.
+                is_whole = self._access.ready() and restarts == 0
+                update.run(paths_of(hints) if is_whole else None, anew=rebuild)
+                return
+            except LOST as error:
+                self._access.lose(error)
+                if restarts == MAX_RESTARTS:
+                    raise
+
+    def _outcome(self, update: Update, seconds: float) -> Outcome:
+        applied = update.applied
+        documents = chunks = 0
+        try:
+            with self._access.reader.snapshot() as snapshot:
+                documents = snapshot.ledger.count("documents")
+                chunks = snapshot.ledger.count("chunks")
+        except (IndexLocked, *LOST):
+            pass
+        return Outcome(
+            added=applied.added,
+            modified=applied.modified,
+            unchanged=update.unchanged + applied.unchanged,
+            removed=applied.removed,
+            moved=applied.moved,
+            failed=tuple(applied.failures.values()),
+            kept=update.kept,
+            skipped=update.skipped,
+            unsettled=update.unsettled,
+            documents=documents,
+            chunks=chunks,
+            seconds=seconds,
+            rebuilt=self._access.take_rebuilt(),
+            stopped=self._control.stop.is_set(),
+        )

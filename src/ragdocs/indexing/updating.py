@@ -1,0 +1,81 @@
+"""One update: look, compare, apply, and look again where files or others were quicker.
+
+Every batch is a commit of its own, so an end at any moment, asked for or not, leaves an index that
+is usable, and from which the next update goes on.
+"""
+
+from dataclasses import replace
+
+from ragdocs.indexing.application import Applied
+from ragdocs.indexing.change_set import ChangeSet
+from ragdocs.indexing.index_access import IndexAccess
+from ragdocs.indexing.index_setup import Control, IndexSetup
+from ragdocs.indexing.manifest import diff
+from ragdocs.indexing.outcome import Kept, Phase, Progress, Skipped
+from ragdocs.indexing.preparation import Preparation
+from ragdocs.indexing.scan import TreePath
+from ragdocs.indexing.survey import files_in, kept_in, skipped_in, survey
+from ragdocs.models import DateSource, DocId
+from ragdocs.store.records import ManifestEntry
+
+MAX_ROUNDS = 4
+"""A file that is never quiet must not keep the update from ending."""
+Paths = frozenset[TreePath] | None
+"""Where to look; None is everywhere."""
+
+
+class Update:
+    """What has been done so far, round by round."""
+
+    def __init__(self, setup: IndexSetup, access: IndexAccess, control: Control) -> None:
+        self._setup = setup
+        self._access = access
+        self._control = control
+        self.applied = Applied()
+        self.unchanged = 0
+        self.kept: tuple[Kept, ...] = ()
+        self.skipped: tuple[Skipped, ...] = ()
+        self.unsettled: frozenset[TreePath] = frozenset()
+
+    def run(self, paths: Paths, *, anew: bool = False) -> None:
+        """`anew` reads every file and stores it again, whatever is known of it."""
+        self.applied = Applied()  # what was done to a store that was lost does not count
+        self._round(paths, anew=anew, is_first=True)
+        for _ in range(MAX_ROUNDS - 1):
+            if not self.unsettled or self._control.stop.is_set():
+                return
+            self._round(self.unsettled)
+
+    def _round(self, paths: Paths, *, anew: bool = False, is_first: bool = False) -> None:
+        if self._control.stop.is_set():
+            return
+        trees = len(self._setup.trees)
+        self._control.on_progress(Progress(Phase.SCANNING, 0, trees))
+        # Before the files are looked at: what others store meanwhile then shows as a difference.
+        basis = self._access.retried(self._access.manifest.current)
+        scans = survey(self._setup, paths)
+        self._control.on_progress(Progress(Phase.SCANNING, trees, trees))
+        entries = (_as_unread(entry) if anew else entry for entry in basis.values())
+        found = diff(entries, scans, {tree.name for tree in self._setup.trees})
+        if is_first:
+            self.unchanged = files_in(scans) - len(found.added) - len(found.modified)
+            self.kept, self.skipped = kept_in(scans, found), skipped_in(scans)
+        preparation = Preparation(
+            self._setup.ingestions(), self._is_dated_by_file, self._control.clock_ns, anew=anew
+        )
+        changes = ChangeSet(self._access, self._control, preparation, basis)
+        try:
+            changes.make(found)
+        finally:
+            self.applied.add(changes.applied)
+            self.unsettled = frozenset(changes.applied.again)
+
+    def _is_dated_by_file(self, doc_id: DocId) -> bool:
+        with self._access.reader.snapshot() as snapshot:
+            document = snapshot.document(doc_id)
+        return document is None or document.date_source is DateSource.MTIME
+
+
+def _as_unread(entry: ManifestEntry) -> ManifestEntry:
+    """Read before anything was written: then its file may have changed since, whatever it is."""
+    return replace(entry, read_ns=0)

@@ -1,0 +1,106 @@
+"""Search by meaning, in a thread of its own: beside it, words are looked for.
+
+The model and FAISS let go of Python's lock while they work, and so does SQLite. A query is embedded
+as soon as its text is known; its passages are looked for once the index has caught up.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragdocs.embedding.base import Embedder
+from ragdocs.errors import EmbeddingError
+from ragdocs.indices.hits import Hit
+from ragdocs.indices.term_vectors import NearTerm
+from ragdocs.indices.vector import VectorIndex
+from ragdocs.search.expansion import mixed
+from ragdocs.search.reach import Reach
+from ragdocs.store.records import ChunkKey
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The passages nearest to a vector, best first, and the cosine of the very nearest; `nearness`
+    is how near they are in the context of their documents, if that counts.
+    """
+
+    vector: "Vector"
+    hits: Sequence[Hit]
+    best_similarity: float
+    nearness: Mapping[ChunkKey, float]
+
+
+class MeaningSearch:
+    """Embeds queries and finds what is near them; `document_weight` is how much of a passage's
+    meaning is that of its whole document: what the whole is about tells apart those that only
+    mention a thing (specs/calibration.md).
+    """
+
+    def __init__(
+        self, index: VectorIndex | None, embedder: Embedder | None, document_weight: float
+    ) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._document_weight = document_weight
+        # One thread: what is submitted first, the query's vector, is there for what follows.
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="query-embedding")
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def embed(self, text: str) -> "Future[Vector] | None":
+        if self._embedder is None or not text.strip():
+            return None
+        return self._pool.submit(self._embedder.embed_query, text)
+
+    def search(
+        self, pending: "Future[Vector] | None", added: Sequence[NearTerm], reach: Reach
+    ) -> "Future[Nearest] | None":
+        """For the query's vector, moved towards the words that were added."""
+        if pending is None or self._index is None:
+            return None
+        return self._pool.submit(self._nearest, self._index, pending, added, reach)
+
+    def nearness(
+        self, nearest: Nearest | None, keys: Collection[ChunkKey]
+    ) -> dict[ChunkKey, float] | None:
+        """How near these chunks are in meaning, whether or not that is how they were found."""
+        if nearest is None or self._index is None:
+            return None
+        others = [key for key in keys if key not in nearest.nearness]
+        near = self._index.in_context(nearest.vector, others, self._document_weight)
+        return {**nearest.nearness, **near}
+
+    def _nearest(
+        self,
+        index: VectorIndex,
+        pending: "Future[Vector]",
+        added: Sequence[NearTerm],
+        reach: Reach,
+    ) -> Nearest:
+        vector = mixed(pending.result(), added)
+        hits = index.search(vector, reach.hits, reach.scope)
+        best = hits[0].score if hits else 0.0
+        if self._document_weight <= 0:
+            return Nearest(vector, hits, best, {})
+        near = index.in_context(vector, [hit.key for hit in hits], self._document_weight)
+        placed = [Hit(key, near.get(key, score)) for key, score in hits]
+        placed.sort(key=lambda hit: (-hit.score, hit.key))
+        return Nearest(vector, placed, best, near)
+
+
+def embedded(pending: "Future[Vector] | None") -> "tuple[Vector | None, tuple[str, ...]]":
+    """The query's vector, or why there is none."""
+    if pending is None:
+        return None, ()
+    try:
+        return pending.result(), ()
+    except EmbeddingError as error:
+        return None, (f"searched without vectors: {error}",)

@@ -1,0 +1,40 @@
+"""How far a search goes: within which documents, and how many hits of each index it looks at."""
+
+from dataclasses import dataclass, replace
+
+from ragdocs.indices.hits import Scope
+
+HITS_PER_INDEX = 100
+"""Enough that a chunk placed well by one index alone is still seen by the other."""
+FEWEST_CANDIDATES, MOST_CANDIDATES = 40, 150
+CANDIDATES_PER_RESULT = 4
+"""Copies fall, siblings merge and a document has few places: so many are needed for one result."""
+DEEPER = 8
+"""Where that is not enough, as when one long document or many copies come first, this many times
+as much is looked at; and that many times again."""
+DEEPEST = DEEPER * DEEPER
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One attempt to find enough."""
+
+    scope: Scope = None
+    language: str = ""
+    depth: int = 1
+
+    @property
+    def hits(self) -> int:
+        return HITS_PER_INDEX * self.depth
+
+    def candidates(self, top_n: int) -> int:
+        """How many fused hits are read from the store and go through the stages."""
+        usual = min(MOST_CANDIDATES, max(FEWEST_CANDIDATES, CANDIDATES_PER_RESULT * top_n))
+        return usual * self.depth
+
+    @property
+    def can_be_deeper(self) -> bool:
+        return self.depth < DEEPEST
+
+    def deeper(self) -> "Reach":
+        return replace(self, depth=self.depth * DEEPER)

@@ -1,0 +1,90 @@
+"""What a strict query or a language requires holds for every index, and is said when it cannot."""
+
+import pytest
+
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.index_state import Readiness
+from ragdocs.search.requests import Filters, QueryRequest
+from tests.engine import Engine
+
+FILLER = "Other words stand here as well, so that it is not alone. " * 8
+NOTES = {
+    "a.md": "# Zebra migration\n\nThe zebra migration begins in spring. See [[b]].\n",
+    "b.md": f"# Savannah\n\nThis is forbidden ground for lions. {FILLER}\n",
+    "code.md": "# Script\n\n```python\ndef zebraMigration(report): ...\n```\n\n"
+    "```ruby\ndef zebra_stripes; end\n```\n",
+    "prose.md": f"---\nauthor: Will\n---\n# Report\n\nA zebra in prose. {FILLER}\n",
+}
+EVERY_LIST = {"cutoff_ratio": 0.0, "graph_weight": 1.0, "code_search_enabled": True}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    with Engine(tmp_path_factory.mktemp("index"), NOTES) as engine:
+        yield engine
+
+
+def ask(engine, query, **request):
+    return engine.answer(QueryRequest(queries=(query,), top_n=20, **request), **EVERY_LIST)
+
+
+def paths(response):
+    return {result.path for result in response.results}
+
+
+@pytest.mark.parametrize("keyword_engine", ["fts5", "whoosh", "tantivy"])
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("tree:nosuch zebraMigration", set()),
+        ('"migration zebra report"', set()),
+        ("zebraMigration -report", {"a.md"}),
+        ("zebra -forbidden", {"a.md", "code.md", "prose.md"}),
+        ("zebra path:code", {"code.md"}),
+        ("author:will zebra", {"prose.md"}),
+    ],
+)
+def test_conditions_bind_words_meaning_code_and_links(
+    tmp_path_factory, keyword_engine, query, expected
+):
+    folder = tmp_path_factory.mktemp("index")
+    with Engine(folder, NOTES, keyword_engine=keyword_engine, **EVERY_LIST) as engine:
+        request = QueryRequest(queries=(query,), top_n=20)
+        assert paths(engine.orchestrator.search(request)) == expected
+
+
+def test_links_bring_what_the_same_words_without_conditions_find(engine):
+    """The test above would prove nothing if b.md never came along."""
+    response = ask(engine, "zebra migration")
+    linked = {r.path for r in response.results if Strategy.GRAPH in r.strategies}
+    assert "b.md" in linked
+
+
+def test_a_language_leaves_only_passages_with_such_code(engine):
+    assert paths(ask(engine, "zebra", filters=Filters(language="python"))) == {"code.md"}
+    assert paths(ask(engine, "zebra", filters=Filters(language=" PY "))) == {"code.md"}
+    assert paths(ask(engine, "zebra", filters=Filters(language="rb"))) == {"code.md"}
+    assert paths(ask(engine, "zebra", filters=Filters(language="cobol"))) == set()
+
+
+def test_an_unfulfilled_query_says_so(engine):
+    response = ask(engine, "tree:nosuch zebra")
+    assert any("fulfils" in note for note in response.notes)
+    (query,) = ask(engine, "tree:nosuch zebra", explain=True).explanation.queries
+    assert any("fulfils" in note for note in query.notes)
+
+
+def test_a_query_that_only_filters_says_so(engine):
+    assert any("only filters" in note for note in ask(engine, "path:code").notes)
+
+
+def test_a_query_without_text_to_embed_is_no_degraded_index(engine):
+    assert ask(engine, "-zebra").index.readiness is Readiness.READY
+
+
+def test_a_blank_hypothesis_is_none(engine):
+    response = engine.orchestrator.search(
+        QueryRequest(queries=("zebra migration",), hypothesis="   ")
+    )
+    assert Strategy.SEMANTIC in response.results[0].strategies
+    assert response.index.readiness is Readiness.READY

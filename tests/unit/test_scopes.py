@@ -1,0 +1,43 @@
+import pytest
+
+from ragdocs.search.requests import Filters
+from ragdocs.search.scopes import Scopes
+from ragdocs.store.reader import Reader
+from tests.corpus import Corpus
+
+TEXTS = {
+    "guide/a.md": "# A\n\n```python\nx = 1\n```\n",
+    "guide/b.md": "# B\n\nWords.\n",
+    "other/c.md": "# C\n\n```py\ny = 2\n```\n",
+}
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return Corpus(tmp_path, TEXTS)
+
+
+def found(corpus, scopes, **filters):
+    with Reader.open(corpus.folder) as reader, reader.snapshot() as snapshot:
+        scope = scopes.of(snapshot, Filters(**filters))
+    return None if scope is None else {doc_id.removeprefix("docs:") for doc_id in scope}
+
+
+def test_no_filter_is_every_document(corpus):
+    assert found(corpus, Scopes()) is None
+    assert found(corpus, Scopes(), language=" ") is None
+
+
+def test_filters_and_language_narrow_together(corpus):
+    scopes = Scopes()
+    assert found(corpus, scopes, paths=("guide",)) == {"guide/a.md", "guide/b.md"}
+    assert found(corpus, scopes, language="python") == {"guide/a.md", "other/c.md"}
+    assert found(corpus, scopes, paths=("guide",), language="py") == {"guide/a.md"}
+
+
+def test_edits_are_followed(corpus):
+    scopes = Scopes()
+    assert found(corpus, scopes, paths=("other",)) == {"other/c.md"}
+    corpus.update({"other/d.md": "# D\n"}, removed=("other/c.md",))
+    assert found(corpus, scopes, paths=("other",)) == {"other/d.md"}
+    assert found(corpus, scopes, paths=("guide",)) == {"guide/a.md", "guide/b.md"}
