@@ -28,6 +28,10 @@ _ATTEMPTS = 5
 """A state can be replaced while its files are being checked: then the new one is looked at."""
 UNSAVED_GENERATIONS = 500
 """Commits that change no text move no file, until the change log might forget where we stand."""
+SMALL = 100
+"""So few chunks are made anew in a tenth of a second."""
+WORN_SHARE = 0.2
+"""What was removed still counts in tantivy's mean length: few long ones shift every score."""
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE})
 
 _log = logging.getLogger(__name__)
@@ -197,19 +201,34 @@ class DerivedIndex(Generic[O]):
         touched = self._progress.touched(snapshot, _KINDS)
         base = self._adopted
         trail = (*base.state.trail, base.state.position) if base and touched is not None else ()
-        if base is None or touched is None or _is_worn(base.index, len(touched), snapshot):
-            base, changes = None, Changes(True, frozenset(), self._entries.of_all(snapshot))
-        else:
+        written = None
+        if base is not None and touched is not None and not _is_most(len(touched), snapshot):
             changes = Changes(False, touched, self._entries.of(snapshot, touched))
-        old = base.state if base else None
-        with self._folder.draft(snapshot.position, old) as draft:
+            written = self._write(snapshot, changes, base.state, trail)
+        if written is None or _is_worn(written.index):
+            changes = Changes(True, frozenset(), self._entries.of_all(snapshot))
+            written = self._write(snapshot, changes, None, trail)
+        self._damage = ""
+        self._take(written)
+
+    def _write(
+        self,
+        snapshot: Snapshot,
+        changes: Changes,
+        base: State | None,
+        trail: tuple[Position, ...],
+    ) -> _Adopted[O]:
+        with self._folder.draft(snapshot.position, base) as draft:
             self._library.write(draft.directory, changes)
             state = self._folder.publish(draft, self._library.version, snapshot.position, trail)
-        self._damage = ""
-        self._take(self._opened(state))
+        return self._opened(state)
 
 
-def _is_worn(index: OpenIndex, touched: int, snapshot: Snapshot) -> bool:
-    """Whether making it anew costs little more, and leaves nothing removed behind."""
-    documents = snapshot.ledger.count("documents")
-    return touched * 2 > documents or index.dead > max(index.live // 2, 100)
+def _is_most(touched: int, snapshot: Snapshot) -> bool:
+    """Whether making all of it anew costs little more."""
+    return touched * 2 > snapshot.ledger.count("documents")
+
+
+def _is_worn(index: OpenIndex) -> bool:
+    """Whether so much that was removed is left behind that it shows."""
+    return index.dead > (0 if index.live <= SMALL else index.live * WORN_SHARE)

@@ -16,7 +16,7 @@ from ragdocs.search.dedup import (
     drop_similar,
     limit_per_document,
 )
-from ragdocs.search.diversity import select_mmr
+from ragdocs.search.diversity import MAX_CANDIDATES, select_mmr
 from ragdocs.search.filters import cut_at_elbow, filter_by_confidence, filter_matching
 from ragdocs.search.merging import IsNamed, MergeRules, merge_siblings
 from ragdocs.search.ordering import best_first, rescored, take_first
@@ -126,7 +126,8 @@ def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
     is_asked_for = _is_thinning_asked_for(request)
     if settings.mmr_enabled and not is_asked_for:
         select = partial(select_mmr, mmr_lambda=settings.mmr_lambda)
-        plan.add(StageName.MMR, select, always("others are as relevant and less alike, or it came after the first 50"))
+        words = f"others are as relevant and less alike, or {MAX_CANDIDATES} came before it"
+        plan.add(StageName.MMR, select, always(words))
         return
     threshold = request.similarity_threshold
     if threshold is None:
