@@ -20,6 +20,7 @@ from ragdocs.indices.derived_index import Changes
 from ragdocs.indices.derived_state import Damaged
 from ragdocs.indices.keyword import FIELDS
 from ragdocs.indices.keyword_entries import Entry, Weights, extent, places, weights_version
+from ragdocs.indices.private_files import PrivateFiles
 from ragdocs.models import QueryField
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def tagged(field: QueryField, term: str) -> str:
 class TantivyIndex:
     """One state of the files, opened. tantivy's own statistics still count what was removed."""
 
+    files: PrivateFiles
     searcher: "tantivy.Searcher"
     schema: "tantivy.Schema"
     live: int
@@ -78,17 +80,24 @@ class TantivyLibrary:
         try:
             meta = json.loads((directory / "meta.json").read_bytes())
             total = sum(segment["max_doc"] for segment in meta["segments"])
+            files = PrivateFiles(directory)
             with _panics():
-                index = tantivy.Index.open(str(directory))
+                index = tantivy.Index.open(str(files.path))
                 # Its files do not change: nobody needs to watch them.
                 index.config_reader("manual")
                 index.reload()
                 searcher = index.searcher()
         except (OSError, ValueError, KeyError, TypeError, IndexStoreError) as error:
             raise Damaged(f"tantivy cannot open it: {error}") from error
-        return TantivyIndex(searcher, index.schema, searcher.num_docs, total - searcher.num_docs)
+        live = searcher.num_docs
+        return TantivyIndex(files, searcher, index.schema, live, total - live)
 
     def write(self, directory: Path, changes: Changes) -> None:
+        files = PrivateFiles(directory)
+        self._write(files.path, changes)
+        files.give_back(directory)
+
+    def _write(self, directory: Path, changes: Changes) -> None:
         import tantivy
 
         with _panics():
