@@ -269,7 +269,7 @@ def compare(bare: Bare, search: QueryOrchestrator, asked: Sequence[str], rounds:
 WATCHED = {
     "open a snapshot": "ragdocs.store.reader:check_compatible",
     "catch-up check": "ragdocs.search.retrieval:Indices.catch_up",
-    "scope": "ragdocs.search.orchestrator:_scope",
+    "scope": "ragdocs.search.scopes:Scopes.of",
     "embed (beside keyword)": "ragdocs.embedding.builtin:BuiltinEmbedder.embed_query",
     "keyword": "ragdocs.indices.fts5:Fts5Engine.search",
     "code": "ragdocs.indices.code:CodeEngine.search",
