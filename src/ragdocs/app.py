@@ -16,6 +16,8 @@ from ragdocs.errors import ConfigError
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Embedder
     from ragdocs.embedding.cross_encoder import CrossEncoder
+    from ragdocs.indexing.index_setup import Control
+    from ragdocs.indexing.manager import IndexManager
     from ragdocs.indices.analysis import Analyzer
     from ragdocs.indices.keyword_engines import KeywordSetup
     from ragdocs.indices.term_vectors import TermVectors
@@ -78,6 +80,24 @@ class App:
             return None
         vocabulary = Vocabulary(self._analyzer)
         return TermVectors(self.embedder, vocabulary, settings.query_expansion_max_terms)
+
+    def manager(self, control: "Control | None" = None) -> "IndexManager":
+        """Brings the index in step with the files; to be closed by the thread that uses it."""
+        from ragdocs.chunking.header_chunker import ChunkSizes
+        from ragdocs.indexing.index_setup import IndexSetup
+        from ragdocs.indexing.manager import IndexManager
+
+        indexing = self.config.indexing
+        setup = IndexSetup(
+            directory=self.config.index_directory,
+            fingerprint=self.fingerprint,
+            trees=self.config.trees,
+            sizes=ChunkSizes.from_settings(self.config.chunking),
+            tables=self.tables,
+            max_file_bytes=indexing.max_file_bytes,
+            respect_gitignore=indexing.respect_gitignore,
+        )
+        return IndexManager(setup, self.embedder, self.terms, control)
 
     def search(self, request: "QueryRequest") -> "SearchResponse":
         return self._orchestrator.search(request)

@@ -1,0 +1,69 @@
+"""From a configuration to an answer: files in, passages out, and back in step after an edit."""
+
+import pytest
+
+from ragdocs.app import App
+from ragdocs.config.loading import load_config
+from ragdocs.errors import ConfigError, IndexMissing
+from ragdocs.search.index_state import Readiness
+from ragdocs.search.requests import QueryRequest
+
+
+@pytest.fixture
+def docs(tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "auth.md").write_text("# Authentication\n\nHow to sign in.\n", encoding="utf-8")
+    (folder / "garden.md").write_text("# Garden\n\nTomatoes need sun.\n", encoding="utf-8")
+    return folder
+
+
+def config_of(docs, **sections):
+    place = {"documents_path": str(docs), "index_path": str(docs.parent / "index")}
+    environ = {"HOME": str(docs.parent / "home")}
+    return load_config(cwd=docs, environ=environ, flags={"indexing": place, **sections})
+
+
+def update(app):
+    with app.manager() as manager:
+        outcome = manager.update()
+        manager.fill()
+    return outcome
+
+
+def found(app, query):
+    return [result.path for result in app.search(QueryRequest(queries=(query,))).results]
+
+
+@pytest.mark.parametrize("engine", ["fts5", "whoosh", "tantivy"])
+def test_files_become_answers_and_stay_in_step(docs, engine):
+    with App(config_of(docs, search={"keyword_engine": engine})) as app:
+        update(app)
+        response = app.search(QueryRequest(queries=("how do I log in?",)))
+        assert response.results[0].path == "auth.md"
+        assert response.index.readiness is Readiness.READY
+        assert found(app, "tomatoes")[0] == "garden.md"
+        (docs / "garden.md").unlink()
+        (docs / "boats.md").write_text("# Boats\n\nTomatoes sink.\n", encoding="utf-8")
+        update(app)
+        assert found(app, "tomatoes")[0] == "boats.md"
+        assert "garden.md" not in found(app, "tomatoes")
+
+
+def test_before_anything_is_indexed_it_says_so(docs):
+    with App(config_of(docs)) as app, pytest.raises(IndexMissing):
+        found(app, "tomatoes")
+
+
+def test_other_settings_for_the_index_are_another_index(docs):
+    with App(config_of(docs)) as app:
+        update(app)
+    with App(config_of(docs, chunking={"max_leaf_chars": 900})) as app:
+        assert update(app).rebuilt
+        assert found(app, "tomatoes")[0] == "garden.md"
+
+
+def test_a_provider_that_is_not_there_yet_is_refused(docs):
+    app = App(config_of(docs, embedding={"provider": "http"}))
+    with app, pytest.raises(ConfigError, match="only"):
+        app.manager()
