@@ -25,6 +25,7 @@ def test_importing_loads_nothing_heavy(module):
 def test_the_public_names_are_exactly_these():
     assert ragdocs.__all__ == ["__version__"]
     assert {name for name in vars(ragdocs) if not name.startswith("_")} <= {
+        "app",
         "chunking",
         "cli",
         "config",
