@@ -112,6 +112,7 @@ class Engine:
                 transaction.put(indexed(path, text, self.sizes), time.time_ns())
             for path in removed:
                 transaction.remove(DocId(f"docs:{path}"))
+            transaction.expect(0)
         with self.reader.snapshot() as snapshot:
             pending = snapshot.missing_embeddings(self.embedder.identity, limit=1_000_000)
         self._embed(pending)

@@ -11,8 +11,11 @@ from ragdocs.config.choices import Stemmer
 from ragdocs.config.resolved import Tree, TreeScope
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.errors import EmbeddingError
+from ragdocs.indexing.hints import Hints
 from ragdocs.indexing.index_setup import Control, IndexSetup
 from ragdocs.indexing.manager import IndexManager
+from ragdocs.indexing.outcome import Outcome
+from ragdocs.indexing.scan import TreePath
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeIndex
 from ragdocs.indices.near_words import Vocabulary
@@ -116,3 +119,53 @@ def fresh(directory: Path, *trees: Tree, **more) -> tuple[object, ...]:
         manager.update()
         manager.fill()
     return held(directory)
+
+
+class Place:
+    """A folder, its index, and one manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.root, self.index = path / "notes", path / "index"
+        self.root.mkdir()
+        self.path = path
+        self.tree = tree(self.root)
+        self.embedder = CountingEmbedder()
+        self.manager = self.another(settled(), self.embedder)
+
+    def another(self, control=None, embedder=None, **more) -> IndexManager:
+        return IndexManager(
+            setup(self.index, self.tree, **more), embedder or CountingEmbedder(), control=control
+        )
+
+    def write(self, path: str, text: str | bytes) -> Path:
+        return write(self.root, path, text)
+
+    def update(self, *hints: str, **more) -> Outcome:
+        """And fills; afterwards the index is what a new one would be."""
+        at = Hints(frozenset(TreePath(DOCS, path) for path in hints)) if hints else None
+        outcome = self.manager.update(at, **more)
+        self.manager.fill()
+        return outcome
+
+    def is_as_new(self) -> bool:
+        self.manager.prune()
+        return held(self.index) == fresh(self.path / f"fresh-{time.monotonic_ns()}", self.tree)
+
+    def paths(self) -> list[str]:
+        with Reader.open(self.index) as reader, reader.snapshot() as snapshot:
+            return [document.path for document in snapshot.documents()]
+
+    def waiting(self) -> int | None:
+        with Reader.open(self.index) as reader, reader.snapshot() as snapshot:
+            return snapshot.waiting
+
+    def failures(self) -> dict[str, str]:
+        with Reader.open(self.index) as reader, reader.snapshot() as snapshot:
+            return {failure.path: failure.kind for failure in snapshot.failures()}
+
+
+def did(outcome: Outcome) -> dict[str, int]:
+    names = ("added", "modified", "unchanged", "removed", "moved")
+    counts = {name: getattr(outcome, name) for name in names}
+    counts["failed"] = len(outcome.failed)
+    return {name: count for name, count in counts.items() if count}

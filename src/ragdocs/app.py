@@ -1,117 +1,126 @@
-"""The composition root: from a configuration to working parts. The only module that knows all.
+"""One index at work: kept in step with its files, searched, read. The edges know only this.
 
 Nothing heavy is imported or opened before it is asked for; each part is made once.
 """
 
-import json
+import threading
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
-from hashlib import blake2b
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ragdocs.config.choices import EmbeddingProvider
-from ragdocs.config.resolved import Config, TreeScope
-from ragdocs.errors import ConfigError
+from ragdocs.assembly import Assembly, TreeFiles
+from ragdocs.config.resolved import Config
+from ragdocs.errors import EmbeddingError, IndexCorrupt, IndexStoreError
 
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Embedder
-    from ragdocs.embedding.cross_encoder import CrossEncoder
     from ragdocs.indexing.index_setup import Control
     from ragdocs.indexing.manager import IndexManager
-    from ragdocs.indices.analysis import Analyzer
-    from ragdocs.indices.keyword_engines import KeywordSetup
-    from ragdocs.indices.term_vectors import TermVectors
-    from ragdocs.search.interpretation import WordSources
-    from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
+    from ragdocs.indexing.service import IndexService
+    from ragdocs.indices.background import BackgroundCommunities
+    from ragdocs.search.index_state import IndexState
+    from ragdocs.search.library.library import Library
+    from ragdocs.search.orchestrator import QueryOrchestrator
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import SearchResponse
-    from ragdocs.search.retrieval import Indices
     from ragdocs.store.reader import Reader
-    from ragdocs.store.stored_index import StoredIndex
+    from ragdocs.store.records import Position
+
+STOP_SECONDS = 1.2
+"""A process must end within two seconds; what the thread has not committed by then is lost, and
+found again at the next start."""
 
 
-class App:
+class App(Assembly):
     """One index of one configuration. Close it, or use it in a `with`."""
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Of all settings that decide what is in the index."""
-        settings = json.dumps(self.config.fingerprint_settings(), sort_keys=True)
-        return blake2b(settings.encode(), digest_size=16).hexdigest()
-
-    @cached_property
-    def tables(self) -> "tuple[StoredIndex, ...]":
-        """What the writer keeps inside the store besides the documents themselves."""
-        from ragdocs.indices.analysis import code_analyzer
-        from ragdocs.indices.code import CodeIndex
-        from ragdocs.indices.signature_table import SignatureIndex
-        from ragdocs.indices.vocabulary import VocabularyIndex
-
-        return (
-            *self._keyword.tables,
-            CodeIndex(code_analyzer()),
-            SignatureIndex(),
-            VocabularyIndex(self.config.search.stemmer),
-        )
-
-    @cached_property
-    def embedder(self) -> "Embedder":
-        from ragdocs.embedding.builtin import BuiltinEmbedder
-
-        settings = self.config.embedding
-        if settings.provider is not EmbeddingProvider.BUILTIN:
-            raise ConfigError(
-                f'embedding.provider = "{settings.provider.value}" is not there yet: '
-                'only "builtin" is'
-            )
-        return BuiltinEmbedder(cache_dir=settings.cache_folder, threads=settings.threads)
-
-    @cached_property
-    def terms(self) -> "TermVectors | None":
-        """The vocabulary's vectors, when queries are expanded by them."""
-        from ragdocs.indices.near_words import Vocabulary
-        from ragdocs.indices.term_vectors import TermVectors
-
-        settings = self.config.search
-        if not settings.query_expansion_enabled:
-            return None
-        vocabulary = Vocabulary(self._analyzer)
-        return TermVectors(self.embedder, vocabulary, settings.query_expansion_max_terms)
+    def __init__(self, config: Config, embedder: "Embedder | None" = None) -> None:
+        super().__init__(config, embedder)
+        self._making = threading.RLock()
+        self._followed: Position | None = None
 
     def manager(self, control: "Control | None" = None) -> "IndexManager":
         """Brings the index in step with the files; to be closed by the thread that uses it."""
-        from ragdocs.chunking.header_chunker import ChunkSizes
-        from ragdocs.indexing.index_setup import IndexSetup
         from ragdocs.indexing.manager import IndexManager
 
-        indexing = self.config.indexing
-        setup = IndexSetup(
-            directory=self.config.index_directory,
-            fingerprint=self.fingerprint,
-            trees=self.config.trees,
-            sizes=ChunkSizes.from_settings(self.config.chunking),
-            tables=self.tables,
-            max_file_bytes=indexing.max_file_bytes,
-            respect_gitignore=indexing.respect_gitignore,
+        with self._making:  # asked for by the indexing thread while a query asks too
+            return IndexManager(self.index_setup, self.embedder, self.terms, control)
+
+    @cached_property
+    def service(self) -> "IndexService":
+        """The thread that keeps the index in step, not started yet."""
+        from ragdocs.indexing.duty import ServiceParts
+        from ragdocs.indexing.service import IndexService
+
+        is_watching = self.config.indexing.watch
+        return IndexService(
+            ServiceParts(
+                directory=self.config.index_directory,
+                make_manager=self.manager,
+                make_watcher=self.make_watcher if is_watching else None,
+                follow=self._follow,
+            )
         )
-        return IndexManager(setup, self.embedder, self.terms, control)
 
     def search(self, request: "QueryRequest") -> "SearchResponse":
-        return self._orchestrator.search(request)
+        """Never waits for indexing; an index that cannot be used is said to be so.
+
+        Raises QueryError for a request that cannot be answered.
+        """
+        from ragdocs.search.unavailable import no_answer
+
+        try:
+            with self._making:
+                orchestrator = self._orchestrator
+            response = orchestrator.search(request)
+        except IndexStoreError as error:
+            self._report(error)
+            return no_answer(error)
+        return replace(response, index=self._kept_in_step(response.index))
+
+    def index_state(self) -> "IndexState":
+        """What could be answered for now; never raises for an index that cannot be used."""
+        from ragdocs.search.unavailable import no_index
+
+        try:
+            with self._making:
+                orchestrator = self._orchestrator
+            state = orchestrator.state()
+        except IndexStoreError as error:
+            self._report(error)
+            return no_index(error)
+        return self._kept_in_step(state)
+
+    @cached_property
+    def library(self) -> "Library":
+        """What is in the index, word for word. Raises IndexMissing when there is none yet."""
+        from ragdocs.indexing.patterns import matches_any
+        from ragdocs.search.library.library import Library, LibrarySetup
+
+        setup = LibrarySetup(
+            trees=self.config.trees,
+            context=self.config.context,
+            search=self.search,
+            matches=matches_any,
+            files=TreeFiles(self.config),
+        )
+        with self._making:
+            return Library(self.reader, self.indices, setup)
 
     @cached_property
     def reader(self) -> "Reader":
         """Raises IndexMissing when nothing was indexed yet."""
         from ragdocs.store.reader import Reader
 
-        return Reader.open(self.config.index_directory, self.fingerprint)
+        return Reader.open(self.config.index_directory, self.fingerprint, indices=self.tables)
 
     def close(self) -> None:
-        """Only what was made."""
+        """Only what was made. The indexing thread is given a moment to end."""
         made = vars(self)
+        if "service" in made:
+            self.service.stop(STOP_SECONDS)
         for name in ("_orchestrator", "reader"):
             if name in made:
                 made.pop(name).close()
@@ -131,68 +140,45 @@ class App:
     def _orchestrator(self) -> "QueryOrchestrator":
         from ragdocs.search.orchestrator import QueryOrchestrator
 
-        return QueryOrchestrator(self.reader, self._indices, self.config.search, self._surroundings)
+        return QueryOrchestrator(self.reader, self.indices, self.config.search, self.surroundings)
 
-    @property
-    def _surroundings(self) -> "Surroundings":
-        from ragdocs.chunking.splitting import Limits
-        from ragdocs.search.orchestrator import Surroundings
+    def _report(self, error: IndexStoreError) -> None:
+        """Damage that a reader found is for the indexing thread to repair."""
+        if isinstance(error, IndexCorrupt) and "service" in vars(self):
+            self.service.suspect(error)
 
-        chunking = self.config.chunking
-        size = None
-        if chunking.parent_retrieval_enabled:
-            size = Limits(chunking.parent_chunk_min_chars, chunking.parent_chunk_max_chars)
-        local = (tree.name for tree in self.config.trees if tree.scope is TreeScope.LOCAL)
-        return Surroundings(local_trees=frozenset(local), parent_size=size)
+    def _kept_in_step(self, state: "IndexState") -> "IndexState":
+        """The same, with what the indexing thread knows against it."""
+        from ragdocs.indexing.service_state import Duty
 
-    @property
-    def _indices(self) -> "Indices":
-        from ragdocs.indices.analysis import code_analyzer
-        from ragdocs.indices.code import CodeEngine
-        from ragdocs.indices.graph import GraphIndex
-        from ragdocs.indices.vector import VectorIndex
-        from ragdocs.search.retrieval import Indices
+        if "service" not in vars(self):
+            return state
+        service = self.service.state
+        if service.duty in (Duty.FAILING, Duty.STOOD_DOWN):
+            return state.behind(service.error)
+        if service.trouble and state.vectors_pending:
+            return state.behind(service.trouble)
+        if service.last_scan is None and service.duty is not Duty.STANDBY:
+            return state.unsure("the files are being compared with the index")
+        return state
 
-        return Indices(
-            analyzer=self._analyzer,
-            keyword=self._keyword.engine,
-            code=CodeEngine(code_analyzer(), self._analyzer),
-            vector=VectorIndex(self.embedder),
-            embedder=self.embedder,
-            graph=GraphIndex(),
-            cross_encoder=self._cross_encoder,
-            words=self._words,
-        )
-
-    @property
-    def _words(self) -> "WordSources":
-        from ragdocs.indices.near_words import Vocabulary
-        from ragdocs.search.interpretation import WordSources
-        from ragdocs.search.wordnet import WordNet
-
-        return WordSources(
-            vocabulary=Vocabulary(self._analyzer),
-            terms=self.terms,
-            thesaurus=WordNet() if self.config.search.synonyms_enabled else None,
-        )
-
-    @property
-    def _cross_encoder(self) -> "CrossEncoder | None":
-        from ragdocs.embedding.cross_encoder import open_cross_encoder
-
-        settings = self.config.search
-        if not settings.rerank_enabled:
-            return None
-        return open_cross_encoder(str(settings.rerank_model), self.config.embedding.threads)
+    def _follow(self) -> None:
+        """Does for queries what they would have to do before they answer."""
+        with suppress(EmbeddingError):  # the rest of the search goes on without a model
+            self.embedder.load()
+        with self._making:
+            reader, indices = self.reader, self.indices
+        with reader.snapshot() as snapshot:
+            if snapshot.position != self._followed:
+                indices.catch_up(snapshot)
+                self._followed = snapshot.position
+        if self.config.search.advanced.community_detection_enabled:
+            self._communities.refresh()
 
     @cached_property
-    def _keyword(self) -> "KeywordSetup":
-        from ragdocs.indices.keyword_engines import keyword_setup
+    def _communities(self) -> "BackgroundCommunities":
+        from ragdocs.indices.background import BackgroundCommunities
 
-        return keyword_setup(self.config.search, self._analyzer, self.config.index_directory)
-
-    @property
-    def _analyzer(self) -> "Analyzer":
-        from ragdocs.indices.analysis import text_analyzer
-
-        return text_analyzer(self.config.search.stemmer)
+        graph = self.indices.graph
+        assert graph is not None
+        return BackgroundCommunities(graph)

@@ -4,7 +4,7 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
-from ragdocs.errors import ConfigError, IndexMissing
+from ragdocs.errors import ConfigError
 from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import QueryRequest
 
@@ -51,8 +51,10 @@ def test_files_become_answers_and_stay_in_step(docs, engine):
 
 
 def test_before_anything_is_indexed_it_says_so(docs):
-    with App(config_of(docs)) as app, pytest.raises(IndexMissing):
-        found(app, "tomatoes")
+    with App(config_of(docs)) as app:
+        response = app.search(QueryRequest(queries=("tomatoes",)))
+    assert (response.results, response.index.readiness) == ((), Readiness.UNAVAILABLE)
+    assert "build it first" in response.index.reason
 
 
 def test_other_settings_for_the_index_are_another_index(docs):

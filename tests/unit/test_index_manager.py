@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,15 +22,20 @@ from ragdocs.indexing.hints import Hints
 from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.lock import write_lock
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.outcome import Outcome, Phase, Progress
+from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.indexing.scan import TreePath
+from ragdocs.indices.keyword import compile_query
 from ragdocs.indices.signature_table import SignatureIndex
 from ragdocs.models import DocId
+from ragdocs.search.query_language import parse_query
 from ragdocs.store.connection import Database
 from ragdocs.store.reader import Reader
+from tests.corpus import ANALYZER, keyword_engine
 from tests.managed_index import (
     DOCS,
     CountingEmbedder,
+    Place,
+    did,
     fresh,
     held,
     later,
@@ -46,57 +51,11 @@ ROOT = Path(__file__).parents[2]
 LONG = "\n\n".join(f"## Part {number}\n\n{'Some words here. ' * 30}" for number in range(4))
 
 
-class Place:
-    """A folder, its index, and one manager."""
-
-    def __init__(self, path: Path) -> None:
-        self.root, self.index = path / "notes", path / "index"
-        self.root.mkdir()
-        self.path = path
-        self.tree = tree(self.root)
-        self.embedder = CountingEmbedder()
-        self.manager = self.another(settled(), self.embedder)
-
-    def another(self, control=None, embedder=None, **more) -> IndexManager:
-        return IndexManager(
-            setup(self.index, self.tree, **more), embedder or CountingEmbedder(), control=control
-        )
-
-    def write(self, path: str, text: str | bytes) -> Path:
-        return write(self.root, path, text)
-
-    def update(self, *hints: str, **more) -> Outcome:
-        """And fills; afterwards the index is what a new one would be."""
-        at = Hints(frozenset(TreePath(DOCS, path) for path in hints)) if hints else None
-        outcome = self.manager.update(at, **more)
-        self.manager.fill()
-        return outcome
-
-    def is_as_new(self) -> bool:
-        self.manager.prune()
-        return held(self.index) == fresh(self.path / f"fresh-{time.monotonic_ns()}", self.tree)
-
-    def paths(self) -> list[str]:
-        with Reader.open(self.index) as reader, reader.snapshot() as snapshot:
-            return [document.path for document in snapshot.documents()]
-
-    def failures(self) -> dict[str, str]:
-        with Reader.open(self.index) as reader, reader.snapshot() as snapshot:
-            return {failure.path: failure.kind for failure in snapshot.failures()}
-
-
 @pytest.fixture
 def place(tmp_path: Path):
     made = Place(tmp_path)
     yield made
     made.manager.close()
-
-
-def did(outcome: Outcome) -> dict[str, int]:
-    names = ("added", "modified", "unchanged", "removed", "moved")
-    counts = {name: getattr(outcome, name) for name in names}
-    counts["failed"] = len(outcome.failed)
-    return {name: count for name, count in counts.items() if count}
 
 
 # What changes do
@@ -483,6 +442,50 @@ def test_a_rebuild_reads_everything_and_embeds_nothing(place: Place):
     assert Progress(Phase.READING, 2, 2, outcome.chunks) in seen
     assert place.embedder.texts == []
     assert place.is_as_new()
+
+
+def hits(place: Place, query: str) -> int:
+    with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
+        compiled = compile_query(parse_query(query), ANALYZER)
+        return len(keyword_engine().search(snapshot, compiled, 10).hits)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM keyword",
+        "UPDATE vocabulary SET documents = 7, term = 'x'",
+        "DELETE FROM signatures",
+        "DELETE FROM code_terms",
+    ],
+)
+def test_a_rebuild_makes_the_indices_inside_the_store_anew(place: Place, damage: str):
+    """What no checksum tells of: rows of an index that are whole, and wrong."""
+    for number in range(3):
+        place.write(f"{number}.md", f"# Note {number}\n\nzebra\n\n```python\nzebra = 1\n```\n")
+    place.update()
+    place.manager.close()
+    before = index_rows(place)
+    with closing(Database(place.index / "store.db", write=True)) as database:
+        database.run(damage)
+    assert index_rows(place) != before
+    place.manager = place.another(settled())
+    assert did(place.update()) == {"unchanged": 3}
+    assert index_rows(place) != before
+    outcome = place.update(rebuild=True)
+    assert (did(outcome), outcome.rebuilt) == ({"unchanged": 3}, None)
+    assert index_rows(place) == before
+    assert place.is_as_new()
+
+
+def index_rows(place: Place) -> list[object]:
+    with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
+        return [
+            hits(place, "zebra"),
+            snapshot.select("SELECT * FROM vocabulary ORDER BY word"),
+            snapshot.select("SELECT * FROM signatures ORDER BY key"),
+            snapshot.select("SELECT * FROM code_terms_vocabulary"),
+        ]
 
 
 def test_a_rebuild_of_a_damaged_store_says_so(place: Place):

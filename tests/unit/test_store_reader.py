@@ -232,7 +232,8 @@ def test_a_directory_in_the_place_of_the_store_is_replaced_if_empty(tmp_path):
 
 
 def test_busy_is_not_corrupt(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT, timeout=0.05) as writer:
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        writer._database.run("PRAGMA busy_timeout = 50")
         put(writer, file("a.md"))
         blocking = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
         blocking.execute("BEGIN IMMEDIATE")

@@ -78,18 +78,20 @@ def test_a_new_state_of_the_same_content_touches_the_manifest_only(writer, reade
     put(writer, replace(given, state=state))
     assert changes(reader, before) == {}
     with writer.transaction() as transaction:
-        transaction.touch("docs:a.md", STATE, READ_NS + 1)
+        assert transaction.touch("docs:a.md", STATE, READ_NS + 1)
     with reader.snapshot() as snapshot:
         assert snapshot.manifest()["docs:a.md"].state == STATE
         snapshot.verify(deep=True)
 
 
-def test_only_an_indexed_file_can_be_touched(writer):
+def test_only_an_indexed_file_can_be_touched(writer, reader):
     with writer.transaction() as transaction:
         transaction.fail(FAILURE)
         for doc_id in ("docs:a.md", "docs:none.md"):
-            with pytest.raises(KeyError):
-                transaction.touch(doc_id, STATE, READ_NS)
+            assert not transaction.touch(doc_id, replace(STATE, mtime_ns=9), READ_NS)
+    with reader.snapshot() as snapshot:
+        assert snapshot.failures() == (FAILURE,)
+        assert set(snapshot.manifest()) == {"docs:a.md"}
 
 
 def test_putting_a_changed_file_replaces_all_its_rows(writer, reader):

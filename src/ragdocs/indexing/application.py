@@ -66,9 +66,7 @@ def apply(transaction: Transaction, batch: Batch, basis: Manifest, now: Manifest
     for one in batch.prepared:
         current = now.get(one.doc_id)
         if current == basis.get(one.doc_id):
-            stored = _store(transaction, one)
-            applied.written[one.doc_id] = stored.entry
-            _count(applied, stored, is_moved=one.doc_id in batch.moved)
+            _store(transaction, one, applied, is_moved=one.doc_id in batch.moved)
         elif current is not None and current.state == one.state:
             applied.unchanged += 1
         else:
@@ -80,7 +78,7 @@ def apply(transaction: Transaction, batch: Batch, basis: Manifest, now: Manifest
     return applied
 
 
-def _store(transaction: Transaction, one: Prepared) -> Prepared:
+def _store(transaction: Transaction, one: Prepared, applied: Applied, *, is_moved: bool) -> None:
     if one.content is not None:
         try:
             transaction.put(one.content, one.read_ns)
@@ -88,9 +86,14 @@ def _store(transaction: Transaction, one: Prepared) -> Prepared:
             one = one.failed(error)
     if one.failure is not None:
         transaction.fail(one.failure)
-    elif one.content is None:
-        transaction.touch(one.doc_id, one.state, one.read_ns)
-    return one
+    elif one.content is None and not transaction.touch(one.doc_id, one.state, one.read_ns):
+        # There is nothing of which these bytes could be a new state: it is read as a new file.
+        transaction.remove(one.doc_id)
+        applied.written[one.doc_id] = None
+        applied.again.add(TreePath(one.file.tree, one.file.path))
+        return
+    applied.written[one.doc_id] = one.entry
+    _count(applied, one, is_moved=is_moved)
 
 
 def _count(applied: Applied, one: Prepared, *, is_moved: bool) -> None:

@@ -4,17 +4,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ragdocs.errors import RagdocsError
-from ragdocs.indexing.application import Applied, Batch, Manifest, apply
+from ragdocs.indexing.application import Applied, Batch, Manifest
 from ragdocs.indexing.batching import Read, batches, portions
-from ragdocs.indexing.index_access import IndexAccess
+from ragdocs.indexing.commits import Commits
 from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.manifest import Diff, moves
 from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.indexing.preparation import Preparation
 from ragdocs.indexing.scan import TreePath
 from ragdocs.models import DocId
-from ragdocs.store.records import ManifestEntry, Position
-from ragdocs.store.transaction import Transaction
+from ragdocs.store.records import ManifestEntry
 
 
 class ChangeSet:
@@ -24,9 +23,9 @@ class ChangeSet:
     """
 
     def __init__(
-        self, access: IndexAccess, control: Control, preparation: Preparation, basis: Manifest
+        self, commits: Commits, control: Control, preparation: Preparation, basis: Manifest
     ) -> None:
-        self._access = access
+        self._commits = commits
         self._control = control
         self._preparation = preparation
         self._basis = basis
@@ -34,6 +33,7 @@ class ChangeSet:
 
     def make(self, found: Diff) -> None:
         """In the order that `Diff` asks for; what is not done when it is stopped is left out."""
+        self._commits.expect(len(found.removed) + len(found.to_read))
         self._remove(found.gone)
         missing = {entry.doc_id: entry for entry in found.missing}
         to_read, candidates, done = found.to_read, found.candidates, 0
@@ -52,6 +52,7 @@ class ChangeSet:
         read = {one.doc_id: one.state for one in prepared if one.content}
         moved = moves(missing.values(), read) if missing else ()
         removals = tuple(missing.pop(move.old) for move in moved)
+        self._commits.skip(len(batch) - len(prepared))
         self._commit(Batch(prepared, removals, frozenset(move.new for move in moved)))
         # Another process that was told of a change before this commit saw nothing to do: so
         # whether the files are still what was just stored is for us to see.
@@ -85,16 +86,7 @@ class ChangeSet:
         self._commit_whole(Batch(removals=batch.removals))
 
     def _commit_whole(self, batch: Batch) -> None:
-        manifest = self._access.manifest
-
-        def work(transaction: Transaction) -> tuple[Applied, Position, Transaction]:
-            before = transaction.position
-            applied = apply(transaction, batch, self._basis, manifest.at(before))
-            return applied, before, transaction
-
-        applied, before, transaction = self._access.run(work)
-        manifest.advance(before, transaction.position, applied.written)
-        self.applied.add(applied)
+        self.applied.add(self._commits.store(batch, self._basis))
 
     def _report(self, done: int, total: int) -> None:
         self._control.on_progress(Progress(Phase.READING, done, total, self.applied.chunks))

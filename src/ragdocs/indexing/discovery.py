@@ -139,7 +139,8 @@ class _Walk:
                 entries = _looked_for(listing, directory.only)
                 here = self._with_gitignore(directory, folder, entries)
                 for entry in entries:
-                    self._consider(entry, here)
+                    if not is_hidden(entry.name):
+                        self._consider(entry, here)
         except OSError as error:
             if not directory.parts:
                 raise
@@ -159,11 +160,9 @@ class _Walk:
         return replace(directory, ignores=ignores)
 
     def _consider(self, entry: os.DirEntry[str], directory: _Directory) -> None:
-        if is_hidden(entry.name):
-            return
         parts = (*directory.parts, entry.name)
         try:
-            if _leads_nowhere(entry, directory.only):
+            if directory.only is not None and _leads_nowhere(entry, directory.only):
                 return
             if entry.is_symlink():
                 as_file = self._wants(parts, directory)
@@ -258,7 +257,6 @@ def _looked_for(listing: Iterable[os.DirEntry[str]], only: Names | None) -> list
     return [entry for entry in listing if entry.name in only or entry.name == GITIGNORE]
 
 
-def _leads_nowhere(entry: os.DirEntry[str], only: Names | None) -> bool:
+def _leads_nowhere(entry: os.DirEntry[str], only: Names) -> bool:
     """Whether something below it is looked for, and it is no folder."""
-    below = only is not None and only.get(entry.name) is not None
-    return below and not entry.is_dir(follow_symlinks=False)
+    return only.get(entry.name) is not None and not entry.is_dir(follow_symlinks=False)

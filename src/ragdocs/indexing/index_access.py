@@ -14,6 +14,7 @@ from ragdocs.indexing.index_setup import Control, IndexSetup
 from ragdocs.indexing.lock import write_lock
 from ragdocs.indexing.manifest_cache import ManifestCache
 from ragdocs.store.reader import Reader
+from ragdocs.store.records import Position
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.writer import Writer
 
@@ -27,18 +28,32 @@ class IndexAccess:
     """A reader for all, and a writer for one thread: the one that uses it first."""
 
     def __init__(self, setup: IndexSetup, control: Control) -> None:
-        self.reader = Reader(setup.directory, setup.fingerprint)
+        self.reader = Reader(setup.directory, setup.fingerprint, indices=setup.tables)
         self.manifest = ManifestCache(self.reader)
         self._setup = setup
         self._control = control
         self._writer: Writer | None = None
         self._is_suspect = False
         self._rebuilt: str | None = None
+        self.claims = True
+        """Whether a store of other settings may be emptied: two programs that both do that would
+        go on for ever. Damage is always repaired."""
+        self._seen: Position | None = None
 
     def take_rebuilt(self) -> str | None:
         """Why the store was emptied since this was asked last."""
         reason, self._rebuilt = self._rebuilt, None
         return reason
+
+    def is_continued(self) -> bool:
+        """Whether the store has only gone on since this was asked last, and nothing is known
+        against it: an older copy may have been put in its place.
+        """
+        if self._is_suspect:
+            return False
+        with self.reader.snapshot() as snapshot:
+            seen, self._seen = self._seen, snapshot.position
+            return seen is None or snapshot.changes_since(seen) is not None
 
     def ready(self) -> bool:
         """Makes sure that there is a store to read; False when it had to be opened for that."""
@@ -51,9 +66,13 @@ class IndexAccess:
         self.open(deep=self._is_suspect)
         return False
 
-    def open(self, *, deep: bool = False) -> None:
-        """Opens the writer, which checks the store and empties one that cannot be used."""
-        self.retried(lambda: self._open_locked(deep))
+    def open(self, *, deep: bool = False, remake: bool = False) -> None:
+        """Opens the writer, which checks the store and empties one that cannot be used.
+
+        `remake` also makes the indices inside the store anew. IndexIncompatible: the store is of
+        other settings, and not claimed.
+        """
+        self.retried(lambda: self._open_locked(deep, remake))
 
     def run(self, work: Callable[[Transaction], _T]) -> _T:
         """One transaction, tried again while others write: the work may be done more than once.
@@ -102,16 +121,31 @@ class IndexAccess:
                 self._close_writer()
                 raise
 
-    def _open_locked(self, deep: bool) -> None:
+    def _open_locked(self, deep: bool, remake: bool) -> None:
         with write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop):
             if deep:
                 self._close_writer()
             if self._writer is None:
                 self._open(deep)
+            if remake:
+                self._remake()
+
+    def _remake(self) -> None:
+        try:
+            self._opened().remake_indices()
+        except BaseException:
+            self._close_writer()
+            raise
 
     def _open(self, deep: bool) -> None:
         setup = self._setup
-        writer = Writer.open(setup.directory, setup.fingerprint, indices=setup.tables, deep=deep)
+        writer = Writer.open(
+            setup.directory,
+            setup.fingerprint,
+            indices=setup.tables,
+            deep=deep,
+            may_empty=self.claims,
+        )
         self._writer = writer
         self._is_suspect = False
         self._rebuilt = writer.rebuilt or self._rebuilt

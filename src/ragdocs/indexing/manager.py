@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from ragdocs.embedding.base import Embedder
-from ragdocs.errors import IndexLocked
+from ragdocs.errors import EmbeddingError, IndexLocked
 from ragdocs.indexing.filling import Filled, Filler
 from ragdocs.indexing.hints import Hints
 from ragdocs.indexing.index_access import LOST, IndexAccess
@@ -21,6 +21,9 @@ from ragdocs.indices.term_vectors import TermVectors
 
 MAX_RESTARTS = 3
 """Two programs of different settings on one directory would empty it for each other for ever."""
+
+SPARE_VECTORS = 20_000
+"""About 30 MB."""
 
 
 class IndexManager:
@@ -38,9 +41,26 @@ class IndexManager:
         self._access = IndexAccess(setup, self._control)
         self._filler = Filler(self._access, self._control, embedder, terms)
 
+    @property
+    def claims(self) -> bool:
+        """Whether it may empty a store of other settings; if not, IndexIncompatible."""
+        return self._access.claims
+
+    @claims.setter
+    def claims(self, value: bool) -> None:
+        self._access.claims = value
+
     def open(self) -> None:
         """Opens the store for writing now, with its checks, instead of at the first change."""
         self._access.open()
+
+    def is_continued(self) -> bool:
+        """Whether the store has only gone on since this was asked last; LOST when it is gone."""
+        return self._access.retried(self._access.is_continued)
+
+    def lose(self, error: Exception) -> None:
+        """The store was found gone or damaged: the next update opens, checks and repairs it."""
+        self._access.lose(error)
 
     def update(self, hints: Hints | None = None, *, rebuild: bool = False) -> Outcome:
         """Brings the index in step with the files: with all of them, or where hints say.
@@ -79,6 +99,17 @@ class IndexManager:
         """Forgets vectors that nothing uses any more; after an update that saw every tree."""
         return self._filler.prune()
 
+    def tidy(self) -> int:
+        """Prunes when much is unused: a little is kept, for files that go and come back."""
+        with self._access.reader.snapshot() as snapshot:
+            vectors, chunks = (snapshot.ledger.count(table) for table in ("embeddings", "chunks"))
+        if vectors <= 2 * chunks + SPARE_VECTORS:
+            return 0
+        try:
+            return self.prune()
+        except EmbeddingError:  # without its model it is not known which vectors are its own
+            return 0
+
     def close(self) -> None:
         self._access.close()
 
@@ -97,7 +128,7 @@ class IndexManager:
         for restarts in range(MAX_RESTARTS + 1):
             try:
                 if rebuild and restarts == 0:
-                    self._access.open(deep=True)
+                    self._access.open(deep=True, remake=True)
                 # What was emptied, by us or by others, is filled from all files.
                 is_whole = self._access.ready() and restarts == 0
                 update.run(paths_of(hints) if is_whole else None, anew=rebuild)

@@ -15,6 +15,8 @@ from ragdocs.store.records import ManifestEntry
 
 SETTLED_NS = 2_000_000_000
 """The coarsest clock of a file system (FAT's): a later edit may bear the same time."""
+FEW_PATHS = 32
+"""So many paths are compared with all entries at once; for more, the entries are taken apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,27 @@ class Diff:
         """The same bytes have the same size."""
         found = {file.found.size for file in (*self.added, *self.modified)}
         return {_size(entry) for entry in self.removed} & found
+
+
+def concerned(
+    manifest: Mapping[DocId, ManifestEntry], scans: Mapping[TreeName, Scan | RootUnavailable]
+) -> Collection[ManifestEntry]:
+    """The entries that `diff` needs for these scans: at and below the paths that were looked at.
+
+    One edit must not cost a look at every known file. Documents of trees that are not configured
+    are found by a scan of everything.
+    """
+    looked_at: list[DocId] = []
+    for tree, scan in scans.items():
+        if isinstance(scan, RootUnavailable) or scan.scope is None:
+            return manifest.values()
+        looked_at += [document_id(tree, path) for path in scan.scope]
+    if len(looked_at) > FEW_PATHS:
+        return manifest.values()
+    below = tuple(f"{doc_id}/" for doc_id in looked_at)
+    ids = {doc_id for doc_id in manifest if doc_id.startswith(below)}
+    ids |= manifest.keys() & looked_at
+    return [manifest[doc_id] for doc_id in ids]
 
 
 def diff(

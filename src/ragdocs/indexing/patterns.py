@@ -78,7 +78,7 @@ class RuleSet:
         """True for a match, False for a match by a `!pattern`, None for no match at all."""
         if not self._rules:
             return None
-        *folder, name = parts
+        folder, name = parts[:-1], parts[-1]
         if self._names.fullmatch(name) is None:
             return None
         if folder != self._folder:
@@ -183,3 +183,9 @@ def _set_item(item: re.Match[str]) -> str | None:
         return re.escape(first)
     # A range that runs backwards still names its first character.
     return re.escape(first) + (f"{re.escape(first)}-{re.escape(last)}" if first <= last else "")
+
+
+def matches_any(patterns: Iterable[str], path: str) -> bool:
+    """Whether patterns such as a tree's pick this path, written with `/`."""
+    parts = tuple(part for part in path.split("/") if part)
+    return bool(parts and RuleSet(patterns).verdict(parts, is_directory=False))

@@ -1,5 +1,6 @@
 """A file to read → what to store of it: all that can be done before the write lock is taken."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -14,6 +15,8 @@ from ragdocs.indexing.scan import FoundFile
 from ragdocs.models import DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.identity import encode_path
 from ragdocs.store.records import FileFailure, ManifestEntry
+
+_OUR_LIMITS = {errno.EMFILE, errno.ENFILE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +37,25 @@ class Prepared:
     def entry(self) -> ManifestEntry:
         """What the manifest holds of it once it is stored."""
         file = self.file
-        return ManifestEntry(file.doc_id, file.tree, file.path, self.state, self.read_ns)
+        state = self.failure.state if self.failure else self.state
+        return ManifestEntry(file.doc_id, file.tree, file.path, state, self.read_ns)
 
     def failed(self, error: Exception) -> "Prepared":
         return failed(self.file, self.read_ns, error)
 
 
 def failed(file: SourceFile, read_ns: int, error: Exception) -> Prepared:
-    """With the state that was found, so that the file is not read again until it changes."""
+    """With the state that was found, so that the file is not read again until it changes.
+
+    For want of memory or the like, without a state: it is read again whenever it is looked at.
+    """
     state = FileState(file.found.size, file.found.mtime_ns, "")
     kind = type(error).__name__
     known = isinstance(error, SourceError)
     # An error that nobody foresaw may quote the text: only its name is told.
     reason = str(error) if known else f"{encode_path(file.path)}: it cannot be indexed ({kind})"
-    failure = FileFailure(file.tree, file.path, kind, reason, state, read_ns)
+    noted = None if isinstance(error, (MemoryError, OSError)) else state
+    failure = FileFailure(file.tree, file.path, kind, reason, noted, read_ns)
     return Prepared(file, state, read_ns, failure=failure)
 
 
@@ -71,7 +79,8 @@ class Preparation:
         self._anew = anew
 
     def prepare(self, file: SourceFile) -> Prepared | None:
-        """None when it could not be read, and is not what was found any more: look again."""
+        """None when it could not be read, and that says nothing of the file that was found, which
+        has changed or for which there was no descriptor left: look again."""
         ingestion = self._ingestions[file.tree]
         read_ns = self._clock_ns()
         try:
@@ -80,7 +89,7 @@ class Preparation:
                 return Prepared(file, data.state, read_ns)
             content = ingestion.parse(file.path, data)
         except Exception as error:  # whatever one file does to the parser, the others go on
-            if not self.is_as_found(file):
+            if _is_our_limit(error.__cause__) or not self.is_as_found(file):
                 return None
             return failed(file, read_ns, error)
         return Prepared(file, content.state, read_ns, content)
@@ -93,6 +102,10 @@ class Preparation:
         if self._anew or known is None or not file.is_unchanged(state):
             return False
         return known.mtime_ns == state.mtime_ns or not self._is_dated_by_file(file.doc_id)
+
+
+def _is_our_limit(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in _OUR_LIMITS
 
 
 def is_as_found(root: Path, found: FoundFile) -> bool:

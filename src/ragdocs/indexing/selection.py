@@ -26,9 +26,10 @@ class Selection:
     def __init__(self, tree: TreeRules) -> None:
         self._include = RuleSet(tree.include), RuleSet(map(_fold_extension, tree.include))
         self._exclude = RuleSet(tree.exclude), RuleSet(map(_fold_extension, tree.exclude))
+        self._has_excludes = bool(tree.exclude)
 
     def excludes(self, parts: tuple[str, ...], is_directory: bool) -> bool:
-        return self._verdict(self._exclude, parts, is_directory) is True
+        return self._has_excludes and self._verdict(self._exclude, parts, is_directory) is True
 
     def includes(self, parts: tuple[str, ...], inside: bool) -> bool:
         verdict = self._verdict(self._include, parts, False)
@@ -48,7 +49,8 @@ class Selection:
         exact, folded = rules
         if is_directory:
             return exact.verdict(parts, True)
-        return folded.verdict((*parts[:-1], _fold_extension(parts[-1])), False)
+        name = _fold_extension(parts[-1])
+        return folded.verdict(parts if name == parts[-1] else (*parts[:-1], name), False)
 
 
 def _fold_extension(path: str) -> str:

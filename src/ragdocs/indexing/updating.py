@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from ragdocs.indexing.application import Applied
 from ragdocs.indexing.change_set import ChangeSet
+from ragdocs.indexing.commits import Commits
 from ragdocs.indexing.index_access import IndexAccess
 from ragdocs.indexing.index_setup import Control, IndexSetup
-from ragdocs.indexing.manifest import diff
+from ragdocs.indexing.manifest import concerned, diff
 from ragdocs.indexing.outcome import Kept, Phase, Progress, Skipped
 from ragdocs.indexing.preparation import Preparation
 from ragdocs.indexing.scan import TreePath
@@ -31,6 +32,7 @@ class Update:
         self._setup = setup
         self._access = access
         self._control = control
+        self._commits = Commits(access, is_whole=True)
         self.applied = Applied()
         self.unchanged = 0
         self.kept: tuple[Kept, ...] = ()
@@ -40,22 +42,25 @@ class Update:
     def run(self, paths: Paths, *, anew: bool = False) -> None:
         """`anew` reads every file and stores it again, whatever is known of it."""
         self.applied = Applied()  # what was done to a store that was lost does not count
-        self._round(paths, anew=anew, is_first=True)
+        self._commits = Commits(self._access, is_whole=paths is None)
+        stop = self._control.stop
+        if not stop.is_set():
+            self._round(paths, anew=anew, is_first=True)
         for _ in range(MAX_ROUNDS - 1):
-            if not self.unsettled or self._control.stop.is_set():
-                return
-            self._round(self.unsettled)
+            if self.unsettled and not stop.is_set():
+                self._round(self.unsettled)
+        if not stop.is_set():
+            self._commits.finish()
 
     def _round(self, paths: Paths, *, anew: bool = False, is_first: bool = False) -> None:
-        if self._control.stop.is_set():
-            return
         trees = len(self._setup.trees)
         self._control.on_progress(Progress(Phase.SCANNING, 0, trees))
         # Before the files are looked at: what others store meanwhile then shows as a difference.
         basis = self._access.retried(self._access.manifest.current)
         scans = survey(self._setup, paths)
         self._control.on_progress(Progress(Phase.SCANNING, trees, trees))
-        entries = (_as_unread(entry) if anew else entry for entry in basis.values())
+        known = concerned(basis, scans)
+        entries = (_as_unread(entry) if anew else entry for entry in known)
         found = diff(entries, scans, {tree.name for tree in self._setup.trees})
         if is_first:
             self.unchanged = files_in(scans) - len(found.added) - len(found.modified)
@@ -63,7 +68,7 @@ class Update:
         preparation = Preparation(
             self._setup.ingestions(), self._is_dated_by_file, self._control.clock_ns, anew=anew
         )
-        changes = ChangeSet(self._access, self._control, preparation, basis)
+        changes = ChangeSet(self._commits, self._control, preparation, basis)
         try:
             changes.make(found)
         finally:

@@ -1,7 +1,7 @@
 """What the index can answer for at this moment: never an empty list without a word."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ragdocs.indices.vector import VectorIndex
@@ -14,14 +14,26 @@ class Readiness(StrEnum):
 
     READY = "ready"
     BUILDING = "building"
-    """Vectors are still to come; words are all there."""
+    """Files are still to be read, or vectors to come: more is found by waiting."""
     DEGRADED = "degraded"
     """Something that should be searchable is not, and will not come by waiting."""
+    UNAVAILABLE = "unavailable"
+    """There is nothing to search yet, or it cannot be used."""
+
+
+_USUAL_REASONS = {
+    Readiness.DEGRADED: "passages are found by their words only",
+    Readiness.UNAVAILABLE: "there is nothing to search yet",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """Of one commit. `complete` is false whenever something that should be searchable is not."""
+    """Of one commit. `complete` is false whenever something that should be searchable is not.
+
+    `files_waiting` were found to differ and are not stored yet; None: not all files were looked
+    at since the index was begun. `reason` says why, where that is not plain from the figures.
+    """
 
     readiness: Readiness
     complete: bool
@@ -30,6 +42,41 @@ class IndexState:
     passages: int
     vectors_pending: int
     failed_files: int
+    files_waiting: int | None
+    reason: str = ""
+
+    def in_words(self) -> str:
+        """One line for people: `building: 120 files to be read`."""
+        said = [self._progress()]
+        if self.failed_files:
+            said.append(f"{_number(self.failed_files, 'file')} could not be indexed")
+        return f"{self.readiness.value}: {'; '.join(said)}"
+
+    def unsure(self, reason: str) -> "IndexState":
+        """It is not known yet whether the files are still as they were indexed."""
+        if self.readiness is not Readiness.READY:
+            return self
+        return replace(self, readiness=Readiness.BUILDING, complete=False, reason=reason)
+
+    def behind(self, reason: str) -> "IndexState":
+        """What is in the index is not kept in step, for this reason."""
+        if self.readiness is Readiness.UNAVAILABLE:
+            return self
+        return replace(self, readiness=Readiness.DEGRADED, complete=False, reason=reason)
+
+    def _progress(self) -> str:
+        passages = _number(self.passages, "passage")
+        if self.readiness is Readiness.READY:
+            return f"{_number(self.documents, 'document')}, {passages}"
+        if self.readiness is not Readiness.BUILDING:
+            return self.reason or _USUAL_REASONS[self.readiness]
+        if self.reason:
+            return self.reason
+        if self.files_waiting is None:
+            return "not all files have been looked at yet"
+        if self.files_waiting:
+            return f"{_number(self.files_waiting, 'file')} to be read"
+        return f"{self.passages - self.vectors_pending:,} of {passages} have vectors"
 
 
 class IndexStates:
@@ -58,10 +105,7 @@ def _state(snapshot: Snapshot, present: int) -> IndexState:
     passages = int(rows[0][0])
     pending = max(0, passages - max(0, present))
     failed = snapshot.ledger.count("failures")
-    if present < 0:
-        readiness = Readiness.DEGRADED
-    else:
-        readiness = Readiness.BUILDING if pending else Readiness.READY
+    readiness = _readiness(snapshot.waiting, present, pending)
     return IndexState(
         readiness=readiness,
         complete=readiness is Readiness.READY and not failed,
@@ -70,4 +114,17 @@ def _state(snapshot: Snapshot, present: int) -> IndexState:
         passages=passages,
         vectors_pending=pending,
         failed_files=failed,
+        files_waiting=snapshot.waiting,
     )
+
+
+def _readiness(waiting: int | None, present: int, pending: int) -> Readiness:
+    if waiting != 0:
+        return Readiness.BUILDING
+    if present < 0:
+        return Readiness.DEGRADED
+    return Readiness.BUILDING if pending else Readiness.READY
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

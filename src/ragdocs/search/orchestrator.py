@@ -20,7 +20,7 @@ from ragdocs.search.evidence import Measures, with_evidence
 from ragdocs.search.filters import cut_at_elbow
 from ragdocs.search.hyde import topics
 from ragdocs.search.hydration import Hydration
-from ragdocs.search.index_state import IndexStates
+from ragdocs.search.index_state import IndexState, IndexStates
 from ragdocs.search.linked import with_links
 from ragdocs.search.merging import names_all
 from ragdocs.search.pipeline import StageTools, build_stages, compares_meaning
@@ -66,6 +66,12 @@ class QueryOrchestrator:
 
     def close(self) -> None:
         self._retrieval.close()
+
+    def state(self) -> IndexState:
+        """What could be answered for now."""
+        with self._reader.snapshot() as snapshot:
+            self._indices.catch_up(snapshot)
+            return self._states.of(snapshot, has_vectors=self._retrieval.has_model())
 
     def search(self, request: QueryRequest) -> SearchResponse:
         started = perf_counter()

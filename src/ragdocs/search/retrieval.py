@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ragdocs.config.sections import SearchConfig
 from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.cross_encoder import CrossEncoder
+from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.code import CodeEngine, chunks_with_language
 from ragdocs.indices.graph import GraphIndex
@@ -123,6 +124,17 @@ class Retrieval:
 
     def close(self) -> None:
         self._meaning.close()
+
+    def has_model(self) -> bool:
+        """Whether meaning can be searched; the model is loaded for that."""
+        embedder = self._indices.embedder
+        if self._indices.vector is None or embedder is None:
+            return False
+        try:
+            embedder.load()
+        except EmbeddingError:
+            return False
+        return True
 
     def start(self, topic: Topic) -> Started:
         """Needs no index: the model can be at work while the store is opened."""

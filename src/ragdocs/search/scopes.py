@@ -41,9 +41,10 @@ class Scopes:
         is_match = compile_filters(filters)
         if is_match is None:
             return None
-        return frozenset(doc.id for doc in self._known(snapshot) if is_match(doc))
+        return frozenset(doc.id for doc in self.documents(snapshot) if is_match(doc))
 
-    def _known(self, snapshot: Snapshot) -> Iterable[StoredDocument]:
+    def documents(self, snapshot: Snapshot) -> Iterable[StoredDocument]:
+        """All of them, in no order."""
         with self._lock:
             if self._progress.is_behind(snapshot):
                 touched = self._progress.touched(snapshot, _KINDS)

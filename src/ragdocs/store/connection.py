@@ -5,6 +5,7 @@
 
 import os
 import sqlite3
+import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,6 +44,9 @@ def identity_of(path: Path) -> Identity:
         raise IndexMissing(f"there is no index at {path} yet: build it first") from None
     except OSError as error:
         raise IndexStoreError(f"{path} cannot be reached: {error.strerror}") from error
+    # Looked at first: SQLite would wait for ever for someone to write into a pipe.
+    if not stat.S_ISREG(found.st_mode):
+        raise IndexStoreError(f"{path} is not a regular file: move it away")
     return found.st_dev, found.st_ino
 
 
@@ -114,9 +118,6 @@ class Database:
         with self._translated():
             self._connection.executemany(sql, rows)
 
-    def in_transaction(self) -> bool:
-        return self._connection.in_transaction
-
     def rollback(self) -> None:
         """Ends a transaction that cannot be kept; SQLite may have ended it by itself already."""
         with suppress(sqlite3.Error):
@@ -140,7 +141,7 @@ class Database:
 def _raise_as_ours(path: Path, error: sqlite3.Error) -> NoReturn:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     primary = code & 0xFF
-    if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
+    if isinstance(error, (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError)):
         raise error
     if primary in _BUSY:
         raise IndexLocked(f"{path} is busy with another process: try again") from error

@@ -11,8 +11,9 @@ import stat
 import threading
 import time
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,15 +25,20 @@ _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
 # Someone who asks who holds the lock has it for an instant: a short second look tells them apart.
 _ATTEMPTS = 3
-_MAX_HOLDER_BYTES = 200
+_MAX_HOLDER_BYTES = 2000
+_MAX_FACT_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who says to hold a lock, and since when; None where that cannot be read."""
+    """Who says to hold a lock, and since when; None where that cannot be read.
+
+    `says` is what else the holder wants to be known.
+    """
 
     pid: int | None = None
     since: datetime | None = None
+    says: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class FileLock:
@@ -41,6 +47,8 @@ class FileLock:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self._descriptor: int | None = descriptor
+        self._since = datetime.now(UTC)
+        self.said: Mapping[str, str] = {}
         _open_locks.add(self)
 
     @property
@@ -49,6 +57,18 @@ class FileLock:
         if self._descriptor is None:
             return False
         return _is_at(self.path, self._descriptor)
+
+    def say(self, facts: Mapping[str, str]) -> None:
+        """Lets those know who ask for the holder; in place of what was said before."""
+        if self._descriptor is None:
+            return
+        self.said = dict(facts)
+        about = {"pid": os.getpid(), "since": self._since.isoformat(timespec="seconds")}
+        about |= {name: text[:_MAX_FACT_CHARS] for name, text in facts.items()}
+        encoded = json.dumps(about).encode()
+        with suppress(OSError):  # a full disk must not keep anyone from the lock
+            os.pwrite(self._descriptor, encoded, 0)
+            os.ftruncate(self._descriptor, len(encoded))
 
     def close(self) -> None:
         """Gives the lock up."""
@@ -151,6 +171,8 @@ def _try_once(path: Path) -> FileLock | None:
             descriptor = _opened(path)
             try:
                 taken = FileLock(path, descriptor) if _take(path, descriptor) else None
+                if taken:
+                    taken.say({})
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -179,13 +201,7 @@ def _take(path: Path, descriptor: int) -> bool:
     except BlockingIOError:
         return False
     # Deleted between opening and locking: this lock would exclude nobody.
-    if not _is_at(path, descriptor):
-        return False
-    about = {"pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
-    with suppress(OSError):  # a full disk must not keep anyone from the lock
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(about).encode(), 0)
-    return True
+    return _is_at(path, descriptor)
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
@@ -199,10 +215,11 @@ def _read_holder(descriptor: int) -> Holder:
     try:
         about: object = json.loads(os.pread(descriptor, _MAX_HOLDER_BYTES, 0))
         values = cast("dict[str, object]", about) if isinstance(about, dict) else {}
-        pid, since = values.get("pid"), values.get("since")
+        pid, since = values.pop("pid", None), values.pop("since", None)
         return Holder(
             pid if isinstance(pid, int) and pid > 0 else None,
             datetime.fromisoformat(since) if isinstance(since, str) else None,
+            {name: text for name, text in values.items() if isinstance(text, str)},
         )
     except (OSError, ValueError, RecursionError):
         return Holder()

@@ -1,11 +1,14 @@
 """The manifest, and the failures of files that could not be indexed."""
 
+from hashlib import blake2b
+from json.encoder import encode_basestring_ascii as quoted
+
 from ragdocs.models import DocId, FileState, TreeName
 from ragdocs.parsers.identity import decode_path, document_id, encode_path
 from ragdocs.store.connection import Database, Row
 from ragdocs.store.ledger import Ledger
 from ragdocs.store.records import FileFailure, ManifestEntry
-from ragdocs.store.rows import Value, Values, check_row, row_hash, storable
+from ragdocs.store.rows import HASH_BYTES, Value, Values, check_row, row_hash, storable
 
 _FILE = "doc_id, tree, path, size, mtime_ns, content_hash, read_ns"
 SELECT_FILES = f"SELECT row_hash, {_FILE} FROM files"
@@ -87,11 +90,25 @@ def remove_file(database: Database, ledger: Ledger, doc_id: DocId) -> bool:
 
 
 def read_file(row: Row) -> ManifestEntry:
-    hashed, *values = row
-    check_row("file", values, hashed)
-    doc_id, tree, path, size, mtime_ns, content_hash, read_ns = values
+    hashed, doc_id, tree, path, size, mtime_ns, content_hash, read_ns = row
+    if not _is_plainly_whole(row):
+        check_row("file", row[1:], hashed)
     state = None if size is None else FileState(size, mtime_ns, content_hash)
-    return ManifestEntry(DocId(doc_id), TreeName(tree), decode_path(path), state, read_ns)
+    plain = decode_path(path) if "%" in path else path
+    return ManifestEntry(DocId(doc_id), TreeName(tree), plain, state, read_ns)
+
+
+def _is_plainly_whole(row: Row) -> bool:
+    """Whether a usual row has its hash, in a third of the time that `check_row` takes: every start
+    reads all rows. False also for one with a value of another type, or without a state."""
+    hashed, doc_id, tree, path, size, mtime_ns, content_hash, read_ns = row
+    try:
+        names = f"{quoted(doc_id)},{quoted(tree)},{quoted(path)}"
+        state = f"{size:d},{mtime_ns:d},{quoted(content_hash)}"
+        encoded = f'["file",{names},{state},{read_ns:d}]'
+    except (TypeError, ValueError):
+        return False
+    return blake2b(encoded.encode("ascii"), digest_size=HASH_BYTES).digest() == hashed
 
 
 def read_failure(row: Row) -> FileFailure:

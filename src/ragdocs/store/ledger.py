@@ -82,28 +82,35 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """The one row that says what the store is and where it stands."""
+    """The one row that says what the store is and where it stands.
+
+    `waiting`: how many files were found to differ and are not stored yet; None as long as nobody
+    has looked at all files since the store was emptied.
+    """
 
     fingerprint: str
     position: Position
     ledger: Ledger
+    waiting: int | None = None
 
 
 def read_meta(database: Database) -> Meta:
-    row = database.one("SELECT row_hash, fingerprint, generation, stamp, ledger FROM meta")
+    row = database.one("SELECT row_hash, fingerprint, generation, stamp, ledger, waiting FROM meta")
     if row is None:
         raise IndexCorrupt(f"{database.path} has lost its description: rebuild the index")
     hashed, *values = row
     check_row("description", values, hashed)
-    fingerprint, generation, stamp, ledger = values
-    return Meta(fingerprint, Position(generation, stamp), Ledger.decoded(ledger))
+    fingerprint, generation, stamp, ledger, waiting = values
+    return Meta(fingerprint, Position(generation, stamp), Ledger.decoded(ledger), waiting)
 
 
 def write_meta(database: Database, meta: Meta) -> None:
-    position = meta.position
-    values = (meta.fingerprint, position.generation, position.stamp, meta.ledger.encoded())
+    at = meta.position
+    ledger = meta.ledger.encoded()
+    values = (meta.fingerprint, at.generation, at.stamp, ledger, meta.waiting)
     database.run(
-        """INSERT OR REPLACE INTO meta (key, fingerprint, generation, stamp, ledger, row_hash)
-        VALUES (1, ?, ?, ?, ?, ?)""",
+        """INSERT OR REPLACE INTO meta
+        (key, fingerprint, generation, stamp, ledger, waiting, row_hash)
+        VALUES (1, ?, ?, ?, ?, ?, ?)""",
         (*values, row_hash("description", values)),
     )

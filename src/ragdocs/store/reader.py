@@ -5,7 +5,7 @@ pool and given back. A store that was replaced on disk is noticed and opened aga
 """
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -15,17 +15,25 @@ from ragdocs.errors import IndexCorrupt, IndexStoreError
 from ragdocs.store.connection import BUSY_SECONDS, Database, identity_of, store_path
 from ragdocs.store.records import Position
 from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.stored_index import StoredIndex, check_in_step
 from ragdocs.store.verification import check_compatible
 
 
 class Reader:
-    """A store that can be looked at; with a fingerprint, only one built with those settings."""
+    """A store that can be looked at; with a fingerprint, only one built with those settings, and
+    only while the indices inside it that are given are in step with it."""
 
     def __init__(
-        self, directory: Path, fingerprint: str | None = None, *, timeout: float = BUSY_SECONDS
+        self,
+        directory: Path,
+        fingerprint: str | None = None,
+        *,
+        indices: Sequence[StoredIndex] = (),
+        timeout: float = BUSY_SECONDS,
     ) -> None:
         self._path = store_path(directory)
         self._fingerprint = fingerprint
+        self._indices = indices
         self._timeout = timeout
         self._idle: list[Database] = []
         self._lock = threading.Lock()
@@ -33,10 +41,15 @@ class Reader:
 
     @classmethod
     def open(
-        cls, directory: Path, fingerprint: str | None = None, *, timeout: float = BUSY_SECONDS
+        cls,
+        directory: Path,
+        fingerprint: str | None = None,
+        *,
+        indices: Sequence[StoredIndex] = (),
+        timeout: float = BUSY_SECONDS,
     ) -> Self:
         """Raises at once when there is no store to read, or none that this program can read."""
-        reader = cls(directory, fingerprint, timeout=timeout)
+        reader = cls(directory, fingerprint, indices=indices, timeout=timeout)
         try:
             reader.position()
         except BaseException:
@@ -48,9 +61,11 @@ class Reader:
     def snapshot(self) -> Generator[Snapshot]:
         """The store as it is now, and as it stays until the end of the block."""
         with self._borrowed() as database:
-            database.run("BEGIN")
             try:
-                yield Snapshot(database, check_compatible(database, self._fingerprint))
+                database.run("BEGIN")
+                meta = check_compatible(database, self._fingerprint)
+                check_in_step(database, self._indices, meta.position)
+                yield Snapshot(database, meta)
             finally:
                 database.rollback()
 

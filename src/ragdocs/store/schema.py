@@ -6,7 +6,7 @@
 from ragdocs.errors import IndexCorrupt
 from ragdocs.store.connection import Database
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x52474458  # "RGDX", in the file's header
 
 _SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
@@ -24,7 +24,7 @@ _KEPT = (
 
 _REBUILT = (
     """CREATE TABLE meta (key INTEGER PRIMARY KEY CHECK (key = 1), fingerprint TEXT NOT NULL,
-    generation INTEGER NOT NULL, stamp TEXT NOT NULL, ledger TEXT NOT NULL,
+    generation INTEGER NOT NULL, stamp TEXT NOT NULL, ledger TEXT NOT NULL, waiting INTEGER,
     row_hash BLOB NOT NULL)""",
     """CREATE TABLE generations (generation INTEGER PRIMARY KEY, stamp TEXT NOT NULL,
     row_hash BLOB NOT NULL, changes TEXT NOT NULL)""",

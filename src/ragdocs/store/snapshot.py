@@ -70,6 +70,11 @@ class Snapshot:
         """Equal for stores that hold the same, whatever happened to them before."""
         return self._meta.ledger
 
+    @property
+    def waiting(self) -> int | None:
+        """How many files are known to differ from what is stored; None: not looked at all yet."""
+        return self._meta.waiting
+
     def select(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Rows of a table that an index keeps inside the store; only that index knows them."""
         return self._database.all(sql, values)

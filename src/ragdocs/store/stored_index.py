@@ -7,6 +7,7 @@ that is of another version, or has missed a commit, is made anew from the store'
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
+from ragdocs.errors import IndexIncompatible
 from ragdocs.store.connection import Database
 from ragdocs.store.records import Position, TextHash
 
@@ -42,16 +43,42 @@ class HoldsTexts(Protocol):
     def text_hashes(self, database: Database) -> Iterator[TextHash]: ...
 
 
-def bring_up(database: Database, indices: Sequence[StoredIndex], position: Position) -> list[str]:
-    """Makes anew what is not of this version and position; says which. Within a transaction."""
-    behind = [index for index in indices if _state(database, index) != _expected(index, position)]
-    for index in behind:
+def behind(
+    database: Database, indices: Sequence[StoredIndex], position: Position
+) -> list[StoredIndex]:
+    """Those that are not of this version, or have missed a commit."""
+    if not indices:
+        return []
+    rows = database.all("SELECT name, version, generation, stamp FROM stored_indices")
+    states = {name: state for name, *state in rows}
+    return [one for one in indices if states.get(one.name) != [*_expected(one, position)]]
+
+
+def check_in_step(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
+    """For readers: tables that are behind would answer for documents as they were."""
+    if missing := behind(database, indices, position):
+        names = ", ".join(index.name for index in missing)
+        raise IndexIncompatible(
+            f"{database.path} was last written by another version of this program or with another "
+            f"keyword engine, which left out what this one needs ({names}): update the index"
+        )
+
+
+def bring_up(database: Database, indices: Sequence[StoredIndex], position: Position) -> bool:
+    """Makes anew what is behind; says whether anything was. Within a transaction."""
+    found = behind(database, indices, position)
+    remake(database, found, position)
+    return bool(found)
+
+
+def remake(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
+    """Makes indices anew, whatever they hold. Within a transaction."""
+    for index in indices:
         index.drop(database)
         index.create(database)
         for (doc,) in database.all("SELECT key FROM documents ORDER BY key"):
             index.put(database, doc)
-    note(database, behind, position)
-    return [index.name for index in behind]
+    note(database, indices, position)
 
 
 def note(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
@@ -60,13 +87,6 @@ def note(database: Database, indices: Sequence[StoredIndex], position: Position)
         "INSERT OR REPLACE INTO stored_indices (name, version, generation, stamp) VALUES (?,?,?,?)",
         [(index.name, *_expected(index, position)) for index in indices],
     )
-
-
-def _state(database: Database, index: StoredIndex) -> tuple[str, int, str] | None:
-    row = database.one(
-        "SELECT version, generation, stamp FROM stored_indices WHERE name = ?", (index.name,)
-    )
-    return None if row is None else (row[0], row[1], row[2])
 
 
 def _expected(index: StoredIndex, position: Position) -> tuple[str, int, str]:

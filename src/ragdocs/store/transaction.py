@@ -47,6 +47,7 @@ class Transaction:
         self._match_keys: set[str] = set()
         self._sources: set[DocId] = set()
         self._dirty = False
+        self._waiting = meta.waiting
         self._next = change_log.next_position(meta.position)
         self.position = meta.position
         """The commit that readers see: the one before, and after the commit this one."""
@@ -65,18 +66,20 @@ class Transaction:
                 self._replace(file, known, content)
             self._dirty |= file_rows.put_file(self._database, self._ledger, entry)
 
-    def touch(self, doc_id: DocId, state: FileState, read_ns: int) -> None:
-        """Notes a new state of a file whose content is as before. When the document takes its
-        date from the file's mtime, put it again instead."""
+    def touch(self, doc_id: DocId, state: FileState, read_ns: int) -> bool:
+        """Notes a new state of a file whose content is as before; False when it has none, because
+        it is not known or has failed. When the document takes its date from the file's mtime, put
+        it again instead."""
         row = self._database.one(f"{file_rows.SELECT_FILES} WHERE doc_id = ?", (doc_id,))
         failed = self._database.one(
             "SELECT 1 FROM failures JOIN files ON key = file WHERE doc_id = ?", (doc_id,)
         )
         if row is None or failed:
-            raise KeyError(doc_id)
+            return False
         old = file_rows.read_file(row)
         entry = ManifestEntry(doc_id, old.tree, old.path, state, read_ns)
         self._dirty |= file_rows.put_file(self._database, self._ledger, entry)
+        return True
 
     def remove(self, doc_id: DocId) -> bool:
         """Forgets a file, indexed or failed; False when it was not known."""
@@ -117,6 +120,17 @@ class Transaction:
         self._dirty |= count > 0
         return count
 
+    @property
+    def waiting(self) -> int | None:
+        """How many files are not stored yet, as said last; see `expect`."""
+        return self._waiting
+
+    def expect(self, waiting: int) -> None:
+        """Notes how many files were found to differ and are not stored yet, for every process to
+        know that the index is not complete; at 0, all of them were looked at and stored."""
+        self._dirty |= waiting != self._waiting
+        self._waiting = waiting
+
     def finish(self) -> bool:
         """Brings links, log and description in step; False when there is nothing to commit."""
         if not self._dirty:
@@ -127,7 +141,8 @@ class Transaction:
         for doc_id in link_store.refresh(self._database, self._ledger, map(str, match_keys), keys):
             self._note(doc_id, ChangeKind.LINKS)
         change_log.append(self._database, self._next, self._changes)
-        write_meta(self._database, Meta(self._meta.fingerprint, self._next, self._ledger))
+        meta = Meta(self._meta.fingerprint, self._next, self._ledger, self._waiting)
+        write_meta(self._database, meta)
         stored_index.note(self._database, self._indices, self._next)
         return True
 
@@ -140,13 +155,12 @@ class Transaction:
         self._database.run("SAVEPOINT file")
         try:
             yield
-        except (sqlite3.IntegrityError, LookupError) as error:
+        except (sqlite3.IntegrityError, sqlite3.DataError, LookupError) as error:
             self._database.run("ROLLBACK TO file")
+            self._database.run("RELEASE file")
             self._ledger, self._changes = ledger, changes
             raise SourceError(f"{doc_id} cannot be stored: {error}") from error
-        finally:
-            if self._database.in_transaction():
-                self._database.run("RELEASE file")
+        self._database.run("RELEASE file")
 
     def _known(self, doc_id: DocId) -> _Known | None:
         select = SELECT_DOCUMENTS.replace("SELECT", "SELECT key,")

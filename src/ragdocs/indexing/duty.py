@@ -1,0 +1,205 @@
+"""What the indexing thread does: it watches, or stands by until whoever watches is gone.
+
+Whatever fails is raised; the service says so, waits, and begins again. The files decide, so
+nothing is lost by that.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ragdocs.errors import IndexCorrupt, IndexIncompatible, RagdocsError
+from ragdocs.indexing.hints import Hints
+from ragdocs.indexing.index_access import LOST
+from ragdocs.indexing.index_setup import Control
+from ragdocs.indexing.lock import try_watch_lock
+from ragdocs.indexing.manager import IndexManager
+from ragdocs.indexing.outcome import Progress
+from ragdocs.indexing.scan import TreePath
+from ragdocs.indexing.service_state import Board, Duty
+from ragdocs.indexing.watcher import Watcher, WatchMode
+from ragdocs.store.file_lock import FileLock
+
+TICK_SECONDS = 1.0
+"""How often it looks whether the index is still its own, and whether the watcher is gone."""
+GRACE_SECONDS = 3.0
+"""How long whoever watches has to make the index usable, before those who stand by do it."""
+AGAIN_SECONDS = 0.5
+"""Before files are looked at again that changed while they were read."""
+EMBEDDING_RETRY_SECONDS = 30.0
+"""A model that cannot be used now may be there later: its files can be put in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceParts:
+    """What the service is made from. Without a watcher, files are read once, at the start.
+
+    `follow` brings this process's own views in step with the store, so that queries need not.
+    """
+
+    directory: Path
+    make_manager: Callable[[Control], IndexManager]
+    make_watcher: Callable[[], Watcher] | None
+    follow: Callable[[], None]
+
+
+class IndexDuty:
+    """The work of one thread, in stretches that end when it is stopped or something fails."""
+
+    def __init__(self, parts: ServiceParts, board: Board, stop: threading.Event) -> None:
+        self._parts = parts
+        self._board = board
+        self._stop = stop
+        self._claims = True
+        self._suspect: Exception | None = None
+        self._unsound_since: float | None = None
+        self._again: frozenset[TreePath] = frozenset()
+        self._has_pending = True
+        self._fill_at = 0.0
+
+    def suspect(self, error: Exception) -> None:
+        """From any thread: a reader found damage."""
+        self._suspect = error
+
+    def run(self) -> None:
+        """Only until it has been in step once may it make an index of other settings anew.
+
+        Raises:
+            IndexIncompatible: a program with other settings has taken the index since.
+            RagdocsError, OSError: it cannot be worked with at the moment.
+        """
+        control = Control(stop=self._stop, on_progress=self._on_progress)
+        with self._parts.make_manager(control) as manager:
+            manager.claims = self._claims
+            make_watcher = self._parts.make_watcher
+            self._board.say(duty=Duty.STARTING)
+            while not self._stop.is_set():
+                is_sound = self._is_sound(manager)
+                if make_watcher is None:
+                    self._keep_unwatched(manager, is_sound)
+                elif lock := try_watch_lock(self._parts.directory):
+                    with lock:
+                        self._watch(manager, lock, make_watcher())
+                else:
+                    self._stand_by(manager, is_sound)
+
+    def _watch(self, manager: IndexManager, lock: FileLock, watcher: Watcher) -> None:
+        self._board.say(duty=Duty.WATCHING)
+        try:
+            watcher.start()  # before the scan, so that nothing falls between the two
+            self._tell(watcher, lock)
+            self._update(manager, None, watcher)
+            manager.open()
+            while not self._stop.is_set() and lock.is_held:
+                hints = self._next_hints(watcher)
+                if hints or not self._is_sound(manager):
+                    self._update(manager, hints, watcher)
+                self._fill(manager)
+                self._tell(watcher, lock)
+        finally:
+            watcher.stop()
+            self._board.say(watch=WatchMode.OFF, watch_reason="")
+
+    def _stand_by(self, manager: IndexManager, is_sound: bool) -> None:
+        """Who watches sees what is wrong as soon as we do; but it may be of other settings."""
+        self._board.say(duty=Duty.STANDBY)
+        if is_sound:
+            self._unsound_since = None
+            self._in_step(manager)
+            self._settle()
+        else:
+            now = time.monotonic()
+            self._unsound_since = self._unsound_since or now
+            if now - self._unsound_since >= GRACE_SECONDS:
+                self._update(manager, None)
+        self._stop.wait(TICK_SECONDS)
+
+    def _keep_unwatched(self, manager: IndexManager, is_sound: bool) -> None:
+        if self._board.state.duty is not Duty.UNWATCHED or not is_sound:
+            self._update(manager, None)
+        self._board.say(duty=Duty.UNWATCHED)
+        self._fill(manager)
+        if not self._can_fill():
+            self._stop.wait(TICK_SECONDS)
+
+    def _update(
+        self, manager: IndexManager, hints: Hints | None, watcher: Watcher | None = None
+    ) -> None:
+        began = time.monotonic()
+        outcome = manager.update(hints)
+        if hints is None or hints.must_rescan:
+            self._board.say(last_scan=datetime.now(UTC))
+            if watcher:
+                watcher.scan_took(time.monotonic() - began)
+            if not outcome.kept:  # every tree was seen
+                manager.tidy()
+        self._again = outcome.unsettled
+        self._has_pending = True
+        self._fill_at = 0.0
+        self._in_step(manager)
+
+    def _in_step(self, manager: IndexManager) -> None:
+        manager.claims = self._claims = False
+        self._board.say(progress=None, failures=0, error="")
+
+    def _next_hints(self, watcher: Watcher) -> Hints | None:
+        """Waits only when there is nothing else to be done."""
+        pause = AGAIN_SECONDS if self._again else TICK_SECONDS
+        hints = watcher.wait(0 if self._can_fill() else pause)
+        if not self._again:
+            return hints
+        again, self._again = self._again, frozenset[TreePath]()
+        if hints is None:
+            return Hints(again)
+        return Hints(hints.paths | again, hints.must_rescan, hints.notes)
+
+    def _is_sound(self, manager: IndexManager) -> bool:
+        """Whether the store is the one that was left, with nothing known against it."""
+        suspect, self._suspect = self._suspect, None
+        if suspect:
+            manager.lose(suspect)
+        try:
+            return manager.is_continued()
+        except IndexIncompatible as error:
+            manager.lose(error)
+            if not self._claims:  # ours, only out of step; or another program's: then it raises
+                self._update(manager, None)
+            return not self._claims
+        except LOST as error:
+            manager.lose(error)
+            return False
+
+    def _can_fill(self) -> bool:
+        return self._has_pending and time.monotonic() >= self._fill_at
+
+    def _fill(self, manager: IndexManager) -> None:
+        if self._can_fill():
+            filled = manager.fill_some()
+            self._has_pending = filled.has_more or bool(filled.error)
+            if filled.error:
+                self._fill_at = time.monotonic() + EMBEDDING_RETRY_SECONDS
+            self._board.say(trouble=filled.error)
+        if not self._can_fill():
+            self._settle()
+
+    def _settle(self) -> None:
+        """Nothing else is to be done: what queries would have to do is done for them."""
+        self._board.say(progress=None)
+        try:
+            self._parts.follow()
+        except IndexCorrupt as error:
+            self._suspect = error
+        except RagdocsError as error:
+            self._board.say(trouble=str(error))
+
+    def _on_progress(self, progress: Progress) -> None:
+        self._board.say(progress=progress)
+
+    def _tell(self, watcher: Watcher, lock: FileLock) -> None:
+        self._board.say(watch=watcher.mode, watch_reason=watcher.reason)
+        facts = self._board.state.facts()
+        if facts != lock.said:
+            lock.say(facts)

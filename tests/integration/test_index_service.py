@@ -1,0 +1,240 @@
+"""The indexing thread: it follows the files, hands over, survives what fails, and says so."""
+
+import os
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from ragdocs.errors import IndexCorrupt
+from ragdocs.indexing.duty import ServiceParts
+from ragdocs.indexing.lock import watching
+from ragdocs.indexing.service import IndexService
+from ragdocs.indexing.service_state import Duty
+from ragdocs.indexing.watcher import WatchMode
+from ragdocs.search.index_state import Readiness
+from tests.managed_index import write
+from tests.served import ServedProcess, ask, paths, served
+from tests.waiting import until
+
+
+@pytest.fixture
+def docs(tmp_path):
+    folder = tmp_path / "docs"
+    write(folder, "dawn.md", "# Dawn\n\nThe lark sings at dawn.\n")
+    write(folder, "dusk.md", "# Dusk\n\nBats come out at dusk.\n")
+    return folder
+
+
+@pytest.fixture
+def index(tmp_path):
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def apps():
+    with ExitStack() as stack:
+        yield stack.enter_context
+
+
+def started(apps, docs, index, **sections):
+    app = apps(served(docs, index, **sections))
+    app.service.start()
+    return app
+
+
+def finds(app, query, *expected):
+    return until(lambda: paths(ask(app, query))[: len(expected)] == list(expected))
+
+
+def is_ready(app):
+    return ask(app, "lark").index.readiness is Readiness.READY
+
+
+def test_it_follows_edits_new_files_and_deletions(apps, docs, index):
+    app = started(apps, docs, index)
+    until(lambda: is_ready(app))
+    write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
+    finds(app, "lizards", "noon.md")
+    write(docs, "noon.md", "# Noon\n\nSnakes bask.\n")
+    until(lambda: "Snakes" in ask(app, "bask").results[0].text)
+    (docs / "noon.md").rename(docs / "midday.md")
+    finds(app, "snakes", "midday.md")
+    (docs / "midday.md").unlink()
+    until(lambda: "midday.md" not in paths(ask(app, "snakes")))
+    state = until(lambda: app.service.state if app.service.state.progress is None else None)
+    assert (state.duty, state.watch, state.is_alive) == (Duty.WATCHING, WatchMode.WATCHING, True)
+    assert state.last_scan
+    assert not state.error
+
+
+def test_a_second_one_stands_by_follows_and_takes_over(apps, docs, index):
+    first = started(apps, docs, index)
+    until(lambda: first.service.state.duty is Duty.WATCHING)
+    second = started(apps, docs, index)
+    until(lambda: second.service.state.duty is Duty.STANDBY)
+    until(lambda: is_ready(second))
+    write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
+    finds(second, "lizards", "noon.md")
+    first.close()
+    write(docs, "night.md", "# Night\n\nOwls hunt.\n")
+    until(lambda: second.service.state.duty is Duty.WATCHING, seconds=5)
+    finds(second, "owls", "night.md")
+
+
+def test_it_takes_over_from_a_process_that_was_killed(apps, docs, index):
+    with ServedProcess(docs, index) as other:
+        until(lambda: other.ask("lark")["readiness"] == "ready")
+        app = started(apps, docs, index)
+        until(lambda: app.service.state.duty is Duty.STANDBY)
+        holder = watching(index)
+        assert holder
+        assert holder.pid == other.process.pid
+        other.kill()
+    until(lambda: app.service.state.duty is Duty.WATCHING, seconds=5)
+    write(docs, "night.md", "# Night\n\nOwls hunt.\n")
+    finds(app, "owls", "night.md")
+
+
+def test_who_watches_says_how(apps, docs, index):
+    started(apps, docs, index)
+    holder = until(lambda: (found := watching(index)) and "last_scan" in found.says and found)
+    assert holder.pid == os.getpid()
+    said = until(lambda: (now := watching(index)) and now.says["activity"] == "idle" and now.says)
+    assert said["mode"] == "watching"
+    assert said["last_scan"]
+
+
+def test_what_cannot_be_written_is_said_and_heals_by_itself(apps, docs, index):
+    index.write_text("in the way", encoding="utf-8")
+    app = started(apps, docs, index)
+    state = until(lambda: app.service.state.error and app.service.state)
+    assert state.duty is Duty.FAILING
+    response = ask(app, "lark")
+    assert response.index.readiness is Readiness.UNAVAILABLE
+    assert response.index.reason
+    index.unlink()
+    finds(app, "lark", "dawn.md")
+    assert until(lambda: not app.service.state.error)
+
+
+def test_a_store_damaged_under_way_is_noticed_and_made_anew(apps, docs, index):
+    app = started(apps, docs, index)
+    until(lambda: is_ready(app))
+    store = index / "store.db"
+    (index / "damaged").write_bytes(b"\0" * store.stat().st_size)
+    for side in ("store.db-wal", "store.db-shm"):
+        (index / side).unlink(missing_ok=True)
+    (index / "damaged").rename(store)
+    response = ask(app, "lark")
+    assert response.index.readiness is Readiness.UNAVAILABLE
+    assert "damaged" in response.index.reason
+    until(lambda: ask(app, "lark").index.complete, seconds=15)
+    assert paths(ask(app, "lark"))[0] == "dawn.md"
+
+
+def test_an_older_copy_of_the_store_is_brought_in_step(apps, docs, index):
+    with served(docs, index) as app:
+        app.service.start()
+        until(lambda: is_ready(app))
+    old = (index / "store.db").read_bytes()
+    app = started(apps, docs, index)
+    write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
+    finds(app, "lizards", "noon.md")
+    until(lambda: is_ready(app))
+    (index / "old").write_bytes(old)
+    for side in ("store.db-wal", "store.db-shm"):
+        (index / side).unlink(missing_ok=True)
+    (index / "old").rename(index / "store.db")
+    finds(app, "lizards", "noon.md")
+
+
+def test_a_deleted_index_directory_is_made_again(apps, docs, index):
+    app = started(apps, docs, index)
+    until(lambda: is_ready(app))
+    index.rename(index.with_name("gone"))
+    finds(app, "lark", "dawn.md")
+    until(lambda: app.service.state.duty is Duty.WATCHING and (index / "store.db").exists())
+    write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
+    finds(app, "lizards", "noon.md")
+
+
+def test_a_suspicion_of_a_reader_leads_to_a_deep_check(apps, docs, index):
+    app = started(apps, docs, index)
+    until(lambda: is_ready(app))
+    before = app.service.state.last_scan
+    app.service.suspect(IndexCorrupt("a page is damaged"))
+    until(lambda: app.service.state.last_scan != before)
+    finds(app, "lark", "dawn.md")
+
+
+def test_the_one_that_started_last_decides_the_settings(apps, docs, index):
+    older = started(apps, docs, index)
+    until(lambda: is_ready(older))
+    newer = started(apps, docs, index, search={"stemmer": "german"})
+    until(lambda: is_ready(newer))
+    state = until(lambda: older.service.state.duty is Duty.STOOD_DOWN and older.service.state)
+    assert "other settings" in state.error
+    assert ask(older, "lark").index.readiness is Readiness.UNAVAILABLE
+    until(lambda: newer.service.state.duty is Duty.WATCHING)
+    generation = ask(newer, "lark").index.generation
+    newer.close()
+    again = started(apps, docs, index)
+    until(lambda: is_ready(again))
+    assert ask(again, "lark").index.generation > generation
+    until(lambda: older.service.state.duty in (Duty.WATCHING, Duty.STANDBY))
+    finds(older, "lark", "dawn.md")
+
+
+def test_without_watching_files_are_read_once(apps, docs, index):
+    app = started(apps, docs, index, indexing={"watch": False})
+    until(lambda: is_ready(app))
+    assert until(lambda: app.service.state.duty is Duty.UNWATCHED)
+    assert watching(index) is None
+
+
+def test_a_model_that_fails_is_said_and_words_go_on(apps, docs, index):
+    app = apps(served(docs, index))
+    app.embedder.is_broken = True
+    app.service.start()
+    finds(app, "lark", "dawn.md")
+    assert until(lambda: "broken" in app.service.state.trouble)
+    state = ask(app, "lark").index
+    assert (state.readiness, state.complete) == (Readiness.DEGRADED, False)
+    assert "broken" in state.in_words()
+
+
+class _Fatal(BaseException):
+    """What no one is expected to catch."""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_died_is_seen_and_started_again(docs, index):
+    deaths = []
+
+    def die_once():
+        if not deaths:
+            deaths.append(time.monotonic())
+            raise _Fatal
+
+    with served(docs, index) as app:
+        parts = ServiceParts(
+            directory=index,
+            make_manager=app.manager,
+            make_watcher=None,
+            follow=die_once,
+        )
+        service = IndexService(parts)
+        service.start()
+        until(lambda: deaths)
+        until(lambda: service.state.restarts == 1)
+        until(lambda: service.state.is_alive and service.state.duty is Duty.UNWATCHED)
+        assert service.stop(10)
+        assert service.state.duty is Duty.ENDED
+
+
+def test_a_process_ends_with_its_input_and_leaves_no_lock(docs, index):
+    with ServedProcess(docs, index) as other:
+        until(lambda: other.ask("lark")["readiness"] == "ready")
+        assert other.end() == 0
+    assert watching(index) is None

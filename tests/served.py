@@ -1,0 +1,117 @@
+"""The program as a server runs it, with a tiny real model: in this process, or in one of its own.
+
+As a process it is `python -m tests.served DOCS INDEX [SETTINGS]`: for each line of standard input,
+a query, it writes one line of JSON; it ends at the end of input.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ragdocs.app import App
+from ragdocs.config.loading import load_config
+from ragdocs.config.resolved import Config
+from ragdocs.search.requests import QueryRequest
+from ragdocs.search.responses import SearchResponse
+from tests.managed_index import CountingEmbedder
+
+QUICK = {"debounce_seconds": 0.05}
+
+
+def config_of(docs: Path, index: Path, **sections: dict[str, object]) -> Config:
+    place = {"documents_path": str(docs), "index_path": str(index), **QUICK}
+    indexing = {**place, **sections.pop("indexing", {})}
+    environ = {"HOME": str(index.parent / "home")}
+    return load_config(cwd=docs.parent, environ=environ, flags={"indexing": indexing, **sections})
+
+
+def served(docs: Path, index: Path, **sections: dict[str, object]) -> App:
+    """Not started: `app.service.start()`."""
+    return App(config_of(docs, index, **sections), CountingEmbedder())
+
+
+def ask(app: App, query: str, top_n: int = 10) -> SearchResponse:
+    return app.search(QueryRequest(queries=(query,), top_n=top_n))
+
+
+def paths(response: SearchResponse) -> list[str]:
+    return [result.path for result in response.results]
+
+
+def value(app: App, response: SearchResponse) -> dict[str, Any]:
+    state, index = app.service.state, response.index
+    return {
+        "paths": paths(response),
+        "texts": [result.text for result in response.results],
+        "readiness": index.readiness,
+        "complete": index.complete,
+        "reason": index.reason,
+        "generation": index.generation,
+        "documents": index.documents,
+        "pending": index.vectors_pending,
+        "notes": list(response.notes),
+        "duty": state.duty,
+        "error": state.error,
+    }
+
+
+class ServedProcess:
+    """A server in a process of its own, asked through its pipes."""
+
+    def __init__(self, docs: Path, index: Path, **sections: dict[str, object]) -> None:
+        command = [sys.executable, "-m", "tests.served", str(docs), str(index)]
+        self.process = subprocess.Popen(
+            [*command, json.dumps(sections)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parent.parent,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def ask(self, query: str) -> dict[str, Any]:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(query + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._close()
+
+    def end(self, timeout: float = 20.0) -> int:
+        """By the end of its input."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        try:
+            return self.process.wait(timeout)
+        finally:
+            self._close()
+
+    def __enter__(self) -> "ServedProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def _close(self) -> None:
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()
+
+
+def main(docs: str, index: str, sections: str = "{}") -> None:
+    with served(Path(docs), Path(index), **json.loads(sections)) as app:
+        app.service.start()
+        for line in sys.stdin:
+            answer = value(app, ask(app, line.strip()))
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
