@@ -50,6 +50,14 @@ def identity_of(path: Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
+def _identity_if_there(path: Path) -> Identity | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def file_uri(path: Path, mode: str) -> str:
     """Percent-encoded from the path's bytes, so that any directory name works."""
     return f"file://{quote(os.fsencode(path.absolute()))}?mode={mode}"
@@ -60,7 +68,8 @@ class Database:
 
     def __init__(self, path: Path, *, write: bool, timeout: float = BUSY_SECONDS) -> None:
         self.path = path
-        self.identity = identity_of(path)
+        self._identity = identity_of(path)
+        self._sides: dict[Path, Identity] = {}
         with self._translated():
             # Only the pool hands a reader's connection from thread to thread, one at a time.
             self._connection = sqlite3.connect(
@@ -71,7 +80,7 @@ class Database:
                 check_same_thread=write,
             )
         try:
-            if identity_of(path) != self.identity:
+            if identity_of(path) != self._identity:
                 raise IndexLocked(f"{path} was replaced while it was opened: try again")
             # A truncated file would otherwise be a SIGBUS, which no one can catch.
             self.run("PRAGMA mmap_size = 0")
@@ -79,6 +88,21 @@ class Database:
         except BaseException:
             self.close()
             raise
+
+    def is_in_place(self) -> bool:
+        """Whether the files that are open are those that others open: after the log was deleted
+        or replaced, what is written goes where nobody reads it.
+        """
+        if _identity_if_there(self.path) != self._identity:
+            return False
+        return all(_identity_if_there(side) == known for side, known in self._sides.items())
+
+    def remember_sides(self) -> None:
+        """After a first look, which opens them; SQLite keeps them until the last one closes."""
+        if not self._sides:
+            paths = (self.path.with_name(self.path.name + side) for side in SIDE_FILES)
+            found = {path: _identity_if_there(path) for path in paths}
+            self._sides = {path: known for path, known in found.items() if known}
 
     def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         with self._translated():

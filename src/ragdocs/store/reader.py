@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from ragdocs.errors import IndexCorrupt, IndexStoreError
-from ragdocs.store.connection import BUSY_SECONDS, Database, identity_of, store_path
+from ragdocs.store.connection import BUSY_SECONDS, Database, store_path
 from ragdocs.store.records import Position
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
@@ -65,6 +65,7 @@ class Reader:
                 database.run("BEGIN")
                 meta = check_compatible(database, self._fingerprint)
                 check_in_step(database, self._indices, meta.position)
+                database.remember_sides()
                 yield Snapshot(database, meta)
             finally:
                 database.rollback()
@@ -107,7 +108,6 @@ class Reader:
         self._give_back(database)
 
     def _take(self) -> Database:
-        identity = identity_of(self._path)
         while True:
             with self._lock:
                 if self._closed:
@@ -115,7 +115,7 @@ class Reader:
                 database = self._idle.pop() if self._idle else None
             if database is None:
                 return Database(self._path, write=False, timeout=self._timeout)
-            if database.identity == identity:
+            if database.is_in_place():
                 return database
             database.close()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexMissing
-from ragdocs.store.connection import identity_of, store_path
+from ragdocs.errors import IndexCorrupt, IndexIncompatible
+from ragdocs.store.connection import store_path
 from ragdocs.store.files import delete_files, make_way
 from ragdocs.store.ledger import read_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
@@ -82,10 +82,11 @@ class Writer:
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
         """All that is done within takes effect together at the end, or not at all."""
-        if not self._in_place():
+        if not self._database.is_in_place():
             raise IndexIncompatible(f"{self._database.path} was replaced: open it again")
         try:
             self._database.run("BEGIN IMMEDIATE")
+            self._database.remember_sides()
             meta = check_compatible(self._database, self._fingerprint)
             is_remade = bring_up(self._database, self._indices, meta.position)
             transaction = Transaction(self._database, meta, self._indices)
@@ -111,9 +112,3 @@ class Writer:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _in_place(self) -> bool:
-        try:
-            return identity_of(self._database.path) == self._database.identity
-        except IndexMissing:
-            return False
