@@ -109,6 +109,14 @@ class App(Assembly):
         with self._making:
             return Library(self.reader, self.indices, setup)
 
+    def find_communities(self) -> None:
+        """Now, for a command that shows them; a server finds them in the background."""
+        graph = self.indices.graph
+        if graph is not None:
+            with self.reader.snapshot() as snapshot:
+                graph.catch_up(snapshot)
+            graph.communities()
+
     @cached_property
     def reader(self) -> "Reader":
         """Raises IndexMissing when nothing was indexed yet."""

@@ -15,5 +15,10 @@ def shown(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def shown_lines(text: str) -> str:
+    """The same, with line ends kept."""
+    return "\n".join(map(shown, text.split("\n")))
+
+
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

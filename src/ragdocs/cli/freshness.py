@@ -1,0 +1,44 @@
+"""Before a question is answered: the index is built where there is none, and brought in step where
+no server does that.
+"""
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from ragdocs.errors import IndexLocked
+
+if TYPE_CHECKING:
+    from ragdocs.config.resolved import Config
+
+WAIT_SECONDS = 2.0
+"""Another program that writes brings it in step as well: the answer need not wait for it."""
+
+
+def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
+    """The exit status when it was interrupted, otherwise None.
+
+    Raises IndexStoreError when the index cannot be written.
+    """
+    from ragdocs.cli.index_run import Orders, run
+    from ragdocs.cli.progress import display
+    from ragdocs.indexing.lock import watching
+    from ragdocs.lifecycle import Ending
+
+    if watching(config.index_directory):
+        return None
+    orders = Orders(rebuild=False, wait=WAIT_SECONDS)
+    with Ending(watch_parent=False) as ending:
+        with closing(display(quiet=quiet)) as shown:
+            ending.before_force(shown.close)
+            try:
+                done = run(config, orders, ending, shown)
+            except IndexLocked:
+                return None
+        if ending.reason:
+            click.echo("Stopped. What was indexed is kept; the next run continues.", err=True)
+            return ending.exit_code
+    if done.vectors.lacking:
+        click.echo(f"note: searching by words only: {done.vectors.lacking}", err=True)
+    return None

@@ -1,0 +1,165 @@
+"""What an indexing command says of its run: a summary, what is wrong, or all of it as JSON."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from ragdocs.cli.index_run import Run
+from ragdocs.cli.output import shown
+from ragdocs.cli.place import described
+from ragdocs.config.notation import plain_value, printable
+from ragdocs.config.problems import OriginKind
+from ragdocs.config.resolved import Config
+from ragdocs.indexing.outcome import Skipped
+from ragdocs.lifecycle import EndReason
+
+MAX_LISTED = 10
+"""Of each kind; --json lists all."""
+KEPT = "What was done is kept; the next run goes on from there."
+
+
+def opening(config: Config) -> Iterator[str]:
+    """What is about to be indexed: whoever started this in the wrong folder can still stop it."""
+    for tree in config.trees:
+        is_guess = config.tree_origin(tree).kind is OriginKind.DEFAULT and tree.root == Path.cwd()
+        why = ": the working directory, since no --docs and no configuration names another"
+        yield f"Indexing {described(tree)}{why if is_guess else ''}"
+
+
+def summary(run: Run, config: Config, reason: EndReason | None) -> Iterator[str]:
+    outcome = run.outcome
+    if reason:
+        yield f"Stopped early ({reason.value}). {KEPT}"
+    counts = (
+        (outcome.added, "added"),
+        (outcome.modified, "modified"),
+        (outcome.moved, "moved"),
+        (outcome.removed, "removed"),
+        (outcome.unchanged, "unchanged"),
+    )
+    changes = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    yield f"Files: {changes or 'none'}"
+    yield f"Index: {_number(outcome.documents, 'document')}{_passages(run)}"
+    if run.contents and run.contents.vocabulary is not None:
+        yield f"Vocabulary: {_number(run.contents.vocabulary, 'word')} for query expansion"
+    yield f"In {shown(str(config.index_directory))}, {run.seconds:.1f} s"
+
+
+def _passages(run: Run) -> str:
+    contents = run.contents
+    if contents is None:
+        return ""
+    passages = f", {_number(contents.passages, 'passage')}"
+    if not contents.passages:
+        return passages
+    made = f" ({run.vectors.made:,} new)" if run.vectors.made else ""
+    if not contents.vectors_pending:
+        return f"{passages}, all with vectors{made}"
+    with_vectors = contents.passages - contents.vectors_pending
+    pending = f"{contents.vectors_pending:,} still without"
+    return f"{passages}: {with_vectors:,} with vectors{made}, {pending}"
+
+
+def problems(run: Run) -> Iterator[str]:
+    """What is not in the index and should be."""
+    failures = [shown(f"{one.tree}:{one.reason}") for one in run.failures]
+    yield from _listed(f"{_number(len(failures), 'file')} could not be indexed", failures)
+    yield from map(_left_out, run.unseen)
+    for kept in run.outcome.kept:
+        documents = f"its {_number(kept.documents, 'document')} in the index stay as they were"
+        what = documents if kept.documents else "nothing of it is indexed"
+        yield f"{shown(kept.tree)} {kept.reason}: {what}"
+    unsettled = [shown(f"{at.tree}:{at.path}") for at in sorted(run.outcome.unsettled)]
+    changing = f"{_number(len(unsettled), 'file')} kept changing while being read: run it again"
+    yield from _listed(changing, unsettled)
+    if run.vectors.lacking:
+        yield f"Passages are found by their words only, for want of vectors: {run.vectors.lacking}"
+    if run.vectors.error:
+        yield f"Not all vectors could be made: {run.vectors.error}"
+
+
+def notes(run: Run) -> Iterator[str]:
+    """What its user may want to know, and nothing is wrong with."""
+    if run.outcome.rebuilt:
+        reason, _, advice = run.outcome.rebuilt.rpartition(": rebuild")
+        yield f"The index was begun anew: {shown(reason or advice)}"
+    if not run.outcome.documents and not run.outcome.stopped and not run.failures:
+        yield "There is nothing to search: the folders have no Markdown or text files to index"
+    left_out = [_left_out(one) for one in run.outcome.skipped if one not in run.unseen]
+    yield from _listed(f"{_number(len(left_out), 'path')} left out", left_out)
+
+
+def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, object]:
+    """The names are part of the interface."""
+    outcome, vectors, contents = run.outcome, run.vectors, run.contents
+    new = set(outcome.failed)
+    return {
+        "complete": reason is None and run.is_complete,
+        "stopped": reason.value if reason else None,
+        "trees": [{"name": tree.name, "root": plain_value(tree.root)} for tree in config.trees],
+        "index_directory": plain_value(config.index_directory),
+        "rebuilt": outcome.rebuilt,
+        "added": outcome.added,
+        "modified": outcome.modified,
+        "moved": outcome.moved,
+        "removed": outcome.removed,
+        "unchanged": outcome.unchanged,
+        "failed": [
+            {
+                "tree": one.tree,
+                "path": printable(one.path),
+                "kind": one.kind,
+                "reason": printable(one.reason),
+                "new": one in new,
+            }
+            for one in run.failures
+        ],
+        "kept": [
+            {"tree": one.tree, "reason": one.reason, "documents": one.documents}
+            for one in outcome.kept
+        ],
+        "skipped": [
+            {
+                "tree": one.tree,
+                "path": printable(one.skipped.path),
+                "reason": one.skipped.reason.value,
+                "detail": printable(one.skipped.detail),
+            }
+            for one in outcome.skipped
+        ],
+        "unsettled": [
+            {"tree": at.tree, "path": printable(at.path)} for at in sorted(outcome.unsettled)
+        ],
+        "documents": outcome.documents,
+        "chunks": outcome.chunks,
+        "passages": contents.passages if contents else None,
+        "files_waiting": contents.files_waiting if contents else None,
+        "vectors_made": vectors.made,
+        "vectors_stored": contents.passages - contents.vectors_pending if contents else None,
+        "vectors_pending": contents.vectors_pending if contents else None,
+        "vectors_forgotten": vectors.forgotten,
+        "vectors_lacking": vectors.lacking,
+        "vectors_error": vectors.error,
+        "vocabulary": contents.vocabulary if contents else None,
+        "seconds": round(run.seconds, 3),
+        "seconds_reading": round(outcome.seconds, 3),
+        "seconds_embedding": round(vectors.seconds, 3),
+    }
+
+
+def _left_out(one: Skipped) -> str:
+    return f"{shown(f'{one.tree}:{one.skipped.path}')} {one.skipped.reason.value}"
+
+
+def _listed(title: str, items: Sequence[str]) -> Iterator[str]:
+    if not items:
+        return
+    yield f"{title}:"
+    for item in islice(items, MAX_LISTED):
+        yield f"  {item}"
+    if len(items) > MAX_LISTED:
+        yield f"  and {len(items) - MAX_LISTED:,} more (--json lists all)"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

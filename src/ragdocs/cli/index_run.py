@@ -1,0 +1,185 @@
+"""One run of an indexing command: files in, vectors for their texts, and what the index holds."""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ragdocs.app import App
+from ragdocs.cli.progress import Display
+from ragdocs.config.resolved import Config
+from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
+from ragdocs.indexing.index_setup import LOCK_SECONDS, Control
+from ragdocs.indexing.lock import writing
+from ragdocs.indexing.manager import IndexManager
+from ragdocs.indexing.outcome import Outcome, Phase, Skipped
+from ragdocs.indexing.scan import SkipReason
+from ragdocs.lifecycle import Ending
+from ragdocs.store.records import FileFailure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What is asked of a run. `wait`: seconds for others to let the index be written."""
+
+    rebuild: bool
+    vectors: bool = True
+    wait: float = LOCK_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorWork:
+    """What became of the vectors. `lacking`: there is no model, and search does without. `error`:
+    there is one, and making them failed."""
+
+    made: int = 0
+    forgotten: int = 0
+    lacking: str = ""
+    error: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What the index holds after the run, whoever put it there."""
+
+    passages: int
+    vectors_pending: int
+    files_waiting: int | None
+    failures: tuple[FileFailure, ...]
+    vocabulary: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """All that can be said of a run. Without `contents` the index could not be read after it."""
+
+    outcome: Outcome
+    vectors: VectorWork
+    contents: Contents | None
+    seconds: float
+
+    @property
+    def failures(self) -> tuple[FileFailure, ...]:
+        """Files that are not in the index, those of earlier runs that are as they were included."""
+        return self.contents.failures if self.contents else self.outcome.failed
+
+    @property
+    def unseen(self) -> tuple[Skipped, ...]:
+        """Folders that may hold files, which nobody can know."""
+        skipped = self.outcome.skipped
+        return tuple(one for one in skipped if one.skipped.reason is SkipReason.UNREADABLE)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the text of all files is in the index, and its vectors as far as they can be."""
+        outcome = self.outcome
+        is_known = not (outcome.kept or outcome.unsettled or self.unseen)
+        return is_known and not (self.failures or self.vectors.error)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing at all is missing."""
+        contents = self.contents
+        return self.is_well and contents is not None and not contents.vectors_pending
+
+
+def run(config: Config, orders: Orders, ending: Ending, display: Display) -> Run:
+    """Ends early, with what was done so far, when the ending begins.
+
+    Raises:
+        IndexLocked: another process kept the index from being written for too long.
+        IndexStoreError: it cannot be written at all.
+    """
+    began = time.monotonic()
+    control = Control(stop=ending.begun, on_progress=display.report, lock_seconds=orders.wait)
+    with App(config) as app:
+        with app.manager(control) as manager:
+            try:
+                outcome = manager.update(rebuild=orders.rebuild)
+            except IndexLocked as error:
+                raise _locked(config, orders) from error
+            finally:
+                display.end()
+            work = _Vectors(app, manager, orders, ending)
+            vectors = work.make(outcome, display)
+        contents = _contents(app)
+    return Run(
+        outcome=outcome, vectors=vectors, contents=contents, seconds=time.monotonic() - began
+    )
+
+
+class _Vectors:
+    """The second half of a run."""
+
+    def __init__(self, app: App, manager: IndexManager, orders: Orders, ending: Ending) -> None:
+        self._app = app
+        self._manager = manager
+        self._orders = orders
+        self._ending = ending
+
+    def make(self, outcome: Outcome, display: Display) -> VectorWork:
+        if self._ending.begun.is_set() or not self._orders.vectors or not self._has_work():
+            return VectorWork()
+        began = time.monotonic()
+        display.begin(Phase.EMBEDDING)
+        try:
+            self._app.embedder.load()
+        except EmbeddingError as error:
+            return VectorWork(lacking=str(error))
+        display.begin(Phase.EMBEDDING)  # how fast it goes has nothing to do with the loading
+        try:
+            filled = self._manager.fill()
+            made, error = filled.stored, filled.error
+        except IndexLocked:
+            made, error = 0, str(_locked(self._app.config, self._orders))
+        finally:
+            display.end()
+        forgotten = 0 if outcome.kept or error else self._forget()
+        seconds = time.monotonic() - began
+        return VectorWork(made=made, forgotten=forgotten, error=error, seconds=seconds)
+
+    def _has_work(self) -> bool:
+        """Loading the model takes longer than looking whether it is needed."""
+        if self._orders.rebuild or self._app.terms is not None:
+            return True
+        try:
+            with self._app.reader.snapshot() as snapshot:
+                return snapshot.count_missing_embeddings(self._app.embedder.identity) > 0
+        except IndexStoreError:
+            return True
+
+    def _forget(self) -> int:
+        """All that nothing uses in a rebuild. Otherwise only when it is much, so that a document
+        may go and come back."""
+        if self._ending.begun.is_set():
+            return 0
+        with suppress(IndexStoreError):  # the next run will do
+            return self._manager.prune() if self._orders.rebuild else self._manager.tidy()
+        return 0
+
+
+def _contents(app: App) -> Contents | None:
+    try:
+        with app.reader.snapshot() as snapshot:
+            ((passages,),) = snapshot.select("SELECT count(text_hash) FROM chunks")
+            terms = app.terms
+            if terms is not None:
+                terms.catch_up(snapshot)
+            return Contents(
+                passages=passages,
+                vectors_pending=snapshot.count_missing_embeddings(app.embedder.identity),
+                files_waiting=snapshot.waiting,
+                failures=snapshot.failures(),
+                vocabulary=None if terms is None else len(terms),
+            )
+    except IndexStoreError:
+        return None
+
+
+def _locked(config: Config, orders: Orders) -> IndexLocked:
+    holder = writing(config.index_directory)
+    who = f"process {holder.pid}" if holder and holder.pid else "another process"
+    return IndexLocked(
+        f"{who} is writing the index in {config.index_directory}, and did not let go within "
+        f"{orders.wait:g} s. Search goes on meanwhile. Try again later, or wait longer with --wait."
+    )

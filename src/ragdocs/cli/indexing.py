@@ -1,0 +1,129 @@
+"""`rebuild-index` and `update`: bring the index in step with the files, now."""
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from ragdocs.cli.place import Place, place_options
+
+if TYPE_CHECKING:
+    from ragdocs.cli.index_run import Run
+    from ragdocs.config.resolved import Config
+    from ragdocs.lifecycle import EndReason
+
+INCOMPLETE = 1
+"""The exit status when something that should be in the index is not."""
+WAIT_SECONDS = 60.0
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """The options of both commands, besides the place."""
+
+    no_vectors: bool
+    wait: float
+    quiet: bool
+    as_json: bool
+
+
+def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    @place_options
+    @click.option(
+        "--no-vectors",
+        is_flag=True,
+        help="Only the text: words are searched at once, and a server makes the vectors later.",
+    )
+    @click.option(
+        "--wait",
+        type=click.FloatRange(0, 86_400),
+        default=WAIT_SECONDS,
+        show_default=f"{WAIT_SECONDS:g}",
+        metavar="SECONDS",
+        help="How long other programs may keep the index from being written.",
+    )
+    @click.option("--quiet", "-q", is_flag=True, help="Say only what is wrong.")
+    @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+    @click.pass_context
+    @wraps(command)
+    def with_wishes(
+        *arguments: object, no_vectors: bool, wait: float, quiet: bool, as_json: bool, place: Place
+    ) -> _T:
+        return command(*arguments, place, _Wishes(no_vectors, wait, quiet, as_json))
+
+    return with_wishes
+
+
+@click.command("update")
+@_run_options
+def update(context: click.Context, place: Place, wishes: _Wishes) -> None:
+    """Bring the index in step with the files; only what has changed is read.
+
+    Exits with 0 when all files are indexed, 1 when some could not be, 2 for wrong use, 3 when the
+    index cannot be written, 130 or 143 when it was stopped.
+
+    \b
+    Example:
+      ragdocs update --docs notes
+    """
+    context.exit(_run(place, wishes, rebuild=False))
+
+
+@click.command("rebuild-index")
+@_run_options
+def rebuild_index(context: click.Context, place: Place, wishes: _Wishes) -> None:
+    """Check the whole index, then read every file again.
+
+    For an index that is in doubt; after edits `update` is enough. Text that has a vector keeps it,
+    and search goes on meanwhile. Exits as `update` does.
+
+    \b
+    Example:
+      ragdocs rebuild-index --docs notes --docs handbook
+    """
+    context.exit(_run(place, wishes, rebuild=True))
+
+
+def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
+    from ragdocs.cli.index_report import KEPT, opening
+    from ragdocs.cli.index_run import Orders, run
+    from ragdocs.cli.progress import display
+    from ragdocs.lifecycle import Ending
+
+    config = place.config()
+    orders = Orders(rebuild=rebuild, vectors=not wishes.no_vectors, wait=wishes.wait)
+    if not wishes.quiet:
+        _tell(*opening(config))
+    # Whoever sends a long command to the background and leaves wants it to go on.
+    with Ending(watch_parent=False) as ending:
+        with closing(display(quiet=wishes.quiet)) as shown:
+            ending.before_force(shown.close)
+            ending.before_force(lambda: _tell(f"Stopped at once. {KEPT}"))
+            done = run(config, orders, ending, shown)
+        _report(done, config, ending.reason, wishes)
+    if ending.reason:
+        return ending.exit_code
+    return 0 if done.is_well else INCOMPLETE
+
+
+def _report(run: "Run", config: "Config", reason: "EndReason | None", wishes: _Wishes) -> None:
+    from ragdocs.cli.index_report import as_json, notes, problems, summary
+
+    if wishes.as_json:
+        click.echo(json.dumps(as_json(run, config, reason), ensure_ascii=False, indent=2))
+        return
+    if not wishes.quiet:
+        for line in summary(run, config, reason):
+            click.echo(line)
+        _tell(*notes(run))
+    _tell(*problems(run))
+
+
+def _tell(*lines: str) -> None:
+    for line in lines:
+        click.echo(line, err=True)

@@ -1,0 +1,146 @@
+"""Which documents and which index a command works on: the same three options everywhere."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from ragdocs.cli.output import shown
+
+if TYPE_CHECKING:
+    from ragdocs.config.loading import Reading
+    from ragdocs.config.resolved import Config, Tree
+
+_MAX_NAME = 60
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What was said on the command line of where things are; the configuration says the rest."""
+
+    config_file: Path | None = None
+    docs: tuple[Path, ...] = ()
+    index: Path | None = None
+
+    def config(self) -> "Config":
+        """The configuration in force. Raises ConfigError."""
+        from ragdocs.config.loading import load_config
+
+        return load_config(self.config_file, flags=self._flags())
+
+    def reading(self) -> "Reading":
+        """The same with all that is wrong with it, for those who look into that."""
+        from ragdocs.config.loading import read_config
+
+        return read_config(self.config_file, flags=self._flags())
+
+    def _flags(self) -> dict[str, object]:
+        indexing: dict[str, object] = {}
+        flags: dict[str, object] = {"indexing": indexing}
+        if self.index is not None:
+            indexing["index_path"] = str(self.index)
+        if len(self.docs) == 1:
+            indexing["documents_path"] = str(self.docs[0])
+        elif self.docs:
+            flags["tree"] = {name: {"path": str(at)} for name, at in named(self.docs).items()}
+        return flags
+
+
+def named(folders: tuple[Path, ...]) -> Mapping[str, Path]:
+    """A name for each folder, from its own; the same in whichever order they are given."""
+    names: dict[str, Path] = {}
+    for folder in sorted(folders):
+        stem = re.sub(r"[^\w.-]+", "-", folder.name).strip("-._")[:_MAX_NAME] or "docs"
+        name, number = stem, 1
+        while name in names:
+            number += 1
+            name = f"{stem}-{number}"
+        names[name] = folder
+    return names
+
+
+def place_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    """Adds --config, --docs and --index; the command is given them as its argument `place`."""
+
+    @click.option(
+        "--config",
+        "config_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Read this file alone, instead of the project's and the user's.",
+    )
+    @click.option(
+        "--docs",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="DIR",
+        callback=_folders,
+        help="The documents, in place of the configured ones. Repeat it for several folders.",
+    )
+    @click.option(
+        "--index",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        callback=_index,
+        help="Where the index is kept, in place of the configured folder.",
+    )
+    @wraps(command)
+    def with_place(
+        *arguments: object,
+        config_file: Path | None,
+        docs: tuple[Path, ...],
+        index: Path | None,
+        **options: object,
+    ) -> _T:
+        return command(*arguments, place=Place(config_file, docs, index), **options)
+
+    return with_place
+
+
+def described(tree: "Tree") -> str:
+    """A tree and its folder as a person reads them."""
+    return f"{shown(tree.name)} ({shown(os.fspath(tree.root))})"
+
+
+def _folders(_: click.Context, __: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(map(_folder, given)))
+
+
+def _folder(given: Path) -> Path:
+    path = _expanded(given)
+    try:
+        folder = path.resolve(strict=True)
+        if folder.is_dir():
+            return folder
+        problem = "is not a folder; give the folder that holds the documents"
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = _reason(error)
+    raise click.BadParameter(f"{shown(str(given))} {problem}")
+
+
+def _index(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
+    if given is None:
+        return None
+    path = _expanded(given)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise click.BadParameter(f"{shown(str(given))} is not a folder")
+    return path
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()  # no shell does it for --docs=~/notes
+    except RuntimeError:
+        return path
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "does not exist"
+    return f"cannot be used: {getattr(error, 'strerror', None) or error}"

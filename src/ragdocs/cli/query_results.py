@@ -1,0 +1,93 @@
+"""An answer on a terminal: whole passages, one line each, or the lines that match."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from ragdocs.cli.output import shown, shown_lines
+from ragdocs.search.match_ranges import MatchRange
+from ragdocs.search.responses import SearchResponse, SearchResult
+
+_INDENT = "   "
+
+
+def full(response: SearchResponse) -> Iterator[str]:
+    return passages(response.results)
+
+
+def passages(results: Sequence[SearchResult]) -> Iterator[str]:
+    """Each with its citation; matches stand out."""
+    for number, result in enumerate(results, 1):
+        yield f"{number}. {_citation(result)}"
+        text = marked(result.text, result.matches)
+        yield from (f"{_INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
+        yield ""
+
+
+def short(response: SearchResponse) -> Iterator[str]:
+    """A line for where, and one for what."""
+    for number, result in enumerate(response.results, 1):
+        yield f"{number}. {_citation(result)}"
+        yield f"{_INDENT}{_snippet(result)}"
+
+
+def matches(response: SearchResponse) -> Iterator[str]:
+    """As grep gives them, `path:line: text`; what was found by meaning gives its first line."""
+    for result in response.results:
+        lines = result.text.split("\n")
+        hits = sorted({match.line_start for match in result.matches})
+        first = result.span.line_start
+        for line in hits or [first]:
+            at = line - first
+            text = lines[at] if 0 <= at < len(lines) else lines[0]
+            yield f"{click.style(shown(result.path), fg='cyan')}:{line}: {shown(text.strip())}"
+
+
+def remarks(response: SearchResponse) -> Iterator[str]:
+    """What must be known of the answer besides its results."""
+    if not response.results:
+        yield "Nothing was found."
+    if response.did_you_mean:
+        yield f"Did you mean: {shown(response.did_you_mean)}"
+    for omitted in response.omitted:
+        where = f"{shown(omitted.path)}:{omitted.line_start}-{omitted.line_end}"
+        yield f"{omitted.extent.value.replace('_', ' ')}: {where} ({omitted.tokens} tokens)"
+    for note in response.notes:
+        yield f"note: {shown(note)}"
+    if not response.index.complete:
+        yield f"index {response.index.in_words()}"
+
+
+def marked(text: str, ranges: Sequence[MatchRange]) -> str:
+    parts: list[str] = []
+    at = 0
+    for found in ranges:
+        parts.append(shown_lines(text[at : found.start]))
+        parts.append(_marked(shown_lines(text[found.start : found.end])))
+        at = found.end
+    parts.append(shown_lines(text[at:]))
+    return "".join(parts)
+
+
+def _marked(text: str) -> str:
+    return click.style(text, fg="yellow", bold=True)
+
+
+def _citation(result: SearchResult) -> str:
+    where = f"{result.path}:{result.span.line_start}-{result.span.line_end}"
+    headings = " > ".join(result.heading_path) or result.title
+    confidence = click.style(f"{result.confidence:.0%}", fg="green")
+    return f"{click.style(shown(where), fg='cyan', bold=True)}  {shown(headings)}  {confidence}"
+
+
+def _snippet(result: SearchResult) -> str:
+    snippet = result.snippet
+    parts: list[str] = []
+    at = 0
+    for start, end in snippet.highlights:
+        parts += [
+            shown(snippet.text[at:start]),
+            _marked(shown(snippet.text[start:end])),
+        ]
+        at = end
+    return "".join([*parts, shown(snippet.text[at:])])

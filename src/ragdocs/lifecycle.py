@@ -1,0 +1,203 @@
+"""How a process ends: when it is told to, or its parent is gone; and always in time.
+
+Signals are heard by a thread. Python's own handlers run in the main thread only, not while that is
+inside a C call, and may find any lock held; here they do no more than pass the signal on.
+"""
+
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
+from types import FrameType, TracebackType
+from typing import Self
+
+LIMIT_SECONDS = 1.4
+"""From the beginning of the end until the process is ended by force. That loses nothing: the kernel
+frees its locks, and the store holds what was committed."""
+LAST_SECONDS = 0.1
+"""For the last words of a process that is ended by force: its output may lead nowhere any more."""
+ALARM_SECONDS = 0.4
+"""After which the kernel does it, where no thread of Python gets a turn."""
+PARENT_SECONDS = 0.2
+"""Between two looks at the parent: with the limit, still under two seconds."""
+ECHO_SECONDS = 0.25
+"""A signal so soon after the first is the same one: a terminal sends Ctrl-C to every process, and
+those that started this one may pass it on."""
+
+_Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers
+_CLOSE = 0
+_HANDLED = 0x80  # beside a signal's number: passed on by Python, not by the C handler
+
+
+class EndReason(StrEnum):
+    """Why a process ends."""
+
+    TERMINATED = "SIGTERM"
+    INTERRUPTED = "SIGINT"
+    ORPHANED = "the parent process is gone"
+    ASKED = "asked to"
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell would give it for the signal."""
+        return {
+            EndReason.TERMINATED: 128 + signal.SIGTERM,
+            EndReason.INTERRUPTED: 128 + signal.SIGINT,
+        }.get(self, 0)
+
+
+_REASONS: dict[int, EndReason] = {
+    signal.SIGTERM: EndReason.TERMINATED,
+    signal.SIGINT: EndReason.INTERRUPTED,
+}
+
+
+class Ending:
+    """Hears that the process is to end, says so, and sees that it does. Use it in a `with`.
+
+    In the main thread it takes over SIGTERM and SIGINT until the `with` ends. Once the end has
+    begun, the process is ended by force after `limit` seconds (None: never), whether that is within
+    the `with` or after it, and at once by a second signal.
+    """
+
+    def __init__(self, *, watch_parent: bool = True, limit: float | None = LIMIT_SECONDS) -> None:
+        self.begun = threading.Event()
+        self.reason: EndReason | None = None
+        self._limit = limit
+        self._parent = os.getppid() if watch_parent else None
+        self._lock = threading.Lock()
+        self._since = 0.0
+        self._callbacks: list[Callable[[], object]] = []
+        self._last_words: list[Callable[[], object]] = []
+        self._hears = self._tells = -1
+        self._before: dict[int, _Handler] = {}
+        self._wakeup_before = -1
+        self._thread = threading.Thread(target=self._listen, name="ending", daemon=True)
+
+    @property
+    def exit_code(self) -> int:
+        return self.reason.exit_code if self.reason else 0
+
+    def begin(self, reason: EndReason = EndReason.ASKED) -> None:
+        """From any thread; only the first time counts."""
+        with self._lock:
+            if self.reason is not None:
+                return
+            self.reason, self._since = reason, time.monotonic()
+            callbacks = tuple(self._callbacks)
+        self._arm()
+        self.begun.set()
+        for callback in callbacks:
+            with suppress(Exception):  # what one has to wake may be gone: the others are called
+                callback()
+        self._since = time.monotonic()  # what came while they ran is no second signal
+
+    def when_begun(self, callback: Callable[[], object]) -> None:
+        """Called once, in whichever thread learns of the end first; at once if it has begun."""
+        with self._lock:
+            if self.reason is None:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def before_force(self, callback: Callable[[], object]) -> None:
+        """Called before the process is ended by force, and given a tenth of a second."""
+        self._last_words.append(callback)
+
+    def __enter__(self) -> Self:
+        self._hears, self._tells = os.pipe()
+        os.set_blocking(self._tells, False)
+        if threading.current_thread() is threading.main_thread():
+            self._take_signals()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._give_signals_back()
+        self._tell(_CLOSE)
+        self._thread.join(LAST_SECONDS)
+        if not self._thread.is_alive():  # it may be busy with a callback: then the pipe stays
+            os.close(self._hears)
+            os.close(self._tells)
+
+    def _take_signals(self) -> None:
+        # Written to inside the C handler, whatever the main thread is doing.
+        self._wakeup_before = signal.set_wakeup_fd(self._tells, warn_on_full_buffer=False)
+        for number in _REASONS:
+            self._before[number] = signal.signal(number, self._handle) or signal.SIG_DFL
+
+    def _give_signals_back(self) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        if self._before:
+            signal.set_wakeup_fd(self._wakeup_before)
+            self._before.clear()
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        # An event loop may have taken the wakeup descriptor for itself since.
+        self._tell(number | _HANDLED)
+
+    def _tell(self, message: int) -> None:
+        with suppress(OSError):  # full: then there is enough to be heard
+            os.write(self._tells, bytes([message]))
+
+    def _listen(self) -> None:
+        poller = select.poll()
+        poller.register(self._hears, select.POLLIN)
+        while True:
+            is_watching = self._parent is not None and self.reason is None
+            if poller.poll(PARENT_SECONDS * 1000 if is_watching else None):
+                messages = os.read(self._hears, 64)
+                if _CLOSE in messages:
+                    return
+                for message in messages:
+                    self._hear(message)
+            elif os.getppid() != self._parent:
+                self.begin(EndReason.ORPHANED)
+
+    def _hear(self, message: int) -> None:
+        reason = _REASONS.get(message & ~_HANDLED)
+        if reason is None:  # somebody else's handler: the wakeup descriptor tells of every signal
+            return
+        if self.reason is None:
+            self.begin(reason)
+        elif not message & _HANDLED and time.monotonic() - self._since > ECHO_SECONDS:
+            self._force()
+
+    def _arm(self) -> None:
+        if self._limit is None:
+            return
+        signal.setitimer(signal.ITIMER_REAL, self._limit + ALARM_SECONDS)
+        with suppress(RuntimeError):  # no room for a thread: then the alarm ends it
+            threading.Thread(target=self._force_later, name="deadline", daemon=True).start()
+
+    def _force_later(self) -> None:
+        time.sleep(self._limit or 0)
+        self._force()
+
+    def _force(self) -> None:
+        if self._limit is None:
+            return
+        with suppress(RuntimeError):
+            last = threading.Thread(target=self._say_last_words, name="last words", daemon=True)
+            last.start()
+            last.join(LAST_SECONDS)
+        os._exit(self.exit_code)
+
+    def _say_last_words(self) -> None:
+        for say in self._last_words:
+            with suppress(Exception):
+                say()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()

@@ -1,0 +1,128 @@
+"""`related`: what goes with a document or section, each kind of nearness by itself."""
+
+from collections.abc import Sequence
+
+from ragdocs.models import ChunkId, DocId, TreeName
+from ragdocs.search.chunk_tree import ChunkTree
+from ragdocs.search.library.cards import short, shown_path
+from ragdocs.search.library.link_relations import Lines, link_entries, links_in, links_out
+from ragdocs.search.library.relations import NeighbourEntry, Related, SimilarEntry
+from ragdocs.search.library.requests import RelatedRequest
+from ragdocs.search.library.resolution import Resolver
+from ragdocs.search.library.selection import Place, place_of
+from ragdocs.search.library.similarity import Similarity
+from ragdocs.search.retrieval import Indices
+from ragdocs.store.records import StoredChunk, StoredDocument
+from ragdocs.store.snapshot import Snapshot
+
+MAX_LINKED = 1_000
+"""Neighbours that are looked at: a hub may have tens of thousands."""
+_NO_VECTORS = "this text has no vectors yet: what is similar in meaning cannot be told"
+_NO_COMMUNITIES = "communities are not worked out yet: ask again later"
+
+
+class Relations:
+    """Answers from one snapshot, which the indices have caught up with."""
+
+    def __init__(self, snapshot: Snapshot, indices: Indices, trees: Sequence[TreeName]) -> None:
+        self._snapshot = snapshot
+        self._indices = indices
+        self._resolver = Resolver(snapshot, trees)
+
+    def of(self, request: RelatedRequest) -> Related:
+        """Raises QueryError when there is no such document or heading."""
+        target = self._resolver.find(request.reference)
+        document, limit = target.document, request.limit
+        place = place_of(self._snapshot, target)
+        nodes = self._snapshot.chunks(document.id)
+        lines = _lines(place, nodes)
+        leaves = _leaves(place, lines, nodes)
+        outgoing = links_out(self._snapshot, document, lines)
+        incoming = links_in(self._snapshot, document, lines)
+        neighbours, size = self._community(document.id, limit)
+        passages = sum(node.chunk.text is not None for node in nodes)
+        similarity = Similarity(self._snapshot, self._indices, document.id, passages)
+        near = self._by_meaning(similarity, leaves, limit)
+        texts = [*place.heading_path, *(leaf.chunk.text or "" for leaf in leaves)]
+        notes = [_NO_COMMUNITIES] * (size is None) + [_NO_VECTORS] * (near is None)
+        return Related(
+            id=place.id,
+            doc_id=document.id,
+            path=shown_path(document),
+            title=short(document.title),
+            heading_path=place.heading_path,
+            links=link_entries(self._snapshot, outgoing[:limit], is_back=False),
+            links_total=len(outgoing),
+            backlinks=link_entries(self._snapshot, incoming[:limit], is_back=True),
+            backlinks_total=len(incoming),
+            community=neighbours,
+            community_size=size,
+            similar_by_meaning=near or (),
+            similar_by_words=similarity.by_words(texts, limit),
+            notes=tuple(notes),
+        )
+
+    def _by_meaning(
+        self, similarity: Similarity, leaves: Sequence[StoredChunk], limit: int
+    ) -> tuple[SimilarEntry, ...] | None:
+        index = self._indices.vector
+        return None if index is None else similarity.by_meaning(index, leaves, limit)
+
+    def _community(
+        self, doc_id: DocId, limit: int
+    ) -> tuple[tuple[NeighbourEntry, ...], int | None]:
+        """Others of the same community, those that are linked first; and how many there are."""
+        graph = self._indices.graph
+        # Communities take seconds to find in a large graph: nobody waits for them here.
+        if graph is None or not graph.has_current_communities():
+            return (), None
+        known = graph.communities()
+        number = known.of(doc_id)
+        group = () if number is None else known.groups[number]
+        others = [each for each in group if each != doc_id]
+        linked = {near.doc_id for near in graph.neighbours({doc_id: 1.0}, limit=MAX_LINKED)}
+        chosen = sorted(others, key=lambda each: (each not in linked, each))[:limit]
+        documents = self._snapshot.documents_by_id(chosen)
+        found = [
+            _neighbour(documents[each], is_linked=each in linked)
+            for each in chosen
+            if each in documents
+        ]
+        return tuple(found), len(others)
+
+
+def _neighbour(document: StoredDocument, *, is_linked: bool) -> NeighbourEntry:
+    return NeighbourEntry(
+        doc_id=document.id,
+        path=shown_path(document),
+        title=short(document.title),
+        is_linked=is_linked,
+    )
+
+
+def _lines(place: Place, nodes: Sequence[StoredChunk]) -> Lines | None:
+    """Of a part of the document; None is all of it."""
+    for node in nodes:
+        if node.chunk.id == place.chunk_id:
+            return node.chunk.span.line_start, node.chunk.span.line_end
+    return place.lines
+
+
+def _leaves(
+    place: Place, lines: Lines | None, nodes: Sequence[StoredChunk]
+) -> Sequence[StoredChunk]:
+    """The passages that the place has a part in."""
+    if place.chunk_id is not None:
+        return ChunkTree(nodes).leaves(ChunkId(place.chunk_id))
+    return [
+        node
+        for node in nodes
+        if node.chunk.text is not None
+        and (
+            lines is None or _overlap(lines, (node.chunk.span.line_start, node.chunk.span.line_end))
+        )
+    ]
+
+
+def _overlap(one: Lines, other: Lines) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]

@@ -1,0 +1,210 @@
+"""From source files and diffs to weighted pieces of text: what in them says what they are about."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from ragdocs.errors import SourceError
+from ragdocs.models import TreeName
+from ragdocs.parsers.decoding import decode
+from ragdocs.parsers.markdown import MARKDOWN_SUFFIXES, Origin, parse_document
+from ragdocs.search.library.diffs import ChangedFile, changed_files
+from ragdocs.search.library.requests import SourceFile
+from ragdocs.search.library.source_code import RESERVED, comments, definitions
+from ragdocs.store.rows import clean
+
+MAX_READ_CHARS = 400_000
+"""Of all files together, shared out evenly: a second's work; a file has told by then what it is
+about."""
+MIN_READ_CHARS = 2_000
+"""Of each, however many there are."""
+MAX_CHANGED_FILES = 200
+MAX_PARSED_CHARS = 100_000
+"""Of one Markdown file, in which headings are looked for."""
+MAX_GIST_CHARS = 1_000
+"""About as much as the built-in model reads at once."""
+_PROSE = MARKDOWN_SUFFIXES | {".txt", ".rst", ".adoc", ".org", ".tex", ""}
+_RESERVED = re.compile(rf"\b(?:{'|'.join(sorted(RESERVED))})\b", re.IGNORECASE)
+_PATH_PART = re.compile(r"[^/\\]+")
+
+
+class TermPlace(StrEnum):
+    """Where in a file a word stands."""
+
+    PATH = "path"
+    HEADING = "heading"
+    NAME = "name"
+    """Of something that the code defines."""
+    COMMENT = "comment"
+    CHANGED = "changed"
+    BODY = "body"
+    RULE = "rule"
+
+
+WEIGHTS = {
+    TermPlace.PATH: 4.0,
+    TermPlace.HEADING: 3.0,
+    TermPlace.NAME: 2.0,
+    TermPlace.COMMENT: 1.0,
+    TermPlace.CHANGED: 1.0,
+    TermPlace.BODY: 1.0,
+}
+"""What a word gains by each occurrence there. A comment or name is part of the body besides: it
+counts 2 or 3 times in all. The order is ra's: path before headings before the body.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some text of a file. A piece that `repeats` another adds weight, not occurrences."""
+
+    place: TermPlace
+    text: str
+    repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """A file as pieces; `gist` is in short what it is about, in plain words; `problem`: why its
+    content could not be used, or not all of it.
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+    gist: str
+    problem: str = ""
+
+
+def read_sources(files: Sequence[SourceFile]) -> list[ReadSource]:
+    room = _room(len(files))
+    return [read_source(file, room) for file in files]
+
+
+def read_source(file: SourceFile, room: int = MAX_READ_CHARS) -> ReadSource:
+    """Any bytes at all are survived: what is not text counts by its path alone."""
+    name = clean(file.name)
+    try:
+        whole = _text(file.content)
+    except SourceError as error:
+        return ReadSource(
+            name,
+            (Piece(TermPlace.PATH, _path_words(name)),),
+            _gist([_path_words(name)]),
+            str(error),
+        )
+    text = whole[:room]
+    source = _by_suffix(name)(name, text)
+    if len(whole) <= room:
+        return source
+    return replace(source, problem=f"only its first {room:,} characters were read")
+
+
+def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
+    """The files that a diff changes; and what is wrong with it, if anything."""
+    try:
+        text = _text(diff)
+    except SourceError as error:
+        return [], f"the diff cannot be read: {error}"
+    found = changed_files(text)
+    if not found:
+        said = "this is no unified diff: it was read as plain text"
+        return [_prose("", text[:MAX_READ_CHARS])], said
+    taken = found[:MAX_CHANGED_FILES]
+    room = _room(len(taken))
+    left = len(found) - len(taken)
+    said = f"{left} more files of the diff were not looked at" if left else ""
+    return [_changed(each, room) for each in taken], said
+
+
+def _room(count: int) -> int:
+    return max(MIN_READ_CHARS, MAX_READ_CHARS // max(count, 1))
+
+
+def _by_suffix(name: str) -> Callable[[str, str], ReadSource]:
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix in MARKDOWN_SUFFIXES:
+        return _markdown
+    return _prose if suffix in _PROSE else _code
+
+
+def _text(content: str | bytes) -> str:
+    if isinstance(content, bytes):
+        return decode(content).source.text
+    return clean(content).replace("\0", " ")
+
+
+def _markdown(name: str, text: str) -> ReadSource:
+    document = parse_document(
+        text[:MAX_PARSED_CHARS].encode(), Origin(TreeName("source"), name or "source.md", 0)
+    )
+    headings = [heading.text for heading in document.headings]
+    body = text[document.body_start :]
+    matter = document.front_matter
+    about = [matter.title, matter.description, *matter.keywords, *document.tags]
+    pieces = (
+        Piece(TermPlace.PATH, _path_words(name)),
+        Piece(TermPlace.HEADING, "\n".join(filter(None, [*headings, *about])), repeats=True),
+        Piece(TermPlace.BODY, body),
+    )
+    return ReadSource(
+        name, pieces, _gist([_path_words(name), document.title, *headings[:10], body])
+    )
+
+
+def _prose(name: str, text: str) -> ReadSource:
+    pieces = (Piece(TermPlace.PATH, _path_words(name)), Piece(TermPlace.BODY, text))
+    return ReadSource(name, pieces, _gist([_path_words(name), text]))
+
+
+def _code(name: str, code: str) -> ReadSource:
+    said, named = comments(code), definitions(code)
+    pieces = (
+        Piece(TermPlace.PATH, _path_words(name)),
+        Piece(TermPlace.NAME, "\n".join(named), repeats=True),
+        Piece(TermPlace.COMMENT, "\n".join(said), repeats=True),
+        Piece(TermPlace.BODY, _RESERVED.sub(" ", code)),
+    )
+    return ReadSource(name, pieces, _gist([_path_words(name), *_shortened(said), *named]))
+
+
+def _changed(file: ChangedFile, room: int) -> ReadSource:
+    name = clean(file.name)
+    changed, around = "\n".join(file.changed)[:room], "\n".join(file.around)[:room]
+    said = comments(changed)
+    named = [*file.headings, *definitions(changed)]
+    pieces = (
+        Piece(TermPlace.PATH, _path_words(name)),
+        Piece(TermPlace.NAME, _RESERVED.sub(" ", "\n".join(named)), repeats=True),
+        Piece(TermPlace.COMMENT, "\n".join(said), repeats=True),
+        Piece(TermPlace.CHANGED, _RESERVED.sub(" ", changed), repeats=True),
+        Piece(TermPlace.BODY, _RESERVED.sub(" ", f"{changed}\n{around}")),
+    )
+    return ReadSource(name, pieces, _gist([_path_words(name), *_shortened(said), *named, changed]))
+
+
+def _path_words(name: str) -> str:
+    """The parts of a path, without the suffix: `src/http/retryPolicy.py` → src http retryPolicy."""
+    parts = _PATH_PART.findall(name)
+    if parts:
+        parts[-1] = PurePosixPath(parts[-1]).stem
+    return "\n".join(parts[-8:])
+
+
+def _shortened(texts: Sequence[str]) -> Iterator[str]:
+    """The beginnings, so that a licence at the top does not fill a gist."""
+    return (" ".join(text[:400].split())[:200] for text in texts)
+
+
+def _gist(texts: Sequence[str]) -> str:
+    """Words alone: a quotation mark or a minus would be an operator of the query language."""
+    words: list[str] = []
+    room = MAX_GIST_CHARS
+    for text in texts:
+        for word in re.findall(r"\w+", text[: MAX_GIST_CHARS * 2]):
+            room -= len(word) + 1
+            if room < 0:
+                return " ".join(words)
+            words.append(word.lower() if word in ("AND", "OR", "NOT") else word)
+    return " ".join(words)

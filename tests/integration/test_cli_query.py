@@ -1,0 +1,162 @@
+"""`query` as a person uses it: built at first use, cited, in step with edits, honest exits."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ragdocs.cli.main import main
+from ragdocs.cli.query_options import queries_of
+from tests.managed_index import write
+
+AUTH = """# Authentication
+
+## Sign in
+
+Use your e-mail address and the password that was sent to you.
+
+## Sign out
+
+Press the button at the top of every page.
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("query")
+    write(folder, "docs/auth.md", AUTH)
+    write(folder, "docs/garden.md", "# Garden\n\nTomatoes need sun.\n\n```sh\nwater --daily\n```\n")
+    return folder
+
+
+@pytest.fixture
+def run(place):
+    # The prepared model is shared with the other tests; making it again takes seconds.
+    cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    runner = CliRunner(env={"HOME": str(place), "XDG_CACHE_HOME": cache})
+
+    def invoke(*words, docs="docs"):
+        arguments = [
+            "query",
+            *words,
+            "--docs",
+            str(place / docs),
+            "--index",
+            str(place / docs) + ".ix",
+        ]
+        return runner.invoke(main, arguments, catch_exceptions=False)
+
+    return invoke
+
+
+def test_first_use_builds_the_index_and_answers(run):
+    result = run("how", "do", "I", "log", "in")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("1. auth.md:")
+    assert "password" in result.stdout
+    assert "2 files" in result.stderr
+
+
+def test_a_list_has_two_lines_for_each(run):
+    lines = run("tomatoes", "--output", "list", "-n", "1").stdout.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("1. garden.md:1-")
+    assert "Tomatoes need sun." in lines[1]
+
+
+def test_matches_are_as_grep_gives_them(run):
+    lines = run("tomatoes", "-o", "matches", "-n", "1").stdout.splitlines()
+    assert lines == ["garden.md:3: Tomatoes need sun."]
+
+
+def test_json_has_everything(run):
+    value = json.loads(run("tomatoes", "--json", "--explain").stdout)
+    first = value["results"][0]
+    assert first["path"] == "garden.md"
+    assert first["span"]["line_start"] == 1
+    assert 0 <= first["confidence"] <= 1
+    assert value["index"]["readiness"] == "ready"
+    assert value["index"]["complete"] is True
+    assert value["stats"]["original_count"] >= 1
+    assert value["explanation"]["queries"][0]["text"] == "tomatoes"
+
+
+def test_explain_shows_indices_and_stages(run):
+    shown = run("tomatoes", "--explain", "-o", "list").stdout
+    assert "keyword" in shown
+    assert "semantic" in shown
+    assert "top_n" in shown
+
+
+def test_edits_are_seen_though_no_server_runs(run, place):
+    write(place, "docs/boats.md", "# Boats\n\nKeelhauling is forbidden.\n")
+    assert "boats.md" in run("keelhauling", "-o", "list").stdout
+    os.unlink(place / "docs/boats.md")
+    assert "boats.md" in run("keelhauling", "-o", "list", "--no-update").stdout
+    assert "boats.md" not in run("keelhauling", "-o", "list").stdout
+
+
+def test_filters_confine_the_answer(run):
+    assert "garden.md" not in run("tomatoes", "--exclude", "garden.md", "-o", "list").stdout
+    only = run("anything", "--language", "sh", "-o", "list").stdout
+    assert "garden.md" in only
+    assert "auth.md" not in only
+
+
+def test_nothing_good_enough_is_an_exit_status_of_its_own(run):
+    result = run("quantum", "chromodynamics", "--min-score", "0.99")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "Nothing was found." in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["x", "--top-n", "0"], "top_n"),
+        (["x", "--top-n", "51"], "top_n"),
+        (["x", "--min-score", "2"], "min_score"),
+        (["   "], "empty"),
+        (["x" * 2001], "2000"),
+        (["x", "--modified-after", "soon"], "soon"),
+        (["x", "--outptu", "list"], "--output"),
+    ],
+)
+def test_wrong_use_is_said_with_what_is_right(run, words, said):
+    result = run(*words)
+    assert result.exit_code == 2
+    assert said in result.stderr.replace(",", "")
+    assert "Traceback" not in result.stderr
+
+
+def test_an_index_that_cannot_be_used_has_its_own_exit_status(run, place):
+    write(place, "other/a.md", "# A\n\nText.\n")
+    assert run("text", docs="other").exit_code == 0
+    store = place / "other.ix" / "store.db"
+    store.unlink()
+    store.mkdir()
+    (store / "someone's").write_text("file", encoding="utf-8")
+    result = run("text", "--no-update", docs="other")
+    assert result.exit_code == 3
+    assert "store.db" in result.stderr
+
+
+def test_a_documents_text_cannot_speak_to_the_terminal(run, place):
+    write(place, "evil/a.md", "# Evil\n\nred \x1b[31mtext \u202eback\n")
+    shown = run("evil", docs="evil").stdout
+    assert "\x1b[31m" not in shown
+    assert "\u202e" not in shown
+    assert "\\u001b" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "queries"),
+    [
+        (("how", "do", "I"), ("how do I",)),
+        (("sign in",), ("sign in",)),
+        (("sign in", "token"), ("sign in", "token")),
+    ],
+)
+def test_words_are_one_question_and_quoted_ones_several(words, queries):
+    assert queries_of(words) == queries

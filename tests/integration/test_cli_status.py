@@ -1,0 +1,129 @@
+"""`status` and `doctor` as a user meets them: the real program, its output, its exit code."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragdocs.app import App
+from ragdocs.config.loading import load_config
+from ragdocs.embedding.builtin import BuiltinEmbedder
+from tests.managed_index import CountingEmbedder, write
+
+PAGE = Path(__file__).parents[2] / "docs" / "status-and-doctor.md"
+NOTES = {
+    "auth.md": "# Authentication\n\nHow to sign in. See [[Garden]] and [[Cellar]].\n",
+    "garden.md": "# Garden\n\nTomatoes need sun.\n",
+}
+PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0"
+PLACE = ("--docs", "notes", "--index", "index")
+
+
+@pytest.fixture
+def home(tmp_path):
+    folder = tmp_path.resolve()
+    (folder / "notes").mkdir()
+    return folder
+
+
+def build(home: Path, texts=NOTES, **sections) -> None:
+    """By a tiny model that says to be the built-in one: `status` never asks it for a vector."""
+    for path, text in texts.items():
+        write(home / "notes", path, text)
+    place = {"documents_path": str(home / "notes"), "index_path": str(home / "index")}
+    config = load_config(cwd=home, environ={"HOME": str(home)}, flags={"indexing": place})
+    app = App(config, CountingEmbedder(BuiltinEmbedder().identity))
+    with app, app.manager() as manager:
+        manager.update()
+        manager.fill()
+
+
+def run(home: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGDOCS_")}
+    places = {"XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": "", "XDG_DATA_HOME": ""}
+    return subprocess.run(
+        [sys.executable, "-m", "ragdocs", *arguments],
+        cwd=home,
+        env={**kept, "HOME": str(home), **places, **environ},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+def shown(command: str) -> str:
+    """What the page says that a command prints."""
+    page = PAGE.read_text(encoding="utf-8")
+    found = re.search(rf"```console\n\$ {re.escape(command)}\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def without_figures(text: str) -> str:
+    """But for sizes, versions and limits, which differ from machine to machine."""
+    text = re.sub(r"[\d.]+ (kB|MB|GB|TB)\b", "SIZE", text)
+    text = re.sub(r"(ragdocs|Python|SQLite|generation) [\d.]+", r"\1 N", text)
+    text = re.sub(r"[\d,]+ can be watched \(max_user_watches\)", "N can be watched", text)
+    return re.sub(r"may have (any number of|[\d,]+) files open", "may have N files open", text)
+
+
+def test_the_page_shows_what_status_prints(home):
+    build(home, {**NOTES, "picture.md": PICTURE})
+    done = run(home, "status", *PLACE)
+    assert (done.returncode, done.stderr) == (0, "")
+    page = shown("ragdocs status --docs notes --index index")
+    assert without_figures(done.stdout) == without_figures(page)
+
+
+def test_the_page_shows_what_doctor_prints(home):
+    build(home, {**NOTES, "picture.md": PICTURE})
+    (home / "index").chmod(0o755)
+    done = run(home, "doctor", *PLACE)
+    assert (done.returncode, done.stderr) == (1, "")
+    page = shown("ragdocs doctor --docs notes --index index")
+    if sys.platform == "linux":
+        assert without_figures(done.stdout) == without_figures(page)
+
+
+def test_doctor_repairs_in_json(home):
+    build(home)
+    (home / "index").chmod(0o755)
+    store = home / "index" / "store.db"
+    store.write_bytes(store.read_bytes().replace(b"Tomatoes need", b"Tomatoes knew"))
+    done = run(home, "doctor", "--fix", "--json", *PLACE)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert answer["ok"]
+    assert [one["name"].split()[0] for one in answer["repairs"]] == ["set", "rebuild"]
+    assert all(one["done"] for one in answer["repairs"])
+    assert {one["level"] for one in answer["findings"]} == {"ok", "note"}
+    assert not any(one["can_fix"] for one in answer["findings"])
+
+
+def test_status_before_anything_is_indexed(home):
+    done = run(home, "status", "--json", *PLACE)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert answer["state"] == "unavailable"
+    assert "there is no index yet" in answer["summary"]
+    assert not (home / "index").exists()
+
+
+def test_a_wrong_configuration(home):
+    write(home, ".ragdocs.toml", "[search]\nnothing = 1\n")
+    done = run(home, "doctor")
+    assert done.returncode == 1
+    assert "search.nothing" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_name_cannot_speak_to_the_terminal(home):
+    build(home, {"\x1b[31mred.md": PICTURE, "b\u202e.md": PICTURE})
+    printed = run(home, "status", *PLACE).stdout
+    assert "red.md" in printed
+    assert not set(printed) & set("\x1b\u202e")
