@@ -6,6 +6,7 @@ Nothing heavy is imported or opened before it is asked for; what is shared is ma
 import json
 from functools import cached_property
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragdocs.config.choices import EmbeddingProvider
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ragdocs.search.orchestrator import Surroundings
     from ragdocs.search.retrieval import Indices
     from ragdocs.store.stored_index import StoredIndex
+
+BUILTIN_NAMES = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 
 
 class Assembly:
@@ -68,7 +71,14 @@ class Assembly:
                 f'embedding.provider = "{settings.provider.value}" is not there yet: '
                 'only "builtin" is'
             )
-        return BuiltinEmbedder(cache_dir=settings.cache_folder, threads=settings.threads)
+        model = Path(settings.model)
+        folder = model if model.is_absolute() else None  # that is what a folder's path becomes
+        if folder is None and settings.model not in BUILTIN_NAMES:
+            raise ConfigError(
+                f'embedding.model = "{settings.model}" is not built in: leave it out, name a '
+                f'folder that holds {BUILTIN_NAMES[0]}, or set provider = "huggingface"'
+            )
+        return BuiltinEmbedder(folder, settings.cache_folder, settings.threads)
 
     @cached_property
     def terms(self) -> "TermVectors | None":

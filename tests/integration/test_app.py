@@ -4,7 +4,7 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
-from ragdocs.errors import ConfigError
+from ragdocs.errors import ConfigError, ModelMissing
 from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import QueryRequest
 
@@ -69,3 +69,26 @@ def test_a_provider_that_is_not_there_yet_is_refused(docs):
     app = App(config_of(docs, embedding={"provider": "http"}))
     with app, pytest.raises(ConfigError, match="only"):
         app.manager()
+
+
+def test_another_model_than_the_built_in_one_is_not_quietly_replaced(docs):
+    app = App(config_of(docs, embedding={"model": "BAAI/bge-small-en-v1.5"}))
+    with pytest.raises(ConfigError, match="huggingface"):
+        app.embedder.load()
+
+
+def test_the_model_is_looked_for_in_the_folder_that_is_named(docs, tmp_path):
+    (tmp_path / "model").mkdir()
+    app = App(config_of(docs, embedding={"model": str(tmp_path / "model")}))
+    with pytest.raises(ModelMissing, match="model"):
+        app.embedder.load()
+
+
+def test_what_was_written_is_in_the_stores_own_file_afterwards(docs):
+    with App(config_of(docs)) as app:
+        with app.manager() as manager:
+            manager.update()
+            app.search(QueryRequest(queries=("tomatoes",)))  # a reader that outlives the writer
+            manager.fill()
+        index = app.config.index_directory
+        assert (index / "store.db").stat().st_size > 20_000

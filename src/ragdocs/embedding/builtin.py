@@ -108,6 +108,10 @@ class BuiltinEmbedder:
     def load(self) -> None:
         self._model()
 
+    def find(self) -> ModelFiles:
+        """The files that `load` would use, known by their hashes. Raises as `load` does."""
+        return find_model(self._folder, FileVerifier(self._cache_dir))
+
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         model = self._model()
         windowed = [split_text(text, model.pieces.tokenise) for text in texts]
@@ -137,8 +141,7 @@ class BuiltinEmbedder:
         if self._loaded is None:
             with self._lock:
                 if self._loaded is None:
-                    files = find_model(self._folder, FileVerifier(self._cache_dir))
-                    self._loaded = _load(files, self._precision)
+                    self._loaded = _load(self.find(), self._precision)
         return self._loaded
 
 

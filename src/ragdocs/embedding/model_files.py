@@ -51,6 +51,8 @@ _WEIGHTS = {
         "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
     ),
 }
+# The weights have 91 MB; hashing what cannot be them might take hours.
+_MAX_BYTES = 200_000_000
 # The same vocabulary and rules; they differ in padding and truncation, which we set ourselves.
 _TOKENIZERS = (
     "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
@@ -124,6 +126,8 @@ def _look(place: _Place, verifier: FileVerifier) -> ModelFiles:
 
 def _check(place: _Place, path: Path, known: tuple[str, ...], verifier: FileVerifier) -> None:
     try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ModelCorrupt(f"{place.label}: {path} is larger than any file of {MODEL_NAME}")
         digest = verifier.sha256(path)
     except OSError as error:
         raise ModelMissing(f"{place.label}: {path} cannot be read ({error.strerror})") from error

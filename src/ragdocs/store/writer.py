@@ -1,12 +1,12 @@
 """The one that writes. Its caller holds the write lock while it is opened and in transactions."""
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ragdocs.errors import IndexCorrupt, IndexIncompatible
+from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexStoreError
 from ragdocs.store.connection import store_path
 from ragdocs.store.files import delete_files, make_way
 from ragdocs.store.ledger import read_meta
@@ -100,6 +100,9 @@ class Writer:
             self._database.rollback()
 
     def close(self) -> None:
+        # SQLite does this only when nobody else has the store open, and a reader cannot do it.
+        with suppress(IndexStoreError):
+            self._database.run("PRAGMA wal_checkpoint(PASSIVE)")
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,182 @@
+"""`status`: what the index holds and how it is, at a glance."""
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ragdocs.cli.output import shown
+from ragdocs.cli.place import Place, place_options
+
+if TYPE_CHECKING:
+    from ragdocs.diagnosis.status import Status, TreeStatus, WatchStatus
+
+NOT_WELL = 1
+"""The exit status when the index is degraded or cannot be used."""
+MAX_FAILURES = 5
+_COLOURS = {"ready": "green", "building": "cyan", "degraded": "yellow", "unavailable": "red"}
+Field = tuple[str, list[str]]
+"""A name, and its lines."""
+
+
+@click.command("status")
+@place_options
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON, with everything.")
+@click.pass_context
+def show_status(context: click.Context, place: Place, as_json: bool) -> None:
+    """Say what the index holds, and whether it is in order.
+
+    Quick: no model is loaded and nothing is changed; `doctor` looks deeper. Exits with 0 when the
+    index is ready or building, 1 when it is degraded or unavailable, 2 when the command or the
+    configuration is wrong.
+
+    \b
+    Example:
+      ragdocs status --docs notes
+    """
+    from ragdocs.app import App
+    from ragdocs.cli.values import as_json as written
+    from ragdocs.diagnosis.gathering import gather_status
+
+    with App(place.config()) as app:
+        status = gather_status(app)
+    if as_json:
+        click.echo(written(status))
+    else:
+        for line in _lines(status):
+            click.echo(line)
+    context.exit(0 if status.is_usable else NOT_WELL)
+
+
+def short(path: str) -> str:
+    """With `~` for the home folder, as people write it."""
+    home = os.path.expanduser("~")
+    inside = home != "/" and Path(path).is_relative_to(home)
+    return shown("~" + path[len(home) :] if inside else path)
+
+
+def _lines(status: "Status") -> Iterator[str]:
+    state, _, rest = status.summary.partition(": ")
+    colour = _COLOURS[status.state.value]
+    yield f"{click.style(state, fg=colour, bold=True)}: {shown(rest)}"
+    for note in status.notes:
+        yield "  " + shown(note).replace("\n", "\n  ")
+    yield ""
+    fields = [field for field in _fields(status) if field[1]]
+    width = max(len(name) for name, _ in fields)
+    for name, lines in fields:
+        for number, line in enumerate(lines):
+            label = name if number == 0 else ""
+            yield f"{click.style(label.ljust(width), dim=True)}  {line}"
+
+
+def _fields(status: "Status") -> Iterator[Field]:
+    is_known = status.agreement.stored_fingerprint is not None
+    yield "trees", [_tree(tree, is_known) for tree in status.trees]
+    if is_known:
+        yield "holds", [_holdings(status)]
+    yield "failed", _failures(status)
+    yield "index", [_index(status)]
+    yield "words", [_keyword(status)]
+    yield "meaning", [_model(status)]
+    yield "re-rank", [_reranker(status)]
+    yield "watching", [_watch(status.watcher)]
+    if status.writer:
+        yield "writing", [f"{_process(status.writer.pid)}{_since(status.writer.since)}"]
+    yield "settings", [", ".join(map(short, status.config_files)) or "defaults, no file"]
+
+
+def _tree(tree: "TreeStatus", is_known: bool) -> str:
+    said = [shown(tree.name), short(tree.root)]
+    said += ["(yours, in every project)"] if tree.scope == "global" else []
+    said += [_number(tree.documents, "document")] if is_known else []
+    said += [click.style(tree.problem, fg="yellow")] if tree.problem else []
+    return "  ".join(said)
+
+
+def _holdings(status: "Status") -> str:
+    found = status.holdings
+    said = [
+        _number(found.passages, "passage"),
+        "all with vectors" if not found.vectors_pending else f"{found.vectors:,} with vectors",
+    ]
+    if found.links_unresolved:
+        said.append(f"{_number(found.links_unresolved, 'link')} to nowhere")
+    return ", ".join(said)
+
+
+def _failures(status: "Status") -> list[str]:
+    number = status.holdings.files_failed
+    lines = [shown(f"{one.tree}: {one.reason}") for one in status.failures[:MAX_FAILURES]]
+    rest = number - len(lines)
+    return [*lines, f"and {rest:,} more (--json lists them)"] if rest > 0 else lines
+
+
+def _index(status: "Status") -> str:
+    from ragdocs.diagnosis.case import size_text
+
+    disk = status.disk
+    parts = ((disk.store, "store"), (disk.log, "log"), (disk.engines, "keyword engine"))
+    there = [f"{size_text(size)} {name}" for size, name in parts if size]
+    size = f"  {' + '.join(there)}" if there else ""
+    generation = status.holdings.generation
+    return f"{short(status.index_directory)}{size}" + (
+        f", generation {generation}" if generation else ""
+    )
+
+
+def _keyword(status: "Status") -> str:
+    found = status.keyword
+    return f"{found.engine}, {found.state}"
+
+
+def _model(status: "Status") -> str:
+    model = status.model
+    if model.problem:
+        return f"none: {shown(model.problem.splitlines()[0])}"
+    place = f", from {shown(model.place)}" if model.place else ""
+    return f"{shown(model.name)}, {model.dimension} dimensions{place}"
+
+
+def _reranker(status: "Status") -> str:
+    reranker = status.reranker
+    if not reranker.is_on:
+        return "off"
+    name = shown(reranker.name)
+    return f"{name}, not usable: {shown(reranker.problem)}" if reranker.problem else name
+
+
+def _watch(watcher: "WatchStatus | None") -> str:
+    if watcher is None:
+        return "nobody now; a server does, and `ragdocs update` finds changes too"
+    said = [f"{_process(watcher.pid)}{_since(watcher.since)}"]
+    if watcher.mode:
+        said.append(watcher.mode + (f" ({watcher.reason})" if watcher.reason else ""))
+    if watcher.activity:
+        said.append(watcher.activity)
+    if watcher.last_scan:
+        said.append(f"last full look {_time(watcher.last_scan)}")
+    return shown(", ".join(said))
+
+
+def _process(pid: int | None) -> str:
+    return f"process {pid}" if pid else "a process"
+
+
+def _since(moment: str | None) -> str:
+    return f" since {_time(moment)}" if moment else ""
+
+
+def _time(moment: str) -> str:
+    """In the reader's own time; as it was written where it cannot be read."""
+    try:
+        return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return moment
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,20 @@
+"""The configuration: which files were read, what is wrong with them, what should be known."""
+
+from collections.abc import Iterator
+
+from ragdocs.config.locations import SINGLE_FILE
+from ragdocs.diagnosis.case import Case, at
+from ragdocs.diagnosis.findings import Finding, Level
+
+
+def check_configuration(case: Case) -> Iterator[Finding]:
+    reading = case.reading
+    for problem in reading.problems:
+        yield Finding(Level.ERROR, str(problem), "put it right; `ragdocs check-config` checks it")
+    for note in reading.notes:
+        yield Finding(Level.NOTE, str(note))
+    if reading.problems:
+        yield Finding(Level.ERROR, "without a usable configuration most checks cannot be made")
+        return
+    files = ", ".join(map(at, reading.files))
+    yield Finding(Level.OK, files or f"no file ({SINGLE_FILE}): the defaults are in force")

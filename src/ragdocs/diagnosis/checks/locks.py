@@ -1,0 +1,71 @@
+"""Who holds the locks; and that they are locks at all."""
+
+import os
+import stat
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from ragdocs.diagnosis.case import Case, at
+from ragdocs.diagnosis.findings import Finding, Level, Repair
+from ragdocs.diagnosis.index_files import LOCKS, kind_of
+from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
+
+
+def check_locks(case: Case) -> Iterator[Finding]:
+    odd = [path for name in LOCKS if _is_odd(path := case.directory / name)]
+    for path in odd:
+        yield Finding(
+            Level.ERROR,
+            f"{at(path)} is {kind_of(os.lstat(path).st_mode)}, and nobody can lock it",
+            "move it away",
+            repair=odd_file_repair(path),
+        )
+    if odd:
+        return
+    said = [*_who_writes(case.directory), *_who_watches(case.directory)]
+    yield Finding(Level.OK, "; ".join(said) or "nobody writes, nobody watches")
+
+
+def odd_file_repair(path: Path) -> Repair | None:
+    """For what stands where a file of ours should, unless something may be in it."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return None
+    is_empty = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISLNK(mode)
+    if not is_empty and not stat.S_ISDIR(mode):
+        return None
+    return Repair(f"remove {at(path)}", partial(_remove, path))
+
+
+def _remove(path: Path) -> str:
+    """A folder only when it is empty: what is in it would not be ours."""
+    kind = kind_of(os.lstat(path).st_mode)
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink()
+    return f"removed {at(path)}, which was {kind}"
+
+
+def _is_odd(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _who_writes(directory: Path) -> Iterator[str]:
+    if found := look_at_writer(directory):
+        yield f"{_process(found.pid)} writes since {found.since or 'some time'}"
+
+
+def _who_watches(directory: Path) -> Iterator[str]:
+    if found := look_at_watcher(directory):
+        why = f" ({found.reason})" if found.reason else ""
+        yield f"{_process(found.pid)} keeps it in step since {found.since or 'some time'}{why}"
+
+
+def _process(pid: int | None) -> str:
+    return f"process {pid}" if pid else "a process"

@@ -1,0 +1,147 @@
+"""Where MCP clients keep their lists of servers, and which entries there are this program's.
+
+Of other programs' files nothing is kept but our own entries: their names, their commands, and the
+folders they are given. No other entry, no variable, no secret is ever taken out of them.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+MAX_BYTES = 20_000_000
+"""Claude Code keeps histories beside its servers."""
+PROGRAMS = ("ragdocs", "mcp-markdown-ragdocs")
+OPTIONS = ("--docs", "--config", "--index")
+_SERVERS = ("mcpServers", "servers")
+# Strings are matched first, so that what looks like a comment in them stays.
+# Nothing is looked at twice, whatever the file holds: what is not closed goes to the end.
+_STRING = r'"(?:[^"\\]++|\\.)*+"?'
+_JSONC = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFile:
+    """A place where a client looks; `project` is the folder it speaks for, if any."""
+
+    client: str
+    path: Path
+    project: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An entry that starts this program: what it runs, and with which folders."""
+
+    name: str
+    command: str
+    folders: tuple[tuple[str, str], ...]
+    """Option and value, of those that name a place."""
+    project: Path | None
+
+
+class Unreadable(Exception):
+    """A file that is there and cannot be understood."""
+
+
+def client_files(home: Path, projects: Sequence[Path], platform: str) -> Iterator[ClientFile]:
+    """Every place, whether there is a file or not."""
+    support = home / ("Library/Application Support" if platform == "darwin" else ".config")
+    yield ClientFile("Claude Desktop", support / "Claude" / "claude_desktop_config.json")
+    yield ClientFile("Claude Code", home / ".claude.json")
+    yield ClientFile("Cursor", home / ".cursor" / "mcp.json")
+    for edition in ("Code", "Code - Insiders", "VSCodium"):
+        yield ClientFile("VS Code", support / edition / "User" / "mcp.json")
+    for project in projects:
+        yield ClientFile("Claude Code", project / ".mcp.json", project)
+        yield ClientFile("Cursor", project / ".cursor" / "mcp.json", project)
+        yield ClientFile("VS Code", project / ".vscode" / "mcp.json", project)
+
+
+def registrations(file: ClientFile) -> tuple[Registration, ...]:
+    """Our entries in a file; none when there is no file. Raises Unreadable."""
+    text = _text(file.path)
+    if text is None:
+        return ()
+    try:
+        whole: object = _parsed(text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("it is not JSON") from error
+    found = list(_entries(_table(whole), file.project))
+    projects = _table(_table(whole).get("projects"))  # Claude Code's own list of folders
+    for folder, inside in projects.items():
+        found += _entries(_table(inside), Path(folder))
+    return tuple(found)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Unreadable(error.strerror or "it cannot be opened") from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable("it is not a regular file")
+        if status.st_size > MAX_BYTES:
+            raise Unreadable(f"it has more than {MAX_BYTES:,} bytes")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(MAX_BYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable("it is not UTF-8 text") from error
+    finally:
+        os.close(descriptor)
+
+
+def _parsed(text: str) -> object:
+    """JSON; or what VS Code allows besides, comments and a comma at the end of a list."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        bare = _JSONC.sub(_kept_string, text)
+        return json.loads(_LAST_COMMA.sub(_kept_string, bare))
+
+
+def _kept_string(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith('"') else " "
+
+
+def _entries(table: Mapping[str, object], project: Path | None) -> Iterator[Registration]:
+    for key in _SERVERS:
+        for name, entry in _table(table.get(key)).items():
+            about = _table(entry)
+            command = about.get("command")
+            if isinstance(command, str) and _is_ours(command, arguments := _strings(about)):
+                yield Registration(name, command, tuple(_folders(arguments)), project)
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _strings(about: Mapping[str, object]) -> list[str]:
+    arguments = about.get("args")
+    given = cast("list[object]", arguments) if isinstance(arguments, list) else []
+    return [one for one in given if isinstance(one, str)]
+
+
+def _is_ours(command: str, arguments: Sequence[str]) -> bool:
+    """By the command, or by what a launcher such as `uvx` or `python -m` is told to run."""
+    named = (os.path.basename(one) for one in (command, *arguments[:4]))
+    return any(re.split(r"[=<>@\[]", one)[0] in PROGRAMS for one in named)
+
+
+def _folders(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    following = [*arguments[1:], ""]
+    for argument, after in zip(arguments, following, strict=True):
+        option, is_joined, value = argument.partition("=")
+        if option in OPTIONS:
+            yield option, value if is_joined else after

@@ -1,0 +1,116 @@
+"""`doctor`: every check in its order, none able to stop the others; and the repairs they offer."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ragdocs.app import App
+from ragdocs.config.loading import Reading
+from ragdocs.config.notation import printable
+from ragdocs.diagnosis.case import Case, Machine
+from ragdocs.diagnosis.checks.clients import check_clients
+from ragdocs.diagnosis.checks.configuration import check_configuration
+from ragdocs.diagnosis.checks.counts import check_counts
+from ragdocs.diagnosis.checks.engine import check_engine
+from ragdocs.diagnosis.checks.failures import check_failures, check_links
+from ragdocs.diagnosis.checks.leftovers import check_leftovers
+from ragdocs.diagnosis.checks.locks import check_locks
+from ragdocs.diagnosis.checks.model import check_model, check_reranker
+from ragdocs.diagnosis.checks.permissions import check_permissions
+from ragdocs.diagnosis.checks.platform import check_platform
+from ragdocs.diagnosis.checks.space import check_space
+from ragdocs.diagnosis.checks.store import check_store
+from ragdocs.diagnosis.checks.trees import check_trees
+from ragdocs.diagnosis.checks.vectors import check_vectors
+from ragdocs.diagnosis.checks.watching import check_descriptors, check_watching
+from ragdocs.diagnosis.findings import Finding, Level, Repair, Repaired
+from ragdocs.errors import RagdocsError
+
+QUICK_SECONDS = 20.0
+LONG_SECONDS = 300.0
+"""For what reads the whole store or loads a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question. Without a usable configuration, only those are asked that need none."""
+
+    name: str
+    examine: Callable[[Case], Iterable[Finding]]
+    seconds: float = QUICK_SECONDS
+    needs_config: bool = True
+
+
+# From the ground up: what is wrong further down often has its reason further up. Permissions and
+# locks come before what they protect, so that they are repaired before it.
+CHECKS = (
+    Check("platform", check_platform, needs_config=False),
+    Check("configuration", check_configuration, needs_config=False),
+    Check("trees", check_trees),
+    Check("permissions", check_permissions),
+    Check("locks", check_locks),
+    Check("space", check_space),
+    Check("store", check_store, LONG_SECONDS),
+    Check("counts", check_counts, LONG_SECONDS),
+    Check("vectors", check_vectors, LONG_SECONDS),
+    Check("engine", check_engine, LONG_SECONDS),
+    Check("files", check_failures),
+    Check("links", check_links),
+    Check("model", check_model, LONG_SECONDS),
+    Check("re-ranker", check_reranker, LONG_SECONDS),
+    Check("watching", check_watching),
+    Check("descriptors", check_descriptors, needs_config=False),
+    Check("leftovers", check_leftovers),
+    Check("clients", check_clients, needs_config=False),
+)
+
+
+def open_case(reading: Reading, machine: Machine | None = None, app: App | None = None) -> Case:
+    """`app`: one that is there already, of the same configuration."""
+    opened = app or (App(reading.config) if reading.config else None)
+    return Case(reading, machine or Machine(), opened)
+
+
+def examine(case: Case, checks: Iterable[Check] = CHECKS) -> Iterator[Finding]:
+    """As each check ends."""
+    for check in checks:
+        if case.opened is not None or not check.needs_config:
+            yield from (replace(found, check=check.name) for found in _bounded(check, case))
+
+
+def repair(findings: Iterable[Finding]) -> Iterator[Repaired]:
+    """What can be repaired, each once, in the order of the checks."""
+    repairs = {found.repair.name: found.repair for found in findings if found.repair}
+    return map(_repaired, repairs.values())
+
+
+def _bounded(check: Check, case: Case) -> list[Finding]:
+    """A check may meet a folder on a dead network: it then waits in a thread that nobody joins."""
+    found: list[Finding] = []
+    thread = threading.Thread(target=_examine, args=(check, case, found), daemon=True)
+    thread.start()
+    thread.join(check.seconds)
+    if not thread.is_alive():
+        return found
+    message = f"this check did not end within {check.seconds:.0f} seconds"
+    return [*found, Finding(Level.WARNING, message, "is a disk or a network drive not answering?")]
+
+
+def _examine(check: Check, case: Case, found: list[Finding]) -> None:
+    try:
+        found.extend(check.examine(case))
+    except RagdocsError as error:
+        found.append(Finding(Level.ERROR, str(error)))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        found.append(Finding(Level.ERROR, printable(f"{where}{error.strerror or error}")))
+    except Exception as error:  # one check that fails must not keep the others from being made
+        what = f"this check failed ({type(error).__name__}: {error})"
+        found.append(Finding(Level.ERROR, what, "please report it"))
+
+
+def _repaired(one: Repair) -> Repaired:
+    try:
+        return Repaired(one.name, True, one.run())
+    except (RagdocsError, OSError) as error:
+        return Repaired(one.name, False, str(error))

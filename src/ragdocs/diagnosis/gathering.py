@@ -1,0 +1,92 @@
+"""`status`: looks at every part and never fails; what cannot be told is said to be so."""
+
+import os
+from pathlib import Path
+
+from ragdocs import __version__
+from ragdocs.app import App
+from ragdocs.config.notation import printable
+from ragdocs.config.resolved import Tree
+from ragdocs.diagnosis.index_files import disk_use
+from ragdocs.diagnosis.keyword_look import look_at_keyword
+from ragdocs.diagnosis.model_look import look_at_model, look_at_reranker
+from ragdocs.diagnosis.status import Agreement, Status, TreeStatus
+from ragdocs.diagnosis.store_look import StoreLook, look_at_store
+from ragdocs.diagnosis.verdict import Evidence, judge
+from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
+from ragdocs.indexing.scan import RootProblem
+from ragdocs.indexing.service_state import ServiceState
+from ragdocs.store.schema import SCHEMA_VERSION
+
+
+def gather_status(app: App, service: ServiceState | None = None) -> Status:
+    """`service` is what this process's own indexing thread says, where there is one."""
+    config = app.config
+    directory = config.index_directory
+    model = look_at_model(app)
+    look = look_at_store(directory, model.identity)
+    evidence = Evidence(
+        holdings=look.holdings,
+        error=look.error,
+        agreement=_agreement(app, look),
+        trees=tuple(_tree_status(tree, look) for tree in config.trees),
+        model=model,
+        reranker=look_at_reranker(app),
+        keyword=look_at_keyword(directory, config.search.keyword_engine, look.holdings.generation),
+        writer=look_at_writer(directory),
+        watcher=look_at_watcher(directory, service),
+    )
+    verdict = judge(evidence)
+    return Status(
+        state=verdict.state,
+        summary=verdict.summary,
+        notes=verdict.notes,
+        version=__version__,
+        config_files=tuple(printable(str(file)) for file in config.files),
+        trees=tuple(evidence.trees),
+        holdings=look.holdings,
+        failures=look.failures,
+        index_directory=printable(str(directory)),
+        disk=disk_use(directory),
+        writer=evidence.writer,
+        watcher=evidence.watcher,
+        model=model,
+        reranker=evidence.reranker,
+        keyword=evidence.keyword,
+        agreement=evidence.agreement,
+    )
+
+
+def root_problem(root: Path) -> str:
+    """Why a tree cannot be looked at; empty when it can."""
+    try:
+        with os.scandir(root):
+            return ""
+    except FileNotFoundError:
+        return RootProblem.MISSING.value
+    except NotADirectoryError:
+        return RootProblem.NOT_A_DIRECTORY.value
+    except (OSError, ValueError):
+        return RootProblem.UNREADABLE.value
+
+
+def _agreement(app: App, look: StoreLook) -> Agreement:
+    return Agreement(
+        fingerprint=app.fingerprint,
+        stored_fingerprint=look.fingerprint,
+        schema=SCHEMA_VERSION,
+        stored_schema=look.schema,
+        same_settings=look.fingerprint == app.fingerprint,
+    )
+
+
+def _tree_status(tree: Tree, look: StoreLook) -> TreeStatus:
+    documents, chunks = look.by_tree.get(tree.name, (0, 0))
+    return TreeStatus(
+        name=tree.name,
+        root=printable(str(tree.root)),
+        scope=tree.scope.value,
+        documents=documents,
+        chunks=chunks,
+        problem=root_problem(tree.root),
+    )

@@ -1,0 +1,76 @@
+"""Whether there are models, and where: known by their files, without loading anything."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from ragdocs.app import App
+from ragdocs.config.notation import printable
+from ragdocs.diagnosis.status import ModelStatus
+from ragdocs.embedding.base import Embedder, EmbeddingCounts
+from ragdocs.embedding.builtin import BuiltinEmbedder
+from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
+from ragdocs.embedding.cross_encoder_files import EXPECTED, MODELS
+from ragdocs.errors import RagdocsError
+
+_BY_NAME = "is known by its name only: name a folder in rerank_model, or install `huggingface`"
+
+
+def look_at_model(app: App) -> ModelStatus:
+    """The embedder's; an identity is there whenever there is an embedder."""
+    try:
+        embedder = app.embedder
+    except RagdocsError as error:
+        return ModelStatus(name=str(app.config.embedding.model), problem=str(error))
+    place = folder = problem = ""
+    notes = embedder.notes
+    if isinstance(embedder, BuiltinEmbedder):
+        try:
+            files = embedder.find()
+            place, folder = files.place, printable(str(files.weights.parent))
+            notes = tuple(dict.fromkeys((*files.notes, *notes)))
+        except (RagdocsError, OSError) as error:
+            problem = str(error)
+    return ModelStatus(
+        name=embedder.name,
+        identity=embedder.identity,
+        dimension=embedder.dimension,
+        place=place,
+        folder=folder,
+        problem=problem,
+        notes=notes,
+        counts=_counts(embedder),
+    )
+
+
+def look_at_reranker(app: App) -> ModelStatus:
+    settings = app.config.search
+    name = printable(str(settings.rerank_model))
+    if not settings.rerank_enabled:
+        return ModelStatus(name=name, is_on=False)
+    if not isinstance(open_cross_encoder(str(settings.rerank_model), 1), OnnxCrossEncoder):
+        problem = "" if find_spec("sentence_transformers") else _BY_NAME
+        return ModelStatus(name=name, problem=problem)
+    # Not Path.expanduser, which raises for a user that is not known.
+    folder = Path(os.path.expanduser(str(settings.rerank_model)))
+    return ModelStatus(
+        name=printable(folder.name),
+        place="the configured folder",
+        folder=printable(str(folder)),
+        problem="" if _is_complete(folder) else f"its folder does not have {EXPECTED}",
+    )
+
+
+def _counts(embedder: Embedder) -> EmbeddingCounts | None:
+    return embedder.counts if embedder.counts.texts else None
+
+
+def _is_complete(folder: Path) -> bool:
+    """Only that the files are there: what is in them is for `doctor`."""
+    try:
+        has_model = any((folder / name).is_file() for name in MODELS)
+        return has_model and all(
+            (folder / name).is_file() for name in ("config.json", "tokenizer.json")
+        )
+    except OSError:
+        return False

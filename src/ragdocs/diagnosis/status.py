@@ -1,0 +1,149 @@
+"""What `status` tells of an index: values of plain types, so that they are JSON as they stand."""
+
+from dataclasses import dataclass
+
+from ragdocs.embedding.base import EmbeddingCounts
+from ragdocs.search.index_state import Readiness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeStatus:
+    """A configured folder, and what is indexed of it; `problem` is why it cannot be looked at."""
+
+    name: str
+    root: str
+    scope: str
+    documents: int
+    chunks: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """How much the index holds. Passages are the chunks that want a vector.
+
+    `files_waiting` are known to differ and not stored yet; None: not all were looked at so far.
+    """
+
+    documents: int = 0
+    chunks: int = 0
+    passages: int = 0
+    vectors: int = 0
+    vectors_pending: int = 0
+    files_waiting: int | None = None
+    files_failed: int = 0
+    links_unresolved: int = 0
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedFile:
+    """A file that could not be indexed, and why."""
+
+    tree: str
+    path: str
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterStatus:
+    """A process that writes at this moment; None where it could not be read."""
+
+    pid: int | None
+    since: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchStatus:
+    """Who keeps the index in step with the files, and how; empty where nobody has said it.
+
+    `mode` is watching, polling or off, and `reason` why; `trouble` is what fails meanwhile.
+    """
+
+    pid: int | None = None
+    since: str | None = None
+    is_ours: bool = False
+    """Whether it is this very process."""
+    mode: str = ""
+    reason: str = ""
+    activity: str = ""
+    last_scan: str = ""
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskUse:
+    """Bytes of the index directory, by part; `other` is not the program's, and not in `total`."""
+
+    store: int = 0
+    log: int = 0
+    engines: int = 0
+    other: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStatus:
+    """A model as it is configured: `problem` is why it cannot be used, `place` where it was found,
+    in words, and `folder` where its files are. It has not been loaded for this.
+    """
+
+    name: str
+    is_on: bool = True
+    identity: str = ""
+    dimension: int = 0
+    place: str = ""
+    folder: str = ""
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    counts: EmbeddingCounts | None = None
+    """How texts met the model's window in this process, if any were embedded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordStatus:
+    """What finds words, and how far it is: the store's own tables always are."""
+
+    engine: str
+    state: str
+    generation: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """What this program expects of the store, and what the store says; None: it says nothing."""
+
+    fingerprint: str
+    stored_fingerprint: str | None
+    schema: int
+    stored_schema: int | None
+    same_settings: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """All of it. `summary` is one line for people, `notes` what else they should know or do."""
+
+    state: Readiness
+    summary: str
+    notes: tuple[str, ...]
+    version: str
+    config_files: tuple[str, ...]
+    trees: tuple[TreeStatus, ...]
+    holdings: Holdings
+    failures: tuple[FailedFile, ...]
+    index_directory: str
+    disk: DiskUse
+    writer: WriterStatus | None
+    watcher: WatchStatus | None
+    model: ModelStatus
+    reranker: ModelStatus
+    keyword: KeywordStatus
+    agreement: Agreement
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is as it should be, or becomes so by waiting."""
+        return self.state in (Readiness.READY, Readiness.BUILDING)

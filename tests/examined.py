@@ -1,0 +1,173 @@
+"""A small real index to examine: files, store, locks and a tiny model; the machine is a folder."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from ragdocs.app import App
+from ragdocs.config.loading import read_config
+from ragdocs.diagnosis.case import Case, Machine
+from ragdocs.diagnosis.doctor import CHECKS, examine, open_case
+from ragdocs.diagnosis.findings import Finding
+from tests.managed_index import CountingEmbedder, write
+
+NOTES = {
+    "auth.md": "# Authentication\n\nHow to sign in. See [the garden](garden.md).\n",
+    "garden.md": "---\ntags: [plants]\n---\n# Garden\n\nTomatoes need sun.\n",
+    "code.md": "# Code\n\nRun it:\n\n```python\nprint('sunrise')\n```\n",
+    "empty.md": "",
+}
+
+
+class Bench:
+    """Folders below one: documents, index, home; and an application over them."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base.resolve()
+        self.docs = self.base / "docs"
+        self.index = self.base / "index"
+        self.home = self.base / "home"
+        self.temporary = self.base / "tmp"
+        for folder in (self.docs, self.home, self.temporary):
+            folder.mkdir(exist_ok=True)
+
+    @property
+    def store(self) -> Path:
+        return self.index / "store.db"
+
+    def machine(self, **more) -> Machine:
+        given = {
+            "environ": {"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
+            "home": self.home,
+            "folder": self.docs,
+            "temporary": self.temporary,
+            "proc": self.base / "proc",
+        }
+        return Machine(**{**given, **more})
+
+    def reading(self, **sections):
+        places = {"documents_path": str(self.docs), "index_path": str(self.index)}
+        cache = {"cache_folder": str(self.base / "cache"), **sections.pop("embedding", {})}
+        indexing = {**places, **sections.pop("indexing", {})}
+        flags = {"indexing": indexing, "embedding": cache, **sections}
+        return read_config(cwd=self.docs, environ={"HOME": str(self.home)}, flags=flags)
+
+    def app(self, embedder=None, **sections) -> App:
+        config = self.reading(**sections).config
+        assert config is not None
+        return App(config, embedder or CountingEmbedder())
+
+    def case(self, embedder=None, machine=None, **sections) -> Case:
+        app = self.app(embedder, **sections)
+        return open_case(self.reading(**sections), machine or self.machine(), app)
+
+    def build(self, texts=None, *, vectors: bool = True, **sections) -> None:
+        for path, text in (NOTES if texts is None else texts).items():
+            write(self.docs, path, text)
+        with self.app(**sections) as app, app.manager() as manager:
+            manager.update()
+            if vectors:
+                manager.fill()
+
+    def copy_to(self, base: Path) -> "Bench":
+        """The same index, to be damaged; the documents stay where they are."""
+        other = Bench(base)
+        shutil.copytree(self.index, other.index)
+        other.docs = self.docs
+        return other
+
+
+def only(case: Case, *names: str) -> list[Finding]:
+    """What these checks find."""
+    return list(examine(case, [check for check in CHECKS if check.name in names]))
+
+
+def levels(findings: list[Finding]) -> list[str]:
+    return [found.level.value for found in findings]
+
+
+def change(bench: Bench, *statements: str) -> None:
+    """Behind the program's back."""
+    with closing(sqlite3.connect(bench.store)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+@contextmanager
+def holding(bench: Bench, function: str) -> Iterator[int]:
+    """Another process that holds a lock, taken by this function of `indexing.lock`."""
+    code = (
+        f"import sys\nfrom pathlib import Path\nfrom ragdocs.indexing.lock import {function}\n"
+        f"held = {function}(Path(sys.argv[1]))\nprint(held is not None, flush=True)\n"
+        "sys.stdin.readline()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, os.fspath(bench.index)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        try:
+            yield process.pid
+        finally:
+            process.communicate("\n", timeout=30)
+
+
+def index_is_a_file(bench):
+    bench.index.write_text("a file", encoding="utf-8")
+
+
+def index_is_a_pipe(bench):
+    os.mkfifo(bench.index)
+
+
+def index_is_a_broken_link(bench):
+    bench.index.symlink_to("nowhere")
+
+
+def store_is_a_pipe(bench):
+    bench.index.mkdir()
+    os.mkfifo(bench.store)
+
+
+def store_is_a_folder(bench):
+    bench.store.mkdir(parents=True)
+
+
+def store_is_a_loop(bench):
+    bench.index.mkdir()
+    bench.store.symlink_to(bench.store)
+
+
+def locks_are_pipes(bench):
+    bench.index.mkdir()
+    for name in ("write.lock", "watch.lock"):
+        os.mkfifo(bench.index / name)
+
+
+def logs_are_pipes(bench):
+    bench.build()
+    for name in ("store.db-wal", "store.db-shm"):
+        (bench.index / name).unlink(missing_ok=True)
+        os.mkfifo(bench.index / name)
+
+
+ODD = [
+    index_is_a_file,
+    index_is_a_pipe,
+    index_is_a_broken_link,
+    store_is_a_pipe,
+    store_is_a_folder,
+    store_is_a_loop,
+    locks_are_pipes,
+    logs_are_pipes,
+]
+"""What an index directory may turn out to be."""
