@@ -4,7 +4,8 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
-from ragdocs.errors import ConfigError, ModelMissing
+from ragdocs.embedding.builtin import BuiltinEmbedder
+from ragdocs.errors import ConfigError
 from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import QueryRequest
 
@@ -77,11 +78,14 @@ def test_another_model_than_the_built_in_one_is_not_quietly_replaced(docs):
         app.embedder.load()
 
 
-def test_the_model_is_looked_for_in_the_folder_that_is_named(docs, tmp_path):
-    (tmp_path / "model").mkdir()
-    app = App(config_of(docs, embedding={"model": str(tmp_path / "model")}))
-    with pytest.raises(ModelMissing, match="model"):
-        app.embedder.load()
+def test_the_model_is_looked_for_in_the_folder_that_is_named_first(docs, tmp_path):
+    found = BuiltinEmbedder().find()
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for one in found.tokenizer.parent.iterdir():
+        (folder / one.name).symlink_to(one)
+    app = App(config_of(docs, embedding={"model": str(folder)}))
+    assert app.embedder.find().tokenizer.parent == folder
 
 
 def test_what_was_written_is_in_the_stores_own_file_afterwards(docs):
