@@ -10,8 +10,9 @@ from ragdocs.search.candidates import Candidate, Evidence, Strategy
 from ragdocs.search.chunk_tree import ChunkTree, NodesOf
 from ragdocs.store.records import StoredChunk
 
-MAX_MERGED_BYTES = 12_000
-"""A larger section is no passage any more (about 3,000 tokens): its parts are the answer."""
+MAX_MERGED_BYTES = 4_000
+"""A larger section is no passage any more: its parts are the answer. So five results fit into an
+answer of 5,000 tokens, which is the usual limit."""
 
 IsNamed = Callable[[str], bool]
 """Whether a title or path says what the query asks for."""
