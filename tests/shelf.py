@@ -118,9 +118,12 @@ class Shelf:
         """Every page of one request, each by the cursor of the one before alone."""
         page = self.get(reference, max_tokens=max_tokens, **more)
         yield page
-        while page.cursor:
+        for _ in range(4 * page.total_tokens + 1):
+            if not page.cursor:
+                return
             page = self.get(cursor=page.cursor, max_tokens=max_tokens)
             yield page
+        raise AssertionError("the pages have no end")
 
     def __enter__(self) -> "Shelf":
         return self

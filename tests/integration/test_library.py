@@ -1,0 +1,885 @@
+"""Reading and listing: from files on disk to the text, the outline and the lists."""
+
+import json
+import os
+import random
+from dataclasses import asdict
+from itertools import pairwise
+
+import pytest
+
+from ragdocs.config.sections import ContextConfig
+from ragdocs.errors import QueryError
+from ragdocs.search.budget import tokens
+from ragdocs.search.library.answers import Extent, TextState
+from ragdocs.search.library.requests import (
+    ContextRequest,
+    DocumentRequest,
+    ListKind,
+    SourceFile,
+)
+from tests.compass import Compass
+from tests.managed_index import CountingEmbedder
+from tests.shelf import Shelf
+
+BINARY = b"\x00\x01\x02" * 900
+LONG = "Tokens expire after an hour and must be refreshed with care. " * 25
+GUIDE = f"""---
+title: Authentication
+tags: [security/tokens, Guide]
+aliases: [Signing in]
+---
+How to sign in, in short.
+
+# Sign in
+
+Ask for a token.
+
+## Token refresh
+
+{LONG}
+
+### Clock skew -- and more
+
+Small.
+
+## Logout
+
+End the session. {LONG}
+"""
+NOTES = {
+    "guide/auth.md": GUIDE,
+    "guide/cache.md": "# Caching\n\nKeep answers.\n",
+    "api/cache.md": "---\ntags: [guide]\n---\n# Cache API\n\n## Keys\n\nOne.\n\n## Keys\n\nTwo.\n",
+    "empty.md": "",
+    "blank.md": "\n\n\n",
+    "front.md": "---\ntitle: Only this\n---\n",
+    "plain.txt": "no headings\nhere\n",
+    "notes>garden.md": "# Garden\n\nTomatoes.\n",
+    "notes>guide/auth.md": "# Other authentication\n",
+}
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    with Shelf(tmp_path_factory.mktemp("shelf"), NOTES, ("docs", "notes")) as shelf:
+        yield shelf
+
+
+def lines_of(text: str, first: int, last: int) -> str:
+    return "".join(text.splitlines(keepends=True)[first - 1 : last])
+
+
+def test_a_document_is_given_word_for_word(shelf):
+    found = shelf.get("docs:guide/auth.md")
+    assert found.text == GUIDE
+    assert (found.line_start, found.line_end) == (1, GUIDE.count("\n"))
+    assert (found.byte_start, found.byte_end) == (0, len(GUIDE.encode()))
+    assert (found.title, found.extent, found.state) == (
+        "Authentication",
+        Extent.DOCUMENT,
+        TextState.CURRENT,
+    )
+    assert found.tokens == found.total_tokens == tokens(GUIDE)
+    assert found.cursor is None
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "docs:guide/auth.md",
+        "docs:guide/auth",
+        "Authentication",
+        "signing in",
+        "docs:auth.md",
+        "docs:./guide//auth.md",
+    ],
+)
+def test_a_document_goes_by_id_path_name_title_and_alias(shelf, reference):
+    assert shelf.get(reference).doc_id == "docs:guide/auth.md"
+
+
+def test_the_end_of_a_path_is_enough_when_one_document_has_it(shelf):
+    assert shelf.get("garden.md").doc_id == "notes:garden.md"
+    assert shelf.get("api/cache.md").doc_id == "docs:api/cache.md"
+    assert shelf.get("API/Cache.md").doc_id == "docs:api/cache.md"
+
+
+@pytest.mark.parametrize("reference", ["cache.md", "guide/auth.md", "auth.md"])
+def test_what_could_be_several_documents_is_asked_back(shelf, reference):
+    with pytest.raises(QueryError, match="could be 2 documents: `docs:"):
+        shelf.get(reference)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(shelf):
+    with pytest.raises(QueryError, match=r"`guide/cahce\.md`; the nearest are `guide/cache\.md`"):
+        shelf.get("guide/cahce.md")
+
+
+def test_a_file_that_could_not_be_indexed_is_said_to_be_one(tmp_path):
+    message = r"`docs:sub/bad\.md` could not be indexed: .*not text"
+    with Shelf(tmp_path, {"sub/bad.md": BINARY}) as shelf, pytest.raises(QueryError, match=message):
+        shelf.get("sub/bad.md#heading")
+
+
+def test_a_section_is_its_heading_down_to_the_next_of_its_level(shelf):
+    found = shelf.get("docs:auth#token-refresh")
+    start, end = GUIDE.index("## Token"), GUIDE.index("## Logout")
+    assert found.text == GUIDE[start:end]
+    assert found.extent is Extent.SECTION
+    assert found.heading_path == ("Authentication", "Sign in", "Token refresh")
+    assert lines_of(GUIDE, found.line_start, found.line_end) == found.text
+    assert GUIDE.encode()[found.byte_start : found.byte_end].decode() == found.text
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "clock-skew----and-more",
+        "clock-skew-and-more",
+        "Clock skew -- and more",
+        "CLOCK-SKEW-AND-MORE",
+    ],
+)
+def test_a_heading_goes_by_its_slug_its_collapsed_slug_and_its_text(shelf, fragment):
+    found = shelf.get(f"docs:auth.md#{fragment}")
+    assert found.text == "### Clock skew -- and more\n\nSmall.\n\n"
+
+
+def test_the_text_before_the_first_heading_is_a_section_too(shelf):
+    assert shelf.get("docs:auth#preamble").text == "How to sign in, in short.\n\n"
+    with pytest.raises(QueryError, match="begins with a heading"):
+        shelf.get("guide/cache.md#preamble")
+
+
+def test_an_unknown_heading_is_answered_with_the_nearest(shelf):
+    with pytest.raises(QueryError, match="no heading `tokn-refresh`; the nearest are `#token-"):
+        shelf.get("docs:auth#tokn-refresh")
+
+
+def test_repeated_headings_are_told_apart(shelf):
+    assert shelf.get("api/cache.md#keys").text == "## Keys\n\nOne.\n\n"
+    assert shelf.get("api/cache.md#keys-1").text == "## Keys\n\nTwo.\n"
+
+
+def test_every_chunk_can_be_read_by_its_id(shelf):
+    with shelf.reader.snapshot() as snapshot:
+        stored = list(snapshot.leaves())
+    assert len(stored) > 8
+    for each in stored:
+        chunk = each.chunk
+        found = shelf.get(chunk.id)
+        if chunk.parent_id is None:
+            assert chunk.text in found.text  # the whole document, its front matter too
+            continue
+        assert found.text == chunk.text
+        assert (found.line_start, found.line_end) == (chunk.span.line_start, chunk.span.line_end)
+        assert (found.byte_start, found.byte_end) == (chunk.span.byte_start, chunk.span.byte_end)
+
+
+def test_a_chunk_above_others_is_read_with_all_of_them(shelf):
+    found = shelf.get("docs:guide/auth.md#sign-in")
+    assert found.extent is Extent.CHUNK
+    assert found.text == GUIDE[GUIDE.index("# Sign in") :]
+
+
+@pytest.mark.parametrize("first", range(1, 8))
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_a_line_range_is_exact(shelf, first, count):
+    expected = lines_of(GUIDE, first, first + count)
+    assert shelf.get("docs:auth.md", start_line=first, end_line=first + count).text == expected
+    by_name = shelf.get(f"docs:auth.md:{first}-{first + count}")
+    assert by_name.text == expected
+    assert (by_name.line_start, by_name.line_end) == (first, first + count)
+    assert by_name.extent is Extent.LINES
+
+
+def test_lines_past_the_end_are_the_last_ones_or_an_error(shelf):
+    count = GUIDE.count("\n")
+    assert shelf.get("docs:auth", start_line=count, end_line=99_999).line_end == count
+    with pytest.raises(QueryError, match=f"has {count} lines"):
+        shelf.get("docs:auth", start_line=count + 1)
+    with pytest.raises(QueryError, match="no range"):
+        shelf.get("docs:auth:9-3")
+
+
+def test_full_document_widens_a_section_to_its_document(shelf):
+    assert shelf.get("docs:auth#logout", full_document=True).text == GUIDE
+
+
+@pytest.mark.parametrize("size", [5, 40, 333, 10_000])
+@pytest.mark.parametrize(
+    "reference", ["docs:guide/auth.md", "docs:auth#token-refresh", "plain.txt"]
+)
+def test_pages_join_to_the_whole(shelf, reference, size):
+    pages = list(shelf.pages(reference, max_tokens=size))
+    whole = shelf.get(reference)
+    assert "".join(page.text for page in pages) == whole.text
+    assert all(page.tokens <= size for page in pages)
+    assert {page.total_tokens for page in pages} == {whole.tokens}
+    assert pages[0].byte_start == whole.byte_start
+    for before, after in pairwise(pages):
+        assert before.byte_end == after.byte_start
+        assert before.line_end <= after.line_start
+
+
+def test_a_document_that_changed_between_pages_is_noticed(tmp_path):
+    with Shelf(tmp_path, {"a.md": LONG.replace(". ", ".\n")}) as shelf:
+        page = shelf.get("a.md", max_tokens=50)
+        shelf.write({"a.md": "Another text.\n" * 100})
+        with pytest.raises(QueryError, match=f"changed .* start_line {page.line_end + 1}"):
+            shelf.get(cursor=page.cursor)
+        shelf.write({}, removed=["a.md"])
+        with pytest.raises(QueryError, match="no longer there"):
+            shelf.get(cursor=page.cursor)
+
+
+def test_a_cursor_goes_with_its_own_document_only(shelf):
+    cursor = shelf.get("docs:auth", max_tokens=50).cursor
+    assert shelf.get("docs:guide/auth.md", cursor=cursor).doc_id == "docs:guide/auth.md"
+    with pytest.raises(QueryError, match="another document"):
+        shelf.get("garden.md", cursor=cursor)
+
+
+def test_a_file_edited_since_is_said_and_the_indexed_text_is_given(tmp_path):
+    with Shelf(tmp_path, {"a.md": GUIDE}) as shelf:
+        body = GUIDE.partition("---\n")[2].partition("---\n")[2]
+        pages = [shelf.get("a.md", max_tokens=5)]
+        shelf.edit({"a.md": "# New\n"})
+        found = shelf.get("a.md")
+        assert found.state is TextState.CHANGED
+        assert "changed since" in found.notes[0]
+        assert "lines 1-5" in found.notes[1]
+        assert (found.text, found.line_start) == (body, 6)
+        assert GUIDE.encode()[found.byte_start : found.byte_end].decode() == body
+        # The pages go on in the indexed text.
+        rest = shelf.get(cursor=shelf.get("a.md", start_line=8, max_tokens=5).cursor)
+        assert body.endswith(rest.text)
+        assert pages[0].cursor
+        (shelf.folder / "docs" / "a.md").unlink()
+        gone = shelf.get("a.md:8-9")
+        assert (gone.state, gone.text) == (TextState.UNREADABLE, lines_of(GUIDE, 8, 9))
+        assert str(shelf.folder) not in gone.notes[0]
+
+
+def test_a_link_put_in_a_files_place_is_not_followed(tmp_path):
+    with Shelf(tmp_path, {"a.md": "# Own\n"}) as shelf:
+        secret = tmp_path / "secret"
+        secret.write_text("# Own\n", encoding="utf-8")
+        (shelf.folder / "docs" / "a.md").unlink()
+        (shelf.folder / "docs" / "a.md").symlink_to(secret)
+        assert shelf.get("a.md").state is TextState.UNREADABLE
+
+
+def test_without_a_way_to_the_files_the_store_answers(tmp_path):
+    with Shelf(tmp_path, {"a.md": GUIDE, "b.md": "text\r\nmore\r\n"}, files=None) as shelf:
+        found = shelf.get("a.md#logout")
+        assert found.text == GUIDE[GUIDE.index("## Logout") :]
+        assert found.state is TextState.UNCHECKED
+        assert (shelf.get("b.md").text, shelf.get("b.md").byte_end) == ("text\nmore\n", 12)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [("empty.md", ""), ("blank.md", "\n\n\n"), ("front.md", NOTES["front.md"])]
+)
+def test_documents_without_text_are_given_too(shelf, path, text):
+    found = shelf.get(path)
+    assert (found.text, found.cursor, found.line_start) == (text, None, 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["é\r\nb\rc\n".encode("utf-16"), b"a\xff\r\nb\0c\n" + b"plain text\n" * 20, b"\xef\xbb\xbfx\n"],
+)
+def test_any_bytes_are_read_as_they_were_indexed(tmp_path, data):
+    with Shelf(tmp_path, {"a.txt": data}) as shelf:
+        pages = list(shelf.pages("a.txt", max_tokens=1))
+        whole = shelf.get("a.txt")
+        assert "".join(page.text for page in pages) == whole.text
+        stored = shelf.configured(files=None).get(DocumentRequest(reference="a.txt"))
+        assert stored.text == whole.text
+
+
+SCRAPS = [
+    "# Heading\n", "## Über-Titel 標題\n", "\r\n", "\r", "\n\n", "word ", "ein längeres Wort. ",
+    "😀👩\u200d👩\u200d👧 ", "e\u0301\u0302\u0303", "\u2028", "\x85", "\x0b\x0c", "שלום ",
+    "漢字仮名", "\t", "```\n# not a heading\n```\n", "- item\n", "| a | b |\n|---|---|\n",
+    "x" * 1500, "<!-- c -->\n",
+]  # fmt: skip
+
+
+def test_any_text_is_given_whole_in_pages_and_lines_from_file_and_store_alike(tmp_path):
+    chance = random.Random(2026)
+    texts = {}
+    for at in range(25):
+        front = "---\ntitle: t\n---\n" if at % 3 == 0 else ""
+        texts[f"{at}.md"] = front + "".join(chance.choices(SCRAPS, k=chance.randint(1, 60)))
+    with Shelf(tmp_path, texts) as shelf:
+        stored = shelf.configured(files=None)
+        for name, written in texts.items():
+            text = written.replace("\r\n", "\n").replace("\r", "\n")
+            data = written.encode()
+            lines = text.split("\n")
+            for size in (chance.randint(1, 30), chance.randint(30, 600)):
+                pages = list(shelf.pages(name, max_tokens=size))
+                assert "".join(page.text for page in pages) == text
+                for page in pages:
+                    own = data[page.byte_start : page.byte_end].decode()
+                    assert own.replace("\r\n", "\n").replace("\r", "\n") == page.text
+            total = shelf.get(name).total_lines
+            assert total == len(lines) - (len(lines) > 1 and not lines[-1])
+            first = chance.randint(1, total)
+            last = chance.randint(first, total)
+            wanted = {"reference": name, "start_line": first, "end_line": last}
+            expected = "\n".join(lines[first - 1 : last]) + "\n" * (last < len(lines))
+            found = shelf.get(**wanted)
+            assert found.text == expected
+            assert (found.line_start, found.line_end) == (first, last)
+            kept = stored.get(DocumentRequest(**wanted)) if first > 3 else None
+            assert kept is None or kept.text == expected
+
+
+def test_the_outline_has_lines_and_sizes_that_fit_the_text(shelf):
+    found = shelf.get("docs:auth", outline=True)
+    assert found.extent is Extent.OUTLINE
+    assert [(each.level, each.text) for each in found.outline] == [
+        (0, ""),
+        (1, "Sign in"),
+        (2, "Token refresh"),
+        (3, "Clock skew -- and more"),
+        (2, "Logout"),
+    ]
+    for entry in found.outline[1:]:
+        section = shelf.get(f"docs:auth#{entry.slug}")
+        assert (section.line_start, section.line_end) == (entry.line_start, entry.line_end)
+        assert (section.tokens, len(section.text.encode())) == (entry.tokens, entry.bytes)
+        assert entry.text in shelf.get(entry.id, max_tokens=10_000).text
+
+
+def test_the_outline_of_a_section_is_what_is_below_it(shelf):
+    found = shelf.get("docs:auth#token-refresh", outline=True)
+    assert [each.slug for each in found.outline] == ["token-refresh", "clock-skew----and-more"]
+
+
+def test_a_long_outline_comes_in_pages(tmp_path):
+    text = "".join(f"{'#' * (1 + n % 6)} Heading {n}\n\n" for n in range(300))
+    with Shelf(tmp_path, {"a.md": text, "b.md": "# " + "x" * 100_000}) as shelf:
+        pages = list(shelf.pages("a.md", outline=True, max_tokens=1_000))
+        assert len(pages) > 5
+        assert all(page.tokens <= 1_000 for page in pages)
+        slugs = [entry.slug for page in pages for entry in page.outline]
+        assert slugs == [f"heading-{n}" for n in range(300)]
+        assert len(shelf.get("b.md", outline=True).outline[0].text) == 200
+
+
+NASTY = [
+    "with space.md",
+    "a#b.md",
+    "100%25.md",
+    "a%b.md",
+    "new\nline.md",
+    "tab\there.md",
+    "quote'\".md",
+    "star*?.md",
+    "back\\slash.md",
+    "colon:12-14.md",
+    "-dash.md",
+    "tilde~2.md",
+    "[x](y).md",
+    "emoji 😀.md",
+    "מימין.md",
+    "docs:again.md",
+    "x" * 200 + ".md",
+    os.fsdecode(b"not-utf8-\xff.md"),
+]
+
+
+def test_nasty_names_go_there_and_back(tmp_path):
+    texts = {f"deep/{name}": f"# Heading {at}\n\nText.\n" for at, name in enumerate(NASTY)}
+    with Shelf(tmp_path, texts) as shelf:
+        listed = shelf.list(limit=500).documents
+        assert len(listed) == len(NASTY)
+        json.dumps([asdict(entry) for entry in listed], ensure_ascii=False, default=str).encode()
+        for entry in listed:
+            at = int(shelf.get(entry.id).title.split()[1])
+            for reference in (
+                entry.id,
+                entry.path,
+                f"docs:{entry.path}",
+                f"deep/{NASTY[at]}",
+                f"{entry.id}#heading-{at}",
+                f"{entry.path}#heading-{at}",
+                f"{entry.path}:1-3",
+            ):
+                found = shelf.get(reference)
+                assert (found.id.partition("#")[0], found.path) == (entry.id, entry.path)
+                assert found.text == f"# Heading {at}\n\nText.\n"
+
+
+def test_twins_in_case_and_unicode_form_stay_apart(tmp_path):
+    names = ["Case.md", "case.md", "caf\u00e9.md", "cafe\u0301.md", "a.md", "a.txt"]
+    with Shelf(tmp_path, {name: f"text of {at}\n" for at, name in enumerate(names)}) as shelf:
+        for at, name in enumerate(names):
+            assert shelf.get(name).text == f"text of {at}\n"
+
+
+def test_references_that_lead_out_never_touch_the_file_system(shelf, monkeypatch):
+    def forbidden(*_):
+        raise AssertionError("the file system was asked")
+
+    monkeypatch.setattr(shelf, "read", forbidden)
+    for reference in (
+        "../../etc/passwd",
+        "docs:../../etc/passwd",
+        "/etc/passwd",
+        str(shelf.folder / "docs" / "garden.md"),
+        "a\0.md",
+        "\ud800.md",
+        "etc/passwd",
+        "docs:/etc/passwd",
+        "..",
+        "..:1-3",
+        "docs:",
+        "#only-a-heading",
+        ":3",
+    ):
+        with pytest.raises(QueryError) as refused:
+            shelf.get(reference)
+        assert str(shelf.folder) not in str(refused.value)
+
+
+def everything(shelf, **more):
+    listing = shelf.list(**more)
+    yield listing
+    for _ in range(listing.total):
+        if not listing.cursor:
+            return
+        listing = shelf.list(cursor=listing.cursor, limit=more.get("limit", 100))
+        yield listing
+    raise AssertionError("the list has no end")
+
+
+def test_trees_are_listed_with_their_counts(shelf):
+    found = shelf.list(kind=ListKind.TREES)
+    assert [(tree.name, tree.documents, tree.failed_files) for tree in found.trees] == [
+        ("docs", 7, 0),
+        ("notes", 2, 0),
+    ]
+    assert found.trees[1].bytes == sum(
+        len(text.encode()) for place, text in NOTES.items() if place.startswith("notes>")
+    )
+
+
+def test_a_tree_with_nothing_in_it_is_listed_too(tmp_path):
+    with Shelf(tmp_path, {"bad.md": BINARY}, ("docs", "none")) as shelf:
+        trees = shelf.list(kind=ListKind.TREES).trees
+    assert [(tree.name, tree.documents, tree.failed_files) for tree in trees] == [
+        ("docs", 0, 1),
+        ("none", 0, 0),
+    ]
+
+
+def test_documents_are_listed_in_order_with_what_they_are(shelf):
+    found = shelf.list()
+    ids = [entry.id for entry in found.documents]
+    assert ids == sorted(ids)
+    assert found.total == len(ids) == len(NOTES)
+    (guide,) = [entry for entry in found.documents if entry.id == "docs:guide/auth.md"]
+    assert (guide.title, guide.tags) == ("Authentication", ("security/tokens", "Guide"))
+    assert guide.bytes == len(GUIDE.encode())
+    with shelf.reader.snapshot() as snapshot:
+        nodes = snapshot.chunks(guide.id)
+    assert guide.chunks == len(nodes)
+    assert guide.passages == sum(node.chunk.text is not None for node in nodes)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"tree": "notes"}, ["notes:garden.md", "notes:guide/auth.md"]),
+        ({"path": "api"}, ["docs:api/cache.md"]),
+        ({"path": "api/"}, ["docs:api/cache.md"]),
+        ({"path": "ap"}, []),
+        ({"tags": ("GUIDE",)}, ["docs:api/cache.md", "docs:guide/auth.md"]),
+        ({"tags": ("security",)}, ["docs:guide/auth.md"]),
+        ({"tags": ("security", "nothing")}, []),
+        ({"tree": "docs", "path": "guide/auth.md"}, ["docs:guide/auth.md"]),
+    ],
+)
+def test_filters_leave_what_they_say(shelf, filters, expected):
+    found = shelf.list(**filters)
+    assert [entry.id for entry in found.documents] == expected
+    assert found.total == len(expected)
+    assert bool(found.notes) == (not expected)
+
+
+@pytest.mark.parametrize("kind", ListKind)
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_of_every_list_join_to_the_list(shelf, kind, limit):
+    name = kind.value
+    whole = shelf.list(kind=kind, limit=500)
+    pages = list(everything(shelf, kind=kind, limit=limit))
+    entries = getattr(whole, name)
+    assert [each for page in pages for each in getattr(page, name)] == list(entries)
+    assert all(len(getattr(page, name)) <= limit for page in pages)
+    assert {page.total for page in pages} == {len(entries)}
+    assert entries
+
+
+def test_a_page_keeps_to_its_tokens(shelf):
+    pages = shelf.list(kind=ListKind.CHUNKS, max_tokens=200)
+    size = tokens(json.dumps([asdict(entry) for entry in pages.chunks]))
+    assert len(pages.chunks) > 1
+    assert size < 250
+
+
+def test_tags_are_counted_without_regard_to_case(shelf):
+    found = shelf.list(kind=ListKind.TAGS)
+    assert [(entry.tag, entry.documents) for entry in found.tags] == [
+        ("Guide", 2),
+        ("security/tokens", 1),
+    ]
+
+
+def test_what_comes_and_goes_between_pages_hides_nothing_else(tmp_path):
+    names = [f"{n:02}.md" for n in range(0, 20, 2)]
+    with Shelf(tmp_path, dict.fromkeys(names, "text\n")) as shelf:
+        first = shelf.list(limit=4)
+        shelf.write({"01.md": "new\n", "13.md": "new\n"}, removed=["02.md", "06.md"])
+        rest = shelf.list(cursor=first.cursor, limit=100)
+    assert [entry.path for entry in first.documents] == names[:4]
+    assert [entry.path for entry in rest.documents] == sorted([*names[4:], "13.md"])
+    assert "changed" in rest.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"tree": "dosc"}, "no tree `dosc`; there is `docs`"),
+        ({"limit": 0}, "limit must be from 1 to 500"),
+        ({"limit": 501}, "limit must be from 1 to 500"),
+        ({"max_tokens": 10_001}, "10,000"),
+        ({"path": "../.."}, "not accepted"),
+        ({"path": "/etc"}, "absolute"),
+        ({"path": "x" * 100_000}, "too long"),
+        ({"tags": ("a",) * 21}, "from 0 to 20"),
+        ({"cursor": "nonsense"}, "cursor"),
+    ],
+)
+def test_a_list_that_cannot_be_given_says_why(shelf, more, message):
+    with pytest.raises(QueryError, match=message):
+        shelf.list(**more)
+
+
+def test_a_cursor_of_another_list_is_refused(shelf):
+    cursor = shelf.list(limit=1, tree="docs").cursor
+    assert shelf.list(cursor=cursor, tree="docs").documents[0].tree == "docs"
+    with pytest.raises(QueryError, match="another `tree`"):
+        shelf.list(cursor=cursor, tree="notes")
+    with pytest.raises(QueryError, match="cursor"):
+        shelf.get(cursor=cursor)
+
+
+LINKED = {
+    "hub.md": "---\nrelated: [far.md]\n---\n# Hub\n\n"
+    "See [the sun](sun.md#heat) and [[moon|her]].\n\n"
+    "![[sun]] and [nowhere](gone.md#x) and [here](#hub).\n",
+    "sun.md": "# Sun\n\nDawn and sunrise.\n\n## Heat\n\nWarm is the noon. Back to [[hub]].\n",
+    "moon.md": "# Moon\n\nDusk and sunset over craters.\n",
+    "far.md": "# Far\n\nA tempest of craters and dusk.\n",
+    "noon.md": "# Noon\n\nMidday.\n",
+    **{f"f{n}.md": f"# Filler {n}\n\nWords {n} of no use.\n" for n in range(12)},
+}
+
+
+@pytest.fixture(scope="module")
+def sky(tmp_path_factory):
+    with Shelf(tmp_path_factory.mktemp("sky"), LINKED, embedder=CountingCompass()) as shelf:
+        shelf.find_communities()
+        yield shelf
+
+
+class CountingCompass(CountingEmbedder, Compass):
+    """Four meanings, and what it was asked to embed."""
+
+    embed = Compass.embed
+
+
+def test_links_out_are_told_with_kind_text_and_line(sky):
+    found = sky.related("hub.md")
+    assert [(link.doc_id, link.slug, link.kind, link.text, link.line) for link in found.links] == [
+        ("docs:far.md", None, "related", "far.md", 1),
+        ("docs:sun.md", "heat", "links_to", "the sun", 6),
+        ("docs:moon.md", None, "links_to", "her", 6),
+        ("docs:sun.md", None, "embeds", "sun", 8),
+        (None, None, "links_to", "nowhere", 8),
+    ]
+    assert found.links[-1].target == "gone.md#x"
+    assert found.links_total == 5
+
+
+def test_backlinks_are_told_from_the_other_side(sky):
+    found = sky.related("sun.md")
+    assert [(link.doc_id, link.kind, link.line) for link in found.backlinks] == [
+        ("docs:hub.md", "links_to", 6),
+        ("docs:hub.md", "embeds", 8),
+    ]
+    section = sky.related("sun.md#heat")
+    assert [(link.path, link.text) for link in section.backlinks] == [("hub.md", "the sun")]
+    assert [link.path for link in section.links] == ["hub.md"]
+    assert section.heading_path == ("Sun", "Heat")
+    assert not sky.related("docs:sun.md:1-3").links
+
+
+def test_limits_are_kept_and_the_rest_is_counted(sky):
+    found = sky.related("hub.md", limit=2)
+    assert (len(found.links), found.links_total) == (2, 5)
+    assert len(found.similar_by_words) <= 2
+
+
+def test_communities_are_told_only_while_they_are_current(tmp_path):
+    with Shelf(tmp_path, LINKED) as shelf:
+        before = shelf.related("moon.md")
+        assert before.community_size is None
+        assert "communities" in before.notes[0]
+        shelf.find_communities()
+        after = shelf.related("moon.md")
+        assert after.community_size == len(after.community)
+        assert after.community[0].doc_id == "docs:hub.md"
+        assert [each.is_linked for each in after.community] == sorted(
+            (each.is_linked for each in after.community), reverse=True
+        )
+        assert not any("communities" in note for note in after.notes)
+        assert shelf.related("f1.md").community_size == 0
+
+
+def test_similar_in_meaning_and_similar_in_words_are_apart_and_need_no_model(sky):
+    before = sky.embedder.counts
+    found = sky.related("sun.md#heat")
+    near, alike = found.similar_by_meaning, found.similar_by_words
+    assert sky.embedder.counts == before
+    assert [each.path for each in near] == ["noon.md"]
+    moon = sky.related("moon.md")
+    assert moon.similar_by_words[0].path == "far.md"
+    assert set(moon.similar_by_words[0].terms) == {"craters", "dusk"}
+    assert all(0 <= each.score <= 1 for each in (*near, *alike, *moon.similar_by_words))
+
+
+def test_of_a_long_document_the_best_passage_is_given(tmp_path):
+    filler = "Nothing of the kind stands here at all. " * 20
+    long = (
+        f"# Long\n\n## One\n\n{filler} moons\n\n## Two\n\ncraters and moons of jupiter. {filler}\n"
+    )
+    texts = {"a.md": "# Craters\n\nMoons of Jupiter, and craters.\n", "b.md": long}
+    with Shelf(tmp_path, texts) as shelf:
+        (found,) = shelf.related("a.md").similar_by_words
+    assert found.id == "docs:b.md#two"
+    assert long.splitlines()[found.line_start - 1] == "## Two"
+    assert found.snippet.startswith("## Two craters and moons")
+
+
+def test_nothing_is_related_to_itself(sky):
+    for path in LINKED:
+        found = sky.related(path)
+        lists = (
+            found.links,
+            found.backlinks,
+            found.community,
+            found.similar_by_meaning,
+            found.similar_by_words,
+        )
+        assert all(each.doc_id != found.doc_id for each in (one for many in lists for one in many))
+        for many in lists[3:]:
+            assert len({each.doc_id for each in many}) == len(many)
+            scores = [each.score for each in many]
+            assert scores == sorted(scores, reverse=True)
+
+
+def test_a_text_without_vectors_says_so(tmp_path):
+    embedder = CountingEmbedder()
+    embedder.is_broken = True
+    with Shelf(
+        tmp_path, {"a.md": "# Sun\n\nDawn.\n", "b.md": "# Sun\n\nDusk.\n"}, embedder=embedder
+    ) as shelf:
+        found = shelf.related("a.md")
+    assert found.similar_by_meaning == ()
+    assert any("no vectors" in note for note in found.notes)
+    assert [each.path for each in found.similar_by_words] == ["b.md"]
+
+
+@pytest.mark.parametrize("reference", ["nowhere.md", "../hub.md", "hub.md#nothing", "/hub.md"])
+def test_what_is_not_there_has_nothing_related(sky, reference):
+    with pytest.raises(QueryError):
+        sky.related(reference)
+
+
+KNOWLEDGE = {
+    "http/retries.md": "# Retry policy\n\nFailed requests are repeated with exponential backoff "
+    "and jitter until the budget is spent.\n",
+    "http/pools.md": "# Connection pools\n\nA pool keeps sockets open for later requests.\n",
+    "auth/tokens.md": "# Tokens\n\nA token is refreshed before it expires.\n",
+    "style.md": "# Style\n\nHow we write: short names, small functions.\n",
+    "docs/self.md": "# Self\n\nThe exponential backoff of this very file.\n",
+    **{f"misc/{n}.md": f"# Subject {n}\n\nOther matters, number {n}.\n" for n in range(20)},
+    "notes>retries.md": "# My retries\n\nBackoff should be exponential, with jitter.\n",
+}
+RETRY = '''"""Exponential backoff for failed requests."""
+
+
+class RetryPolicy:
+    """Repeats requests with jitter."""
+
+    def backoff(self, attempt: int) -> float:
+        jitter = self.random()
+        return jitter * self.backoff_base**attempt
+'''
+
+
+@pytest.fixture(scope="module")
+def knowledge(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("knowledge")
+    with Shelf(folder, KNOWLEDGE, ("docs", "notes")) as shelf:
+        yield shelf
+
+
+def context(shelf, *files, rules=(), request=None, **settings):
+    config = ContextConfig.model_validate({"rules": list(rules), **settings})
+    library = shelf.configured(context=config)
+    return library.context(ContextRequest(files=files, explain=True, **(request or {})))
+
+
+def test_source_code_finds_its_documentation(knowledge):
+    found = context(knowledge, SourceFile("src/net/retry.py", RETRY))
+    assert found.results[0].path in ("http/retries.md", "retries.md")
+    terms = {term.word: term for term in found.explanation.terms}
+    assert {"backoff", "jitter", "requests"} <= set(terms)
+    assert terms["backoff"].frequency == 3
+    assert set(terms["backoff"].origins) == {"body", "comment", "name"}
+    assert set(terms["retry"].origins) == {"body", "name", "path"}
+    assert "self" not in terms
+    assert all(f"{word}^" in found.explanation.query for word in ("backoff", "jitter"))
+    assert len(found.explanation.meanings) == 1
+    assert found.index is not None
+
+
+def test_a_diff_finds_the_same(knowledge):
+    lines = "".join(f"+{line}\n" for line in RETRY.splitlines())
+    diff = f"--- /dev/null\n+++ b/src/net/retry.py\n@@ -0,0 +1,{RETRY.count(chr(10))} @@\n{lines}"
+    found = context(knowledge, request={"diff": diff})
+    assert found.results[0].path in ("http/retries.md", "retries.md")
+    assert [file.name for file in found.files] == ["src/net/retry.py"]
+
+
+@pytest.mark.parametrize("name", ["docs/self.md", "docs/docs/self.md", "{root}/docs/docs/self.md"])
+def test_the_files_themselves_are_not_their_documentation(knowledge, name):
+    file = SourceFile(name.format(root=knowledge.folder), KNOWLEDGE["docs/self.md"])
+    found = context(knowledge, file)
+    assert found.files[0].doc_id == "docs:docs/self.md"
+    assert found.results
+    assert "docs:docs/self.md" not in {result.doc_id for result in found.results}
+
+
+def test_a_file_that_only_shares_a_name_is_not_taken_for_the_document(knowledge):
+    found = context(knowledge, SourceFile("other/project/self.md", "exponential backoff\n"))
+    assert found.files[0].doc_id is None
+    assert "docs:docs/self.md" in {result.doc_id for result in found.results}
+
+
+def test_rules_add_words_restrict_trees_and_give_documents(knowledge):
+    root = str(knowledge.folder / "docs" / "style.md")
+    rules = [
+        {"match": ["*.py"], "trees": ["docs"], "terms": ["token"], "include": [root]},
+        {"match": "src/**", "include": ["docs:auth/tokens.md", "docs:gone.md"]},
+        {"match": "*.rs", "terms": ["never"], "include": ["docs:http/pools.md"]},
+    ]
+    found = context(knowledge, SourceFile("src/retry.py", RETRY), rules=rules)
+    assert found.files[0].rules == ("*.py", "src/**")
+    assert [(each.doc_id, each.because) for each in found.included] == [
+        ("docs:style.md", "*.py"),
+        ("docs:auth/tokens.md", "src/**"),
+    ]
+    assert any("`docs:gone.md`" in note for note in found.notes)
+    assert found.explanation.terms[0].word == "token"
+    assert found.explanation.terms[0].origins == ("rule",)
+    assert found.explanation.trees == ("docs",)
+    assert {result.doc_id.partition(":")[0] for result in found.results} == {"docs"}
+    assert "docs:auth/tokens.md" in {result.doc_id for result in found.results}
+
+
+def test_an_inclusion_outside_the_trees_is_told_by_its_name_alone(knowledge):
+    rules = [{"match": "*", "include": ["/somewhere/secret/plan.md"]}]
+    found = context(knowledge, SourceFile("a.py", RETRY), rules=rules)
+    (note,) = [note for note in found.notes if "plan.md" in note]
+    assert "secret" not in note
+
+
+def words(found):
+    return {term.word for term in found.explanation.terms}
+
+
+def test_every_setting_changes_the_terms(knowledge):
+    file = SourceFile("x.txt", "backoff backoff jitter sockets sockets budget budget\n")
+    assert words(context(knowledge, file)) == {"backoff", "sockets", "budget"}
+    assert "jitter" in words(context(knowledge, file, min_term_frequency=1))
+    assert len(words(context(knowledge, file, terms=1))) == 1
+    assert words(context(knowledge, file, min_word_length=7)) == {"backoff", "sockets"}
+    assert words(context(knowledge, file, max_word_length=6)) == {"budget"}
+
+
+def test_a_short_text_that_repeats_nothing_counts_by_every_word(knowledge):
+    assert words(context(knowledge, SourceFile("", "jitter and sockets"))) == {"jitter", "sockets"}
+
+
+def test_the_words_of_a_path_count_without_any_text(knowledge):
+    found = context(knowledge, SourceFile("src/http/connectionPools.ts"))
+    assert found.results[0].path == "http/pools.md"
+    assert {term.origins for term in found.explanation.terms} == {("path",)}
+
+
+def test_several_files_have_the_same_say(knowledge):
+    long = SourceFile("a.txt", "sockets pool " * 2_000)
+    short = SourceFile("b.txt", "token refreshed token refreshed\n")
+    found = context(knowledge, long, short)
+    assert {"http/pools.md", "auth/tokens.md"} <= {result.path for result in found.results[:3]}
+
+
+def test_a_long_file_does_not_push_out_a_short_one(knowledge):
+    long = SourceFile("", "sockets " * 2_000 + "pool " * 500)
+    short = SourceFile("", "token token token expires\n")
+    assert words(context(knowledge, long, short, terms=2)) == {"sockets", "token"}
+
+
+def test_a_rare_word_tells_more_than_a_frequent_one(knowledge):
+    found = context(knowledge, SourceFile("", "subject " * 6 + "jitter " * 3))
+    assert [term.word for term in found.explanation.terms] == ["jitter", "subject"]
+
+
+def test_what_the_index_does_not_know_is_said(knowledge):
+    found = context(knowledge, SourceFile("", "qqqq wwww qqqq wwww"))
+    assert any("no word of these files" in note for note in found.notes)
+    binary = context(knowledge, SourceFile("retries.png", b"\x89PNG\0\1\2\3" * 500))
+    assert "not text" in binary.files[0].problem
+    assert binary.results[0].path.endswith("retries.md")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({}, "nothing is given"),
+        ({"files": (SourceFile("a"),) * 51}, "number of files"),
+        ({"files": (SourceFile("a", "x" * 1_000_001),)}, "too long"),
+        ({"files": (SourceFile("a" * 20_000, "x"),)}, "too long"),
+        ({"files": (SourceFile("a", "x" * 900_000),) * 5}, "together"),
+        ({"diff": b"x" * 4_000_001}, "together"),
+        ({"diff": "x", "top_n": 0}, "top_n"),
+        ({"diff": "x", "max_tokens": 10_001}, "max_tokens"),
+    ],
+)
+def test_input_out_of_bounds_is_refused_with_the_bound(more, message):
+    with pytest.raises(QueryError, match=message):
+        ContextRequest(**more)
+
+
+def test_an_unknown_tree_is_refused(knowledge):
+    with pytest.raises(QueryError, match="no tree `nope`; there is `docs`, `notes`"):
+        context(knowledge, SourceFile("a.py", RETRY), request={"trees": frozenset({"nope"})})
