@@ -129,3 +129,18 @@ def test_context_without_anything_says_what_to_give(run):
     assert result.exit_code == 2
     assert "--diff" in result.stderr
     assert run("context", "src/gone.py").exit_code == 2
+
+
+def test_rules_see_a_source_file_from_the_configurations_folder(tmp_path, monkeypatch):
+    write(tmp_path, "docs/style.md", "# Style\n\nTabs or spaces.\n")
+    write(tmp_path, "src/deep/a.py", "nothing = 1\n")
+    rule = '[[context.rules]]\nmatch = "src/**"\ninclude = ["docs:style.md"]\n'
+    place = f'[indexing]\ndocuments_path = "docs"\nindex_path = "{tmp_path / "ix"}"\n'
+    config = write(tmp_path, ".ragdocs.toml", place + rule)
+    monkeypatch.chdir(tmp_path / "src")
+    runner = CliRunner(env={"HOME": str(tmp_path)})
+    arguments = ["--config", str(config)]
+    assert runner.invoke(main, ["update", "--no-vectors", *arguments]).exit_code == 0
+    words = ["context", "deep/a.py", "--json", "--no-update", *arguments]
+    value = json.loads(runner.invoke(main, words).stdout)
+    assert [one["path"] for one in value["included"]] == ["style.md"]

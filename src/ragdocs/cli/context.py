@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
@@ -12,6 +13,7 @@ from ragdocs.cli.output import shown
 from ragdocs.errors import QueryError
 
 if TYPE_CHECKING:
+    from ragdocs.config.resolved import Config
     from ragdocs.search.library.context_answers import ContextAnswer, ContextExplanation
     from ragdocs.search.library.requests import ContextRequest, SourceFile
 
@@ -49,7 +51,7 @@ def context(click_context: click.Context, reading: Reading, **asked: Unpack[_Ask
     """
     from ragdocs.cli.values import as_json as in_json
 
-    request = _request(asked)
+    request = _request(asked, reading.place.config())
     with reading.app() as app:
         answer = app.library.context(request)
     if reading.as_json:
@@ -59,13 +61,13 @@ def context(click_context: click.Context, reading: Reading, **asked: Unpack[_Ask
     click_context.exit(0 if answer.results or answer.included else NOTHING_FOUND)
 
 
-def _request(asked: _Asked) -> "ContextRequest":
+def _request(asked: _Asked, config: "Config") -> "ContextRequest":
     from ragdocs.search.library.requests import ContextRequest
 
     if not asked["files"] and not asked["diff"]:
         raise QueryError("name source files, or pipe a diff in with --diff")
     return ContextRequest(
-        files=tuple(map(_source, asked["files"])),
+        files=tuple(_source(name, config) for name in asked["files"]),
         diff=sys.stdin.buffer.read(_MAX_BYTES) if asked["diff"] else b"",
         top_n=asked["top_n"],
         max_tokens=asked["max_tokens"],
@@ -74,14 +76,23 @@ def _request(asked: _Asked) -> "ContextRequest":
     )
 
 
-def _source(name: str) -> "SourceFile":
+def _source(name: str, config: "Config") -> "SourceFile":
     from ragdocs.search.library.requests import SourceFile
 
     try:
         with open(name, "rb") as file:
-            return SourceFile(name, file.read(_MAX_BYTES))
+            return SourceFile(_relative(name, config), file.read(_MAX_BYTES))
     except OSError as error:
         raise QueryError(f"{shown(name)} cannot be read: {error.strerror}") from error
+
+
+def _relative(name: str, config: "Config") -> str:
+    """As the patterns of [[context.rules]] are written: seen from the configuration's folder."""
+    path = Path(name).absolute()
+    for folder in (*(file.parent for file in config.files), Path.cwd()):
+        if path.is_relative_to(folder):
+            return path.relative_to(folder).as_posix()
+    return name
 
 
 def _show(answer: "ContextAnswer") -> None:
