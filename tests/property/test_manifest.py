@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragdocs.indexing.discovery import discover, look
 from ragdocs.indexing.hints import outermost
-from ragdocs.indexing.manifest import SETTLED_NS, Diff, diff, moves
+from ragdocs.indexing.manifest import SETTLED_NS, Diff, concerned, diff, moves
 from ragdocs.indexing.reading import read_file
 from ragdocs.indexing.scan import Scan, TreePath
 from ragdocs.models import DocId, TreeName
@@ -139,7 +139,7 @@ def test_a_diff_leads_from_one_state_to_the_next(
             act(tree.root, *action)
         known = read(tree.root, [file.path for file in whole(tree).files])
         # The clock does not go on by two seconds for a test: as if read right after the edits.
-        known = {key: replace(one, read_ns=one.read_ns - SETTLED_NS) for key, one in known.items()}
+        known = {key: one._replace(read_ns=one.read_ns - SETTLED_NS) for key, one in known.items()}
         for action in after:
             act(tree.root, *action)
         seen = whole(tree)
@@ -171,7 +171,11 @@ def test_diffs_of_single_paths_add_up_to_the_diff_of_all(
             act(tree.root, *action)
         everything = diff(known.values(), {DOCS: whole(tree)}, {DOCS})
         asked = every_path(tree.root, (entry.path for entry in known.values()))
-        parts = [diff(known.values(), {DOCS: look(tree, [path])}, {DOCS}) for path in asked]
+        parts: list[Diff] = []
+        for path in asked:
+            scans = {DOCS: look(tree, [path])}
+            parts.append(diff(concerned(known, scans), scans, {DOCS}))
+            assert parts[-1] == diff(known.values(), scans, {DOCS})
         for kind in ("added", "modified", "removed"):
             one_by_one = {file.doc_id for part in parts for file in getattr(part, kind)}
             assert one_by_one == {file.doc_id for file in getattr(everything, kind)}

@@ -1,7 +1,7 @@
 """What is to be read and what forgotten: every reason on its own, then looks at single paths."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,7 @@ def entry(
 
 
 def entry_of(tree: TreeName, path: str) -> ManifestEntry:
-    return replace(entry(path), tree=tree, doc_id=document_id(tree, path))
+    return entry(path)._replace(tree=tree, doc_id=document_id(tree, path))
 
 
 def found(path: str, size: int = 4, mtime_ns: int = MTIME, ctime_ns: int = MTIME) -> FoundFile:

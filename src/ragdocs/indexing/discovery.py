@@ -37,6 +37,7 @@ from ragdocs.indexing.scan import (
 )
 from ragdocs.indexing.scope import Names, names_in, scope_of
 from ragdocs.indexing.selection import Selection, TreeRules
+from ragdocs.store.collection import no_collection
 
 # The directory was removed or replaced after its name was listed: the next scan sees what is there.
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -44,7 +45,8 @@ _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 def discover(tree: TreeRules, *, respect_gitignore: bool = True) -> Scan | RootUnavailable:
     """The whole tree."""
-    return _scan(tree, respect_gitignore, None)
+    with no_collection():
+        return _scan(tree, respect_gitignore, None)
 
 
 def look(

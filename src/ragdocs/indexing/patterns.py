@@ -78,9 +78,9 @@ class RuleSet:
         """True for a match, False for a match by a `!pattern`, None for no match at all."""
         if not self._rules:
             return None
-        folder, name = parts[:-1], parts[-1]
-        if self._names.fullmatch(name) is None:
+        if self._names.fullmatch(parts[-1]) is None:
             return None
+        folder, name = parts[:-1], parts[-1]
         if folder != self._folder:
             self._enter(folder)
         if self._is_settled_here:

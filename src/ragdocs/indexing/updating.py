@@ -4,8 +4,6 @@ Every batch is a commit of its own, so an end at any moment, asked for or not, l
 is usable, and from which the next update goes on.
 """
 
-from dataclasses import replace
-
 from ragdocs.indexing.application import Applied
 from ragdocs.indexing.change_set import ChangeSet
 from ragdocs.indexing.commits import Commits
@@ -83,4 +81,4 @@ class Update:
 
 def _as_unread(entry: ManifestEntry) -> ManifestEntry:
     """Read before anything was written: then its file may have changed since, whatever it is."""
-    return replace(entry, read_ns=0)
+    return entry._replace(read_ns=0)

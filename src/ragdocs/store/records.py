@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING, NamedTuple, NewType
 
 from ragdocs.models import (
     Chunk,
@@ -104,12 +104,12 @@ class StoredCodeBlock:
     block: CodeBlock
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestEntry:
+class ManifestEntry(NamedTuple):
     """A file as it was when it was read. Without a state it must be read again.
 
     `read_ns` is the wall clock before the reading began: when it is within two seconds of
     `mtime_ns`, an edit in the same tick of the file system's clock may have been missed.
+    A tuple, because every start makes one for each file.
     """
 
     doc_id: DocId

@@ -1,0 +1,76 @@
+"""A first build beside embedding its texts alone, and a rebuild beside the first build.
+
+By the real model. Embedding alone is one call with all texts, sorted by length: the best case for
+it. The vocabulary's vectors, for query expansion, are shown apart.
+"""
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+from ratios import Rounds
+from synthetic_notes import NoteWriter, config_of
+
+from ragdocs.app import App
+from ragdocs.embedding.builtin import BuiltinEmbedder
+
+LENGTHS = (30, 150)
+OTHER_SETTINGS = {"chunking": {"min_document_chars": 1201}}
+"""They make the same chunks, but the store is made anew for them: only vectors are kept."""
+
+
+def run(folder: Path, model: BuiltinEmbedder, chunks: int, rounds: int) -> None:
+    docs = folder / "docs"
+    NoteWriter(model, seed=5).write(docs, chunks, LENGTHS)
+    without_terms: dict[str, object] = {"query_expansion_enabled": False}
+    app = App(config_of(folder, search=without_terms), model)
+    other = App(config_of(folder, search=without_terms, **OTHER_SETTINGS), model)
+    taken, texts = Rounds(), list[str]()
+    for number in range(rounds):
+        shutil.rmtree(folder / "index", ignore_errors=True)
+        taken.measure("first build", lambda: build(app))
+        texts = texts or stored_texts(app)
+        taken.measure("rebuild", lambda: build(app, rebuild=True))
+        taken.measure("rebuild, nothing but vectors left", lambda: build(other))
+        taken.measure("embedding alone", partial(model.embed_documents, texts))
+        if number == 0:
+            show_parts(folder, model)
+    print(
+        f"(a, b) {len(texts)} texts of {sum(map(len, texts)) // len(texts)} characters on average"
+    )
+    taken.show()
+    taken.show_ratio("first build", "embedding alone", "at most 1.2")
+    taken.show_ratio("rebuild", "first build", "at most 0.15")
+    taken.show_ratio("rebuild, nothing but vectors left", "first build", "at most 0.15")
+    shutil.rmtree(folder)
+
+
+def build(app: App, *, rebuild: bool = False) -> None:
+    with app.manager() as manager:
+        outcome = manager.update(rebuild=rebuild)
+        manager.fill()
+    assert not outcome.failed
+
+
+def stored_texts(app: App) -> list[str]:
+    """What was embedded, the shortest first."""
+    with app.reader.snapshot() as snapshot:
+        pending = snapshot.missing_embeddings("no model", limit=10**6)
+    app.close()
+    return sorted((text.text for text in pending), key=len)
+
+
+def show_parts(folder: Path, model: BuiltinEmbedder) -> None:
+    """Once: files and texts without vectors, then the vocabulary's vectors."""
+    taken = Rounds()
+    shutil.rmtree(folder / "index")
+    app = App(config_of(folder, search={"query_expansion_enabled": False}), model)
+    with app.manager() as manager:
+        taken.measure("update: files to texts", manager.update)
+        taken.measure("fill: texts to vectors", manager.fill)
+    expanding: dict[str, object] = {"query_expansion_enabled": True}
+    with App(config_of(folder, search=expanding), model).manager() as manager:
+        manager.update()
+        filled = taken.measure("vocabulary's vectors", manager.fill)
+    print(f"(a) parts of one first build; the vocabulary has {filled.stored} words")
+    taken.show()
