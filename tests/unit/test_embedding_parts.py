@@ -1,5 +1,9 @@
 """The pure parts: windows, batches, quantised weights, the ONNX writer, the fallback."""
 
+import os
+import sys
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +14,7 @@ from ragdocs.embedding.batches import BatchLimits, batches
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.onnx_graph import OnnxGraph
 from ragdocs.embedding.precision import Fp32Products, Int8Products, quantise_columns
+from ragdocs.embedding.runs import NICENESS, run_all
 from ragdocs.embedding.runtime import load_onnxruntime
 from ragdocs.embedding.windows import (
     MAX_CHARACTERS,
@@ -157,3 +162,15 @@ def test_wrong_vectors_are_an_error_when_nothing_is_left_to_fall_back_to(tmp_pat
     monkeypatch.setattr(loading, "Fp32Products", BrokenProducts)
     with pytest.raises(EmbeddingError, match="wrong fp32 vectors"):
         BuiltinEmbedder(cache_dir=tmp_path, precision="fp32").load()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lowers single threads")
+def test_bulk_work_stands_back_and_the_caller_does_not():
+    def niceness():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    here, seen = niceness(), []
+    run_all(lambda _: seen.append(niceness()), [[0]], threads=2, nice=True)
+    run_all(lambda _: seen.append(niceness()), [[0]], threads=2)
+    assert seen == [max(here, NICENESS), here]
+    assert niceness() == here

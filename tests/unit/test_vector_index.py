@@ -361,7 +361,7 @@ def test_a_count_that_differs_from_the_stores_means_starting_over(
     monkeypatch.setattr(vector, "COUNT_EVERY", 1)
     fill(writer, reader, *corpus()[:3])
     index = index_of(reader)
-    index._vectors.remove([DocId("docs:1.md")])
+    index._vectors.keep([DocId("docs:1.md")])
     put(writer, note("other.md", "bread"))
     assert len(catch_up(index, reader)) == 9
     assert len(rebuilds) == 2

@@ -8,8 +8,9 @@ behind bulk work.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -39,6 +40,8 @@ class _Loaded:
     precision: Literal["fp32", "int8"]
     place: str
     notes: tuple[str, ...]
+
+_Runner: TypeAlias = "Callable[[Callable[[list[int]], None], Sequence[list[int]]], None]"
 
 
 class BuiltinEmbedder:
@@ -115,16 +118,17 @@ class BuiltinEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         model = self._model()
         windowed = [split_text(text, model.pieces.tokenise) for text in texts]
-        vectors = self._embed(model, windowed, self._threads)
+        vectors = self._embed(model, windowed, partial(run_all, threads=self._threads, nice=True))
         with self._lock:
             self._counts = sum((each.counts for each in windowed), self._counts)
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
         model = self._model()
-        return self._embed(model, [split_text(text, model.pieces.tokenise)], 1)[0]
+        windowed = [split_text(text, model.pieces.tokenise)]
+        return self._embed(model, windowed, partial(run_all, threads=1))[0]
 
-    def _embed(self, model: _Loaded, texts: Sequence[WindowedText], threads: int) -> Vectors:
+    def _embed(self, model: _Loaded, texts: Sequence[WindowedText], run_each: _Runner) -> Vectors:
         import numpy as np
 
         pieces = [model.pieces.framed(piece) for text in texts for piece in text.pieces]
@@ -133,7 +137,7 @@ class BuiltinEmbedder:
         def run(group: list[int]) -> None:
             vectors[group] = model.session.run([pieces[position] for position in group])
 
-        run_all(run, batches([len(piece) for piece in pieces], self._limits), threads)
+        run_each(run, batches([len(piece) for piece in pieces], self._limits))
         return _combined(vectors, texts)
 
     def _model(self) -> _Loaded:

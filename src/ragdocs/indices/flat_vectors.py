@@ -5,7 +5,7 @@ on the order in which vectors came.
 """
 
 from array import array
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
@@ -68,7 +68,7 @@ class FlatVectors:
         return self._index.ntotal
 
     def add(self, batch: VectorBatch) -> None:
-        """The chunks must not be there yet."""
+        """Chunks that are there already stay: a number never comes to mean another text."""
         import numpy as np
 
         if batch.dimension != self.dimension:
@@ -76,26 +76,38 @@ class FlatVectors:
                 f"stored vectors have {batch.dimension} dimensions, the model's have "
                 f"{self.dimension}: rebuild the index"
             )
+        rows = np.ascontiguousarray(batch.array(), dtype=np.float32)
+        keys = np.array(batch.keys, dtype=np.int64)
+        new = [at for at, key in enumerate(batch.keys) if key not in self._owners]
+        if len(new) < len(keys):
+            rows, keys = rows[new], keys[new]
+        if not new:
+            return
         faiss_library()
-        self._index.add_with_ids(
-            np.ascontiguousarray(batch.array(), dtype=np.float32),
-            np.array(batch.keys, dtype=np.int64),
-        )
-        for key, doc_id in zip(batch.keys, batch.doc_ids, strict=True):
+        self._index.add_with_ids(rows, keys)
+        for at in new:
+            key, doc_id = batch.keys[at], batch.doc_ids[at]
             self._keys.setdefault(doc_id, array(KEY_CODE)).append(key)
             self._owners[key] = doc_id
             self._themes.pop(doc_id, None)
 
-    def remove(self, doc_ids: Collection[DocId]) -> None:
-        """All chunks of these documents, in one pass: each pass moves every later vector."""
-        keys = _joined(self._keys.pop(doc_id) for doc_id in doc_ids if doc_id in self._keys)
-        if len(keys):
-            faiss_library()
-            self._index.remove_ids(keys)
-            for key in keys.tolist():
-                del self._owners[ChunkKey(key)]
+    def keep(self, doc_ids: Collection[DocId], kept: Set[ChunkKey] = frozenset()) -> None:
+        """Of these documents only those chunks; the rest goes in one pass, because each pass moves
+        every later vector.
+        """
+        gone = array(KEY_CODE)
         for doc_id in doc_ids:
+            known = self._keys.pop(doc_id, array(KEY_CODE))
+            left = array(KEY_CODE, (key for key in known if key in kept))
+            gone.extend(key for key in known if key not in kept)
+            if left:
+                self._keys[doc_id] = left
             self._themes.pop(doc_id, None)
+        if gone:
+            faiss_library()
+            self._index.remove_ids(_joined([gone]))
+            for key in gone:
+                del self._owners[ChunkKey(key)]
 
     def search(self, vector: "Vector", limit: int, scope: Scope) -> list[Hit]:
         """Best first, by inner product."""

@@ -141,9 +141,10 @@ class VectorIndex:
 
     def _redo(self, vectors: FlatVectors, snapshot: Snapshot, touched: frozenset[DocId]) -> None:
         batches = list(snapshot.vectors(self._identity, touched)) if touched else []
+        kept = {key for batch in batches for key in batch.keys}
         try:
             with self._lock:
-                vectors.remove(touched)
+                vectors.keep(touched, kept)
                 for batch in batches:
                     vectors.add(batch)
         except BaseException:
