@@ -44,9 +44,9 @@ def rebuilds(monkeypatch):
     made = []
 
     class Counted(FlatVectors):
-        def __init__(self, dimension):
-            made.append(dimension)
-            super().__init__(dimension)
+        def __init__(self, *given):
+            made.append(given)
+            super().__init__(*given)
 
     monkeypatch.setattr(vector, "FlatVectors", Counted)
     return made

@@ -28,6 +28,8 @@ EXACT_LIMIT = 1000
 BITMAP_LIMIT = 1 << 26
 """Chunk numbers grow with every edit; above this a set of them is smaller than a bit for each."""
 TIES_GROWTH = 4
+HEADROOM = 1.1
+_FLOAT_BYTES = 4
 KEY_CODE = "q"
 """64-bit integers, as FAISS has them."""
 
@@ -56,10 +58,15 @@ def faiss_library() -> ModuleType:
 class FlatVectors:
     """Vectors of one dimension by chunk, and which chunks each document has."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, expected: int = 0) -> None:
+        """`expected`: about how many there will be; room is made for them and a few more."""
         faiss = faiss_library()
         self.dimension = dimension
-        self._index: _Index = faiss.IndexIDMap2(faiss.IndexFlatIP(dimension))
+        flat = faiss.IndexFlatIP(dimension)
+        # Without this the room doubles whenever it is used up, and is half empty afterwards.
+        flat.codes.resize(int(expected * HEADROOM) * dimension * _FLOAT_BYTES)
+        flat.codes.resize(0)
+        self._index: _Index = faiss.IndexIDMap2(flat)
         self._keys: dict[DocId, array[int]] = {}
         self._owners: dict[ChunkKey, DocId] = {}
         self._themes: dict[DocId, Vector] = {}

@@ -127,10 +127,10 @@ class VectorIndex:
         self._progress.forget()
 
     def _rebuild(self, snapshot: Snapshot) -> None:
-        vectors = FlatVectors(self._model.dimension)
+        expected = _count(snapshot, self._identity)
+        vectors = FlatVectors(self._model.dimension, expected)
         for batch in snapshot.vectors(self._identity):
             vectors.add(batch)
-        expected = _count(snapshot, self._identity)
         if len(vectors) != expected:
             raise IndexCorrupt(
                 f"the store gives {len(vectors)} vectors and counts {expected}: rebuild the index"

@@ -4,7 +4,6 @@ They outlive documents, renames and rebuilds, so that no text is ever embedded t
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
@@ -21,6 +20,8 @@ from ragdocs.store.rows import HASH_BYTES
 FLOAT_BYTES = 4
 _WITHOUT_VECTOR = """ c.text_hash IS NOT NULL AND NOT EXISTS (SELECT 1 FROM embeddings e
     WHERE e.model = ? AND e.text_hash = c.text_hash)"""
+_DOCUMENTS = 1 << 32
+"""More than there are document numbers."""
 # From the tables alone, end to end: it is quick, and a damaged index can neither hide a vector
 # nor give it to another chunk.
 _ALL_CHUNKS = "SELECT key, doc, text_hash FROM chunks NOT INDEXED WHERE text_hash IS NOT NULL"
@@ -189,15 +190,28 @@ def vectors_of(
 
 
 def _all_vectors(database: Database, key: int, model: tuple[str, int]) -> Iterator[Row]:
-    owners: defaultdict[bytes, list[tuple[int, int]]] = defaultdict(list)
-    for chunk, doc, text_hash in database.each(_ALL_CHUNKS):
-        owners[text_hash].append((chunk, doc))
+    owners, others = _owners(database)
     for hashed, text_hash, vector in database.each(_ALL_VECTORS, (key,)):
         if text_hash not in owners and not _is_whole(model, text_hash, hashed, vector):
             # Perhaps it has an owner, and only lost the way to it.
             raise IndexCorrupt("a stored vector is damaged: rebuild the index")
-        for chunk, doc in owners.get(text_hash, ()):
+        first = owners.get(text_hash)
+        for pair in () if first is None else (first, *others.get(text_hash, ())):
+            chunk, doc = divmod(pair, _DOCUMENTS)
             yield chunk, doc, hashed, text_hash, vector
+
+
+def _owners(database: Database) -> tuple[dict[bytes, int], dict[bytes, list[int]]]:
+    """The first chunk of each text with its document, and the few others; as one number each,
+    because tuples in lists for 100,000 texts would leave 20 MB behind.
+    """
+    first: dict[bytes, int] = {}
+    others: dict[bytes, list[int]] = {}
+    for chunk, doc, text_hash in database.each(_ALL_CHUNKS):
+        pair = chunk * _DOCUMENTS + doc
+        if first.setdefault(text_hash, pair) != pair:
+            others.setdefault(text_hash, []).append(pair)
+    return first, others
 
 
 def check_vectors(database: Database) -> None:
