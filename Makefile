@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types imports wheel docs ci clean
+.PHONY: help demo test stress lint types imports wheel bundle docs ci clean
 # One environment for all: two targets must not set it up at once.
 .NOTPARALLEL:
 
@@ -16,8 +16,10 @@ endif
 help:
 	@echo "make demo   set up $(VENV), read the project's own documentation, ask it questions"
 	@echo "make test   set up $(VENV) and run every test"
+	@echo "make stress run the long forms of the tests of reliability, some 10 minutes, and tell what was measured"
 	@echo "make lint | types | imports | wheel   the other checks of .ci/run, one by one"
 	@echo "make ci     all of .ci/run"
+	@echo "make bundle build the .mcpb bundle for desktop clients, in dist"
 	@echo "make docs   write the generated documentation again"
 	@echo "make clean  remove $(VENV) and what the demo made"
 
@@ -26,6 +28,9 @@ demo: $(VENV)/.ready-base
 
 test: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest
+
+stress: $(VENV)/.ready-dev
+	@$(BIN)/python -m pytest tests/stress
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .
@@ -40,8 +45,12 @@ imports: $(VENV)/.ready-dev
 wheel: $(VENV)/.ready-dev
 	@$(BIN)/python scripts/check_wheel.py
 
+bundle: $(VENV)/.ready-base
+	@$(BIN)/python scripts/build_bundle.py
+
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python scripts/generate_config_docs.py
+	@$(BIN)/python scripts/generate_tool_docs.py
 
 ci:
 	@.ci/run

@@ -15,6 +15,7 @@
     · ModelMissing         no usable model was found
     · ModelCorrupt         the model's files are damaged, or not the ones we know
   - QueryError             the request cannot be answered as asked
+  - FileKept               a file was left as it is: to change it would have lost something
 
 A message says what happened, where, and what the user can do next.
 """
@@ -78,3 +79,7 @@ class ModelCorrupt(EmbeddingError):
 
 class QueryError(RagdocsError):
     """The request cannot be answered as asked."""
+
+
+class FileKept(RagdocsError):
+    """A file that is not ours alone was left as it is; the message says why and what to do."""

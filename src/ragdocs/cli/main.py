@@ -8,14 +8,19 @@ from io import TextIOWrapper
 import click
 
 from ragdocs import __version__
+from ragdocs.cli.agents import agents
+from ragdocs.cli.completion import completion
 from ragdocs.cli.configuration import check_config, show_config
 from ragdocs.cli.context import context
 from ragdocs.cli.doctor import run_doctor
 from ragdocs.cli.exits import UNUSABLE, WRONG_USE
 from ragdocs.cli.get import get
 from ragdocs.cli.indexing import rebuild_index, update
+from ragdocs.cli.init import init
 from ragdocs.cli.inspect import inspect
+from ragdocs.cli.install import install
 from ragdocs.cli.ls import ls
+from ragdocs.cli.models import models
 from ragdocs.cli.query import query
 from ragdocs.cli.related import related
 from ragdocs.cli.serve import serve
@@ -101,3 +106,8 @@ main.add_command(get)
 main.add_command(ls)
 main.add_command(related)
 main.add_command(context)
+main.add_command(init)
+main.add_command(install)
+main.add_command(agents)
+main.add_command(models)
+main.add_command(completion)

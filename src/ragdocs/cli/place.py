@@ -80,7 +80,7 @@ def place_options(command: Callable[..., _T]) -> Callable[..., _T]:
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="DIR",
-        callback=_folders,
+        callback=existing_folders,
         help="The documents, in place of the configured ones. Repeat it for several folders.",
     )
     @click.option(
@@ -108,7 +108,10 @@ def described(tree: "Tree") -> str:
     return f"{shown(tree.name)} ({shown(os.fspath(tree.root))})"
 
 
-def _folders(_: click.Context, __: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+def existing_folders(
+    _: click.Context, __: click.Parameter, given: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """For an option that names folders: whole paths, each once."""
     return tuple(dict.fromkeys(map(_folder, given)))
 
 

@@ -1,4 +1,4 @@
-"""Where MCP clients keep their lists of servers, and which entries there are this program's.
+"""The files in which MCP clients keep their servers, and which entries there are this program's.
 
 Of other programs' files nothing is kept but our own entries: their names, their commands, and the
 folders they are given. No other entry, no variable, no secret is ever taken out of them.
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from ragdocs.diagnosis.client_table import CLIENTS, SERVER_LISTS, with_places
+
 MAX_BYTES = 20_000_000
 """Claude Code keeps histories beside its servers."""
 PROGRAMS = ("ragdocs", "mcp-markdown-ragdocs")
 OPTIONS = ("--docs", "--config", "--index")
-_SERVERS = ("mcpServers", "servers")
 # Strings are matched first, so that what looks like a comment in them stays.
 # Nothing is looked at twice, whatever the file holds: what is not closed goes to the end.
 _STRING = r'"(?:[^"\\]++|\\.)*+"?'
@@ -49,18 +50,16 @@ class Unreadable(Exception):
     """A file that is there and cannot be understood."""
 
 
-def client_files(home: Path, projects: Sequence[Path], platform: str) -> Iterator[ClientFile]:
+def client_files(
+    home: Path, projects: Sequence[Path], platform: str, environ: Mapping[str, str]
+) -> Iterator[ClientFile]:
     """Every place, whether there is a file or not."""
-    support = home / ("Library/Application Support" if platform == "darwin" else ".config")
-    yield ClientFile("Claude Desktop", support / "Claude" / "claude_desktop_config.json")
-    yield ClientFile("Claude Code", home / ".claude.json")
-    yield ClientFile("Cursor", home / ".cursor" / "mcp.json")
-    for edition in ("Code", "Code - Insiders", "VSCodium"):
-        yield ClientFile("VS Code", support / edition / "User" / "mcp.json")
+    for client, place in with_places(home, platform, environ):
+        yield ClientFile(client.title, place)
     for project in projects:
-        yield ClientFile("Claude Code", project / ".mcp.json", project)
-        yield ClientFile("Cursor", project / ".cursor" / "mcp.json", project)
-        yield ClientFile("VS Code", project / ".vscode" / "mcp.json", project)
+        for client in CLIENTS:
+            if client.project_file:
+                yield ClientFile(client.title, project / client.project_file, project)
 
 
 def registrations(file: ClientFile) -> tuple[Registration, ...]:
@@ -115,12 +114,19 @@ def _kept_string(found: re.Match[str]) -> str:
 
 
 def _entries(table: Mapping[str, object], project: Path | None) -> Iterator[Registration]:
-    for key in _SERVERS:
+    for key in SERVER_LISTS:
         for name, entry in _table(table.get(key)).items():
             about = _table(entry)
-            command = about.get("command")
-            if isinstance(command, str) and _is_ours(command, arguments := _strings(about)):
+            if starts_this_program(about):
+                command, arguments = str(about["command"]), _strings(about)
                 yield Registration(name, command, tuple(_folders(arguments)), project)
+
+
+def starts_this_program(entry: object) -> bool:
+    """Whether an entry, as a client's file has it, is one of ours."""
+    about = _table(entry)
+    command = about.get("command")
+    return isinstance(command, str) and _is_ours(command, _strings(about))
 
 
 def _table(value: object) -> Mapping[str, object]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ragdocs.indices.analysis import Analyzer, analysis_version
 from ragdocs.indices.code_languages import language_names
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
-from ragdocs.indices.fts5_tables import create_table, drop_table, written
+from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, written
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.keyword import Unit
 from ragdocs.models import DocId
@@ -38,6 +38,9 @@ class CodeIndex:
 
     def drop(self, database: Database) -> None:
         drop_table(database, TABLE)
+
+    def check(self, database: Database) -> None:
+        check_table(database, TABLE)
 
     def put(self, database: Database, doc: int) -> None:
         blocks = database.all("SELECT key, code FROM code_blocks WHERE doc = ?", (doc,))

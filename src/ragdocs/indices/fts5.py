@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction, match_expression
-from ragdocs.indices.fts5_tables import create_table, drop_table, written
+from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, written
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, field_texts
 from ragdocs.indices.keyword_conditions import Conditions
@@ -17,7 +17,7 @@ from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 TABLE = "keyword"
-_LAYOUT_VERSION = 1
+_LAYOUT_VERSION = 2
 _COLUMNS = ", ".join(FIELDS)
 
 
@@ -35,6 +35,9 @@ class Fts5Index:
 
     def drop(self, database: Database) -> None:
         drop_table(database, TABLE)
+
+    def check(self, database: Database) -> None:
+        check_table(database, TABLE)
 
     def put(self, database: Database, doc: int) -> None:
         row = database.one(f"{SELECT_DOCUMENTS} WHERE key = ?", (doc,))

@@ -22,6 +22,12 @@ def drop_table(database: Database, table: str) -> None:
     database.run(f"DROP TABLE IF EXISTS {table}")
 
 
+def check_table(database: Database, table: str) -> None:
+    """Compares what is searched with what was put in: a flipped bit in a list of rows would
+    otherwise hide some of them, and no page or row would look damaged."""
+    database.run(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+
+
 def written(streams: Streams) -> str:
     gap = [_GAP] if streams.wholes else []
     return " ".join([*streams.plain, *gap, *streams.wholes])

@@ -38,6 +38,10 @@ FIELDS = (
     QueryField.CONTENT,
 )
 
+MAX_FIELD_CHARS = 4_000
+"""Of what belongs to the document: each of its passages has it, so that a long one counts as often
+as there are passages. No path is longer."""
+
 _FILTERS = (QueryField.TREE, QueryField.PATH)
 
 
@@ -131,7 +135,7 @@ class KeywordEngine(Protocol):
 def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]:
     """What is searched of a leaf; what belongs to its document is searched with each."""
     metadata = document.front_matter
-    return {
+    texts = {
         QueryField.TITLE: document.title,
         QueryField.HEADERS: "\n".join(chunk.breadcrumb[1:]),
         QueryField.KEYWORDS: "\n".join(metadata.keywords),
@@ -140,8 +144,9 @@ def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]
         QueryField.PATH: document.path,
         QueryField.ALIASES: "\n".join(metadata.aliases),
         QueryField.AUTHOR: metadata.author,
-        QueryField.CONTENT: chunk.text or "",
     }
+    shared = {field: text[:MAX_FIELD_CHARS] for field, text in texts.items()}
+    return {**shared, QueryField.CONTENT: chunk.text or ""}
 
 
 def compile_query(parsed: ParsedQuery, analyzer: Analyzer) -> KeywordQuery:

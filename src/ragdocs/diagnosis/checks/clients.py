@@ -22,7 +22,8 @@ _WORKSPACE = "${workspaceFolder}"
 
 def check_clients(case: Case) -> Iterator[Finding]:
     found: list[Finding] = []
-    for file in client_files(case.machine.home, _projects(case), case.machine.platform):
+    machine = case.machine
+    for file in client_files(machine.home, _projects(case), machine.platform, machine.environ):
         try:
             found += [_examined(file, one, case) for one in registrations(file)]
         except Unreadable as error:

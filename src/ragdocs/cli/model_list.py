@@ -1,0 +1,150 @@
+"""Which models could be used now: known by their files, nothing loaded, nothing fetched."""
+
+import os
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ragdocs.app import App
+from ragdocs.config.notation import printable
+from ragdocs.config.resolved import Config
+from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
+from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
+from ragdocs.embedding.cross_encoder_files import EXPECTED, find_files
+from ragdocs.embedding.model_files import MODEL_NAME
+from ragdocs.errors import RagdocsError
+
+EXTRAS = {
+    "huggingface": ("llama-index-embeddings-huggingface", "sentence-transformers"),
+    "llama-index": ("llama-index-core",),
+}
+"""Extras that bring models or take them, and the packages that make them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InUse:
+    """What the configuration names for turning text into vectors; `problem` is why it cannot."""
+
+    provider: str
+    model: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builtin:
+    """The model that comes with the program. `verified`: its files are the ones we know by hash.
+
+    `notes` are of places that should have had it and had something else.
+    """
+
+    name: str
+    dimension: int
+    verified: bool = False
+    place: str = ""
+    folder: str = ""
+    bytes: int = 0
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """An optional part of the installation: its packages with their versions, None where absent."""
+
+    name: str
+    installed: bool
+    packages: dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reranker:
+    """The cross-encoder that is configured, whether it is used or not."""
+
+    model: str
+    enabled: bool
+    folder: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """All of it."""
+
+    embedding: InUse
+    builtin: Builtin
+    extras: tuple[Extra, ...]
+    cross_encoder: Reranker
+
+
+def list_models(config: Config) -> Models:
+    builtin = _builtin(config)
+    return Models(
+        embedding=_in_use(config, builtin),
+        builtin=builtin,
+        extras=tuple(_extra(name, packages) for name, packages in EXTRAS.items()),
+        cross_encoder=_reranker(config),
+    )
+
+
+def _in_use(config: Config, builtin: Builtin) -> InUse:
+    settings = config.embedding
+    problem = ""
+    try:
+        with App(config) as app:
+            problem = builtin.problem if isinstance(app.embedder, BuiltinEmbedder) else ""
+    except RagdocsError as error:
+        problem = str(error)
+    name = printable(str(settings.model))
+    return InUse(provider=settings.provider.value, model=name, problem=problem)
+
+
+def _builtin(config: Config) -> Builtin:
+    settings = config.embedding
+    model = Path(settings.model)
+    folder = model if model.is_absolute() else None
+    try:
+        files = BuiltinEmbedder(folder, settings.cache_folder).find()
+        size = files.weights.stat().st_size + files.tokenizer.stat().st_size
+    except (RagdocsError, OSError) as error:
+        return Builtin(name=MODEL_NAME, dimension=DIMENSION, problem=str(error))
+    return Builtin(
+        name=MODEL_NAME,
+        dimension=DIMENSION,
+        verified=True,
+        place=files.place,
+        folder=printable(os.fspath(files.weights.parent)),
+        bytes=size,
+        notes=files.notes,
+    )
+
+
+def _extra(name: str, packages: tuple[str, ...]) -> Extra:
+    found = {package: _version(package) for package in packages}
+    return Extra(name=name, installed=None not in found.values(), packages=found)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _reranker(config: Config) -> Reranker:
+    settings = config.search
+    model = str(settings.rerank_model)
+    folder = problem = ""
+    if isinstance(open_cross_encoder(model, 1), OnnxCrossEncoder):
+        folder = os.path.expanduser(model)
+        try:
+            find_files(Path(folder))
+        except RagdocsError as error:
+            problem = str(error)
+    else:
+        problem = f"only its name is given: put {EXPECTED} into a folder, and name that"
+    return Reranker(
+        model=printable(model),
+        enabled=settings.rerank_enabled,
+        folder=printable(folder),
+        problem=problem,
+    )

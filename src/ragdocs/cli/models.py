@@ -1,0 +1,88 @@
+"""`models`: what turns text into vectors here, what could, and what re-ranks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ragdocs.cli.exits import NOTHING_FOUND
+from ragdocs.cli.output import shown_lines
+from ragdocs.cli.status import short
+
+if TYPE_CHECKING:
+    from ragdocs.cli.model_list import Builtin, Extra, Models, Reranker
+
+
+@click.command("models")
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Read this file alone, instead of the project's and the user's.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.pass_context
+def models(context: click.Context, config_file: Path | None, as_json: bool) -> None:
+    """List the models that can be used now, and say why others cannot.
+
+    Nothing is loaded and nothing fetched; `ragdocs doctor` tries the model that is in use. Exits
+    with 0 when that one can be used, with 1 when it cannot.
+
+    \b
+    Example:
+      ragdocs models
+    """
+    from ragdocs.cli.model_list import list_models
+    from ragdocs.cli.values import as_json as in_json
+    from ragdocs.config.loading import load_config
+
+    found = list_models(load_config(config_file))
+    if as_json:
+        click.echo(in_json(found))
+    else:
+        for line in _lines(found):
+            click.echo(shown_lines(line))
+    context.exit(NOTHING_FOUND if found.embedding.problem else 0)
+
+
+def _lines(found: "Models") -> Iterator[str]:
+    used = found.embedding
+    yield f"In use: {used.model} ({used.provider})"
+    if used.problem and used.problem != found.builtin.problem:
+        yield f"  cannot be used: {used.problem}"
+    yield from _builtin(found.builtin)
+    for extra in found.extras:
+        yield _extra(extra)
+    yield from _reranker(found.cross_encoder)
+
+
+def _builtin(model: "Builtin") -> Iterator[str]:
+    from ragdocs.diagnosis.case import size_text
+
+    yield f"Built in: {model.name}, {model.dimension} dimensions"
+    if model.problem:
+        yield "  cannot be used: " + model.problem.replace("\n", "\n  ")
+    else:
+        yield f"  {size_text(model.bytes)} from {model.place}, verified by sha256"
+        yield f"  {short(model.folder)}"
+    for note in model.notes:
+        yield f"  {note}"
+
+
+def _extra(extra: "Extra") -> str:
+    if extra.installed:
+        there = ", ".join(f"{package} {number}" for package, number in extra.packages.items())
+        return f"Extra {extra.name}: installed ({there})"
+    missing = ", ".join(package for package, number in extra.packages.items() if number is None)
+    return f"Extra {extra.name}: not installed (needs {missing})"
+
+
+def _reranker(model: "Reranker") -> Iterator[str]:
+    state = "on" if model.enabled else "off"
+    yield f"Re-ranking: {state} (search.rerank_enabled), by {short(model.model)}"
+    if model.problem:
+        yield "  cannot be used: " + model.problem.replace("\n", "\n  ")
+    else:
+        yield "  its folder has all it needs"
