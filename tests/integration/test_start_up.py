@@ -26,13 +26,17 @@ def test_the_public_names_are_exactly_these():
     assert ragdocs.__all__ == ["__version__"]
     assert {name for name in vars(ragdocs) if not name.startswith("_")} <= {
         "app",
+        "assembly",
         "chunking",
         "cli",
         "config",
+        "diagnosis",
         "embedding",
         "errors",
         "indexing",
         "indices",
+        "lifecycle",
+        "mcp_server",
         "models",
         "parsers",
         "search",

@@ -1,0 +1,91 @@
+"""Why the answer is what it is, cut down to what a reader takes in: as data and as lines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ragdocs.mcp_server.tools.quoting import one_line
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.explanation import Explanation, QueryExplanation, ResultExplanation
+from ragdocs.search.stages import StageCount
+
+MAX_TERMS = 20
+MAX_FALLEN = 3
+MAX_QUERY_CHARS = 120
+MAX_RESULTS = 10
+
+
+def explanation_of(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "queries": [_query(each) for each in explanation.queries],
+        "results": [_result(each) for each in explanation.results[:MAX_RESULTS]],
+        "stages": [_stage(each) for each in explanation.stages],
+    }
+
+
+def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
+    yield "Why:"
+    for query in explanation["queries"]:
+        kind = f"{query['type']}{', strict' if query['strict'] else ''}"
+        yield f"- query {one_line(query['text'])!r} ({kind}): {_pairs(query['hits'])} hits"
+        yield f"  terms {', '.join(query['terms'])}; added {', '.join(query['added']) or 'none'}"
+    for number, result in enumerate(explanation["results"], start=1):
+        found = "; ".join(
+            f"{name} rank {each['rank']}, score {each['score']}, gave {each['gave']}"
+            for name, each in result["evidence"].items()
+        )
+        raised = _pairs(result["boosts"])
+        yield f"- [{number}] {found}{f'; raised by {raised}' if raised else ''}"
+    for stage in explanation["stages"]:
+        yield f"- stage {stage['name']}: {stage['before']} in, {stage['after']} out"
+        for fallen in stage["fallen"]:
+            yield f"    {one_line(fallen['id'])}: {one_line(fallen['reason'])}"
+
+
+def _query(query: QueryExplanation) -> dict[str, Any]:
+    return {
+        "text": query.text[:MAX_QUERY_CHARS],
+        "type": query.query_type.value,
+        "strict": query.is_strict,
+        "terms": list(query.terms[:MAX_TERMS]),
+        "added": [each.word for each in query.added[:MAX_TERMS]],
+        "weights": _rounded(query.weights),
+        "hits": {strategy.value: count for strategy, count in query.hits.items()},
+        "candidates": query.candidates,
+    }
+
+
+def _result(result: ResultExplanation) -> dict[str, Any]:
+    evidence = {
+        strategy.value: {
+            "rank": each.rank,
+            "score": round(each.score, 4),
+            "gave": round(result.contributions.get(strategy, 0.0), 4),
+        }
+        for strategy, each in result.evidence.items()
+    }
+    return {
+        "id": result.chunk_id,
+        "relevance": round(result.relevance, 4),
+        "evidence": evidence,
+        "boosts": {name: round(value, 3) for name, value in result.boosts.items()},
+    }
+
+
+def _stage(stage: StageCount) -> dict[str, Any]:
+    fallen: Sequence[dict[str, Any]] = [
+        {"id": each.chunk_id, "reason": each.reason} for each in stage.fallen[:MAX_FALLEN]
+    ]
+    return {
+        "name": str(stage.name),
+        "before": stage.before,
+        "after": stage.after,
+        "fallen": fallen,
+    }
+
+
+def _rounded(weights: Mapping[Strategy, float]) -> dict[str, float]:
+    return {strategy.value: round(value, 3) for strategy, value in weights.items()}
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())

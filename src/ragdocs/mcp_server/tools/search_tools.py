@@ -1,0 +1,64 @@
+"""The two searches: from checked arguments to an answer that fits."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+from ragdocs.mcp_server.backend import Backend
+from ragdocs.mcp_server.tools.answering import Given, Link, as_json, fitted, plain
+from ragdocs.mcp_server.tools.explaining import explanation_of
+from ragdocs.mcp_server.tools.search_answers import SearchAnswer, search_answer
+from ragdocs.mcp_server.tools.search_arguments import HypothesisArguments, QueryArguments
+from ragdocs.mcp_server.tools.search_text import search_text
+from ragdocs.search.budget import tokens
+from ragdocs.search.requests import QueryRequest
+from ragdocs.search.responses import SearchResponse
+
+
+def query_documents(backend: Backend, arguments: QueryArguments) -> Given:
+    request = arguments.to_request()
+    return _search(backend, request, arguments.max_tokens, has_stats=arguments.show_stats)
+
+
+def search_with_hypothesis(backend: Backend, arguments: HypothesisArguments) -> Given:
+    return _search(backend, arguments.to_request(), arguments.max_tokens, has_stats=False)
+
+
+def _search(backend: Backend, request: QueryRequest, limit: int, *, has_stats: bool) -> Given:
+    def ask(room: int) -> Given:
+        response = backend.search(replace(request, max_tokens=room))
+        answer = search_answer(response, backend.activity(), limit, has_stats=has_stats)
+        return _given(_explained(answer, response, limit))
+
+    given = fitted(limit, ask)
+    return given if given.tokens <= limit else _least(backend, request, limit)
+
+
+def _least(backend: Backend, request: QueryRequest, limit: int) -> Given:
+    """Citations alone are too much: that of the best, or not even that."""
+    response = backend.search(replace(request, max_tokens=1, explain=False))
+    advice = ("max_tokens is too little for all of it: raise it.",)
+    answer = search_answer(response, "", limit, has_stats=False)
+    best = replace(answer, results=answer.results[:1], left_out=(), advice=advice)
+    given = _given(best)
+    return given if given.tokens <= limit else _given(replace(best, results=()))
+
+
+def _given(answer: SearchAnswer) -> Given:
+    links = tuple(Link(found.uri, found.where) for found in answer.results)
+    return Given(plain(answer), search_text(answer), links)
+
+
+def _explained(answer: SearchAnswer, response: SearchResponse, limit: int) -> SearchAnswer:
+    """With why it is so; that takes at most half of the room."""
+    if response.explanation is None:
+        return answer
+    shown = {result.chunk_id for result in response.results}
+    results = tuple(each for each in response.explanation.results if each.chunk_id in shown)
+    explanation = explanation_of(replace(response.explanation, results=results))
+    explained = replace(answer, explanation=explanation)
+    # Texts are cleaned here already: they become lines too.
+    cleaned = cast(dict[str, Any], plain(explained)["explanation"])
+    if 2 * tokens(as_json(cleaned)) <= limit:
+        return replace(answer, explanation=cleaned)
+    advice = (*answer.advice, "The explanation is too long for max_tokens: raise it.")
+    return replace(answer, advice=advice)

@@ -1,0 +1,247 @@
+"""The tools that read, list and relate documents, and the documents as resources."""
+
+import json
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp.types import ResourceTemplateReference
+
+from tests.mcp_client import ERAS, in_memory, indexed_app
+
+LONG = "\n".join(f"Line {number} of a long and tedious document." for number in range(2_000))
+TEXTS = {
+    "guide/auth.md": (
+        "---\ntags: [security, api/tokens]\nauthor: Ines\n---\n# Signing in\n\nHow to sign in.\n\n"
+        "## Tokens\n\nA token is a secret. See [roles](roles.md) and [gone](gone.md).\n"
+    ),
+    "guide/roles.md": "# Roles\n\nWho may do what with a token and a secret.\n",
+    "ünïcode & space.md": "# Names\n\nA file with an awkward name.\n",
+    "bidi\u202e.md": "# Turned\n\nA file whose name turns round.\n",
+    "long.md": f"# Long\n\n{LONG}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with in_memory(indexed_app(tmp_path_factory.mktemp("mcp"), TEXTS)) as server:
+        yield server
+
+
+def get(server, document, **more):
+    return server.call("get_document", document=document, **more)
+
+
+@pytest.mark.parametrize(
+    ("reference", "first_line"),
+    [
+        ("guide/auth.md", "---"),
+        ("docs:guide/auth.md", "---"),
+        ("guide/auth.md#tokens", "## Tokens"),
+        ("docs:guide/auth.md#tokens", "## Tokens"),
+        ("guide/auth.md:5-7", "# Signing in"),
+        ("ragdocs://doc/docs/guide/auth.md#tokens", "## Tokens"),
+        ("ragdocs://doc/docs/guide/auth.md#L5-L7", "# Signing in"),
+        ("ünïcode & space.md", "# Names"),
+        ("bidi\u202e.md", "# Turned"),
+        ("ragdocs://doc/docs/bidi%E2%80%AE.md", "# Turned"),
+    ],
+)
+def test_a_document_is_found_by_every_name_it_has(server, reference, first_line):
+    asked = get(server, reference)
+    assert not asked.is_error, asked.text
+    assert asked.data["text"].startswith(first_line)
+    assert asked.data["text"].rstrip() in asked.text
+    assert asked.data["line_start"] >= 1
+    again = get(server, asked.data["uri"])
+    assert again.data["text"] == asked.data["text"]
+
+
+def test_lines_an_outline_and_the_whole_document(server):
+    lines = get(server, "guide/auth.md", start_line=5, end_line=7)
+    assert lines.data["text"] == "# Signing in\n\nHow to sign in.\n"
+    outline = get(server, "guide/auth.md", outline=True)
+    assert [entry["text"] for entry in outline.data["outline"]] == ["Signing in", "Tokens"]
+    assert "- ## Tokens · lines 9-11, " in outline.text
+    whole = get(server, "guide/auth.md#tokens", full_document=True)
+    assert whole.data["text"] == TEXTS["guide/auth.md"]
+
+
+def test_pages_joined_are_the_file(server):
+    asked, limit = get(server, "long.md", max_tokens=1_000), 1_000
+    pages = [asked.data["text"]]
+    while cursor := asked.data.get("cursor"):
+        assert asked.tokens <= limit
+        assert json.dumps({"cursor": cursor}) in asked.text
+        limit += 1_000
+        asked = server.call("get_document", cursor=cursor, max_tokens=limit)
+        pages.append(asked.data["text"])
+    assert len(pages) > 3
+    assert "".join(pages) == TEXTS["long.md"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("get_document", {}, "no document is named"),
+        ("get_document", {"document": "gude/auth.md"}, "guide/auth.md"),
+        ("get_document", {"document": "guide/auth.md#nothing"}, "nothing"),
+        ("get_document", {"document": "../../etc/passwd"}, "`..` is not accepted"),
+        ("get_document", {"document": "/etc/passwd"}, "relative to its tree"),
+        ("get_document", {"document": "file:///etc/passwd"}, "etc/passwd"),
+        ("get_document", {"document": "ragdocs://doc/docs/../x.md"}, "`..` is not accepted"),
+        ("get_document", {"document": "guide/auth.md", "start_line": 9, "end_line": 2}, "exchange"),
+        ("get_document", {"cursor": "nonsense"}, "cursor"),
+        ("list_documents", {"tree": "nope"}, "there is no tree"),
+        ("list_documents", {"kind": "chunks"}, "one of documents, trees, outlines, tags"),
+        ("list_documents", {"cursor": "nonsense"}, "cursor"),
+        ("list_documents", {"limit": 501}, "from 1 to 500"),
+        ("find_related", {}, "give either document, or files and diff"),
+        ("find_related", {"document": "nope.md"}, "nope.md"),
+        ("find_related", {"files": [{"name": "a"}]}, "files is"),
+        ("index_status", {"verbose": True}, 'no parameter "verbose", there are: none at all'),
+    ],
+)
+def test_bad_input_is_answered_with_advice(server, tool, arguments, said):
+    asked = server.call(tool, **arguments)
+    assert asked.is_error
+    assert said in asked.text
+    assert "Traceback" not in asked.text
+    assert "root:" not in asked.text
+
+
+def test_documents_trees_headings_and_tags_are_listed(server):
+    documents = server.call("list_documents")
+    assert documents.data["total"] == len(TEXTS)
+    assert documents.data["index"]["complete"] is True
+    listed = [entry["path"] for entry in documents.data["documents"]]
+    assert listed == ["bidi.md", "guide/auth.md", "guide/roles.md", "long.md", "ünïcode & space.md"]
+    assert documents.data["documents"][0]["uri"] == "ragdocs://doc/docs/bidi%E2%80%AE.md"
+    assert "- docs:guide/auth.md · Signing in · " in documents.text
+    trees = server.call("list_documents", kind="trees")
+    assert [entry["name"] for entry in trees.data["trees"]] == ["docs"]
+    tags = server.call("list_documents", kind="tags")
+    assert {entry["tag"] for entry in tags.data["tags"]} == {"security", "api/tokens"}
+    assert "- #security: 1 document" in tags.text
+    outlines = server.call("list_documents", kind="outlines", path="guide")
+    assert [entry["text"] for entry in outlines.data["outlines"]] == [
+        "Signing in",
+        "Tokens",
+        "Roles",
+    ]
+    tagged = server.call("list_documents", tags=["api"])
+    assert [entry["path"] for entry in tagged.data["documents"]] == ["guide/auth.md"]
+
+
+def test_a_list_comes_in_pages(server):
+    found, cursor = [], ""
+    while True:
+        asked = server.call("list_documents", **({"cursor": cursor} if cursor else {"limit": 2}))
+        found += [entry["path"] for entry in asked.data["documents"]]
+        cursor = asked.data.get("cursor")
+        if not cursor:
+            break
+        assert f"list_documents {json.dumps({'cursor': cursor})}" in asked.text
+    assert len(found) == len(set(found)) == len(TEXTS)
+
+
+def test_what_is_related_is_told_with_its_kind(server):
+    asked = server.call("find_related", document="guide/auth.md")
+    related = asked.data["related"]
+    assert [link["path"] for link in related["links"]][:1] == ["guide/roles.md"]
+    assert "links out: 2 of 2" in asked.text
+    assert "(leads nowhere)" in asked.text
+    back = server.call("find_related", document="guide/roles.md").data["related"]
+    assert [link["path"] for link in back["backlinks"]] == ["guide/auth.md"]
+    assert "similar by meaning: " in asked.text
+    assert "same community: " in asked.text
+    least = server.call("find_related", document="guide/auth.md", limit=1, max_tokens=700)
+    assert least.tokens <= 700
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"files": [{"path": "src/tokens.py", "content": "def make_token(): return secret\n"}]},
+        {"files": [{"path": "src/roles/token.py"}]},
+        {"diff": "--- a/token.py\n+++ b/token.py\n@@ -1 +1 @@\n-old\n+token = secret()\n"},
+    ],
+    ids=["content", "path", "diff"],
+)
+def test_the_documentation_for_source_files(server, arguments):
+    asked = server.call("find_related", **arguments)
+    assert not asked.is_error, asked.text
+    context = asked.data["context"]
+    assert context["results"][0]["path"] in ("guide/auth.md", "guide/roles.md")
+    assert context["results"][0]["text"].rstrip() in asked.text
+    assert asked.links[0].uri == context["results"][0]["uri"]
+
+
+def test_the_status_says_all_and_names_no_home(server, monkeypatch, tmp_path):
+    asked = server.call("index_status")
+    assert asked.data["index"]["state"] == "ready"
+    assert asked.data["holdings"]["documents"] == len(TEXTS)
+    assert asked.data["trees"][0]["name"] == "docs"
+    assert "indexing.documents_path" in asked.data["settings"]
+    assert "settings other than the defaults: " in asked.text
+    assert asked.tokens <= 5_000
+    home = asked.data["trees"][0]["root"].rpartition("/")[0]
+    monkeypatch.setenv("HOME", home)
+    assert home not in (said := server.call("index_status")).text + json.dumps(said.data)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_resources_are_listed_and_read(server, era):
+    listed = server.use(lambda client: client.list_resources(), era).resources
+    assert len(listed) == len(TEXTS)
+    texts = {
+        one.uri: server.use(lambda client, one=one: client.read_resource(one.uri), era)
+        for one in listed
+    }
+    by_name = {one.name: texts[one.uri].contents[0] for one in listed}
+    assert by_name["guide/auth.md"].text == TEXTS["guide/auth.md"]
+    assert by_name["guide/auth.md"].mime_type == "text/markdown"
+    cut = texts["ragdocs://doc/docs/long.md"].contents
+    assert TEXTS["long.md"].startswith(cut[0].text)
+    assert "Cut here" in cut[1].text
+    rest = server.use(lambda client: client.read_resource(cut[1].uri), era)
+    assert rest.contents[0].text
+
+
+def test_a_tree_and_a_tag_are_resources_too(server):
+    def text(uri):
+        return server.use(lambda client: client.read_resource(uri)).contents[0].text
+
+    assert "docs:guide/auth.md" in text("ragdocs://tree/docs")
+    assert "docs:guide/roles.md" not in text("ragdocs://tag/security")
+    assert "docs:guide/auth.md" in text("ragdocs://tag/api%2Ftokens")
+    assert text("ragdocs://doc/docs/guide/auth.md#tokens").startswith("## Tokens")
+
+
+@pytest.mark.parametrize(("era", "code"), [(ERAS[0], -32002), (ERAS[1], -32602)])
+@pytest.mark.parametrize(
+    "uri", ["ragdocs://doc/docs/no.md", "file:///etc/passwd", "ragdocs://doc/docs/../x.md"]
+)
+def test_a_resource_that_is_not_there(server, era, code, uri):
+    with pytest.raises(MCPError) as caught:
+        server.use(lambda client: client.read_resource(uri), era)
+    assert caught.value.error.code == code
+
+
+def test_templates_and_completions_name_what_there_is(server):
+    templates = server.use(lambda client: client.list_resource_templates()).resource_templates
+    found = {one.name: one.uri_template for one in templates}
+    assert found["document"] == "ragdocs://doc/{tree}/{+path}"
+
+    def complete(name, variable, value, **known):
+        ref = ResourceTemplateReference(uri=found[name])
+        argument = {"name": variable, "value": value}
+        work = lambda client: client.complete(ref, argument, context_arguments=known or None)  # noqa: E731
+        return server.use(work).completion.values
+
+    assert complete("document", "path", "guide") == ["guide/auth.md", "guide/roles.md"]
+    assert complete("document", "path", "ROLES") == ["guide/roles.md"]
+    assert complete("document", "path", "", tree="nope") == []
+    assert "bidi\u202e.md" not in complete("document", "path", "")
+    assert complete("document", "tree", "d") == ["docs"]
+    assert complete("tag", "tag", "") == ["api/tokens", "security"]
+    assert complete("document", "nope", "") == []

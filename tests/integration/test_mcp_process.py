@@ -1,0 +1,180 @@
+"""The server as a client starts it: what it imports, what it writes, how it ends."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tests.mcp_client import Asked, written
+from tests.mcp_process import PROJECT, ServerProcess
+from tests.waiting import until
+
+TEXTS = {"auth.md": "# Signing in\n\nHow to sign in with a token.\n"}
+SECONDS_TO_END = 2.0
+BEHIND_THE_HANDSHAKE = (
+    "app",
+    "config.loading",
+    "config.sections",
+    "chunking",
+    "embedding",
+    "indexing",
+    "indices",
+    "parsers",
+    "search",
+    "store",
+)
+BAD_LINES = [
+    b"hello\n",
+    b"\n",
+    b"null\n",
+    b"[]\n",
+    b"\0\0\n",
+    b'{"jsonrpc":"2.0","id":901,"method":"ping"\n',
+    b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n',
+    b'{"jsonrpc":"2.0","method":"notifications/nope"}\n',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}\n',
+    b'{"jsonrpc":"2.0","id":12345,"result":{}}\n',
+    b'{"jsonrpc":"2.0","id":913,"method":"ping","params":{"a":'
+    + b"[" * 20_000
+    + b"]" * 20_000
+    + b"}}\n",
+    b'{"jsonrpc":"2.0","id":914,"method":"ping","params":{"a":' + b"9" * 10_000 + b"}}\n",
+    b'{"jsonrpc":"2.0","id":916,"method":"ping","params":{"a":"' + b"x" * 20_000_000 + b'"}}\n',
+]
+
+
+def server(kind, folder, *options, **environ):
+    return ServerProcess("-m", "tests.mcp_process", kind, str(folder), *options, **environ)
+
+
+def sdk_packages():
+    """What the SDK is made of: its distribution, and all that it requires."""
+    pending, found = ["mcp"], set()
+    while pending:
+        name = re.sub("[-_.]+", "-", pending.pop()).lower()
+        if name not in found and (required := requirements(name)) is not None:
+            found.add(name)
+            pending += required
+    modules = packages_distributions()
+    return {
+        module
+        for module, owners in modules.items()
+        if any(re.sub("[-_.]+", "-", owner).lower() in found for owner in owners)
+    }
+
+
+def requirements(name):
+    try:
+        return [re.match(r"[\w.-]+", line)[0] for line in requires(name) or ()]
+    except PackageNotFoundError:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["TERM", "INT"]
+)
+def test_the_handshake_comes_before_all_imports_and_a_signal_ends_it_in_time(
+    tmp_path, number, code
+):
+    with server("stuck", tmp_path) as process:
+        process.initialize()
+        path = tmp_path / "modules"
+        modules = set(until(lambda: path.exists() and path.read_text(encoding="utf-8")).split())
+        process.send(1, "tools/call", name="query_documents", arguments={"query": "token"})
+        assert process.ask(2, "ping")["result"] == {}
+        began = time.monotonic()
+        process.process.send_signal(number)
+        assert process.ended(10) == code
+        assert time.monotonic() - began < SECONDS_TO_END
+    top = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
+    others = {name for name in top - sdk_packages() if not name.startswith("_")}
+    assert others <= {"ragdocs", "tests", "click"}
+    loaded = {name.removeprefix("ragdocs.") for name in modules if name.startswith("ragdocs.")}
+    assert not [name for name in loaded if name.startswith(BEHIND_THE_HANDSHAKE)]
+
+
+def test_only_the_protocol_is_written_and_no_query_is_logged(tmp_path):
+    written(tmp_path / "docs", TEXTS)
+    with server(
+        "noisy", tmp_path, "--log-level", "info", PYTHONWARNINGS="always", LC_ALL="C"
+    ) as process:
+        assert process.initialize()["result"]["serverInfo"]["name"] == "ragdocs"
+        found = process.call(1, "query_documents", query="xyzzy token \ud800")
+        assert not found["result"]["isError"]
+        failed = process.call(2, "query_documents", query="xyzzy fail")
+        assert "internal error (RuntimeError)" in failed["result"]["content"][0]["text"]
+        assert process.call(3, "query_documents", query="xyzzy", nope=1)["result"]["isError"]
+        for line in BAD_LINES:
+            process.raw(line)
+        assert process.ask(4, "ping")["result"] == {}
+        assert process.process.stdin
+        process.process.stdin.close()
+        began = time.monotonic()
+        assert process.ended(10) == 0
+        assert time.monotonic() - began < SECONDS_TO_END
+        said = process.errors
+    for line in process.lines:
+        assert json.loads(line)["jsonrpc"] == "2.0"
+    assert not [line for line in process.lines if b"noise" in line]
+    assert said.count("noise") > 6
+    assert "xyzzy" not in said
+    assert "a request failed: RuntimeError" in said
+    assert "closed in order" in said
+
+
+PARENT = """
+import subprocess, sys, time
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+hello = {hello!r}
+child.stdin.write(hello); child.stdin.flush(); child.stdout.readline()
+pipes = [child.stdin.fileno(), child.stdout.fileno()]
+sibling = subprocess.Popen(["sleep", "60"], pass_fds=pipes, stderr=subprocess.DEVNULL)
+print(sibling.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_it_ends_when_its_parent_is_gone_though_its_pipes_stay_open(tmp_path):
+    info = {"name": "test", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    code = PARENT.format(hello=json.dumps(hello).encode() + b"\n")
+    command = [sys.executable, "-m", "tests.mcp_process", "stuck", str(tmp_path)]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *command],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as parent:
+        sibling = int(parent.stdout.readline())
+        parent.kill()
+        began = time.monotonic()
+        parent.stderr.read()  # until nobody holds its other end: only the server does
+        assert time.monotonic() - began < SECONDS_TO_END + 0.5
+    subprocess.run(["kill", str(sibling)], check=True)
+
+
+def test_the_command_answers_a_real_client_over_real_files(tmp_path):
+    docs = written(tmp_path / "docs", TEXTS)
+    place = ["--docs", str(docs), "--index", str(tmp_path / "index")]
+    command = StdioServerParameters(command=sys.executable, args=["-m", "ragdocs", "mcp", *place])
+
+    async def main():
+        async with Client(command, mode="2026-07-28") as client:
+            assert len((await client.list_tools()).tools) == 6
+            with anyio.fail_after(60):
+                while True:
+                    asked = Asked(await client.call_tool("query_documents", {"query": "log in"}))
+                    if asked.data["results"]:
+                        return asked.paths
+                    assert asked.data["index"]["complete"] is False
+                    await anyio.sleep(0.05)
+
+    assert anyio.run(main) == ["auth.md"]
