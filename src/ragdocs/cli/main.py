@@ -3,28 +3,14 @@
 import errno
 import os
 import sys
+from collections import UserDict
+from importlib import import_module
 from io import TextIOWrapper
 
 import click
 
 from ragdocs import __version__
-from ragdocs.cli.agents import agents
-from ragdocs.cli.completion import completion
-from ragdocs.cli.configuration import check_config, show_config
-from ragdocs.cli.context import context
-from ragdocs.cli.doctor import run_doctor
 from ragdocs.cli.exits import UNUSABLE, WRONG_USE
-from ragdocs.cli.get import get
-from ragdocs.cli.indexing import rebuild_index, update
-from ragdocs.cli.init import init
-from ragdocs.cli.inspect import inspect
-from ragdocs.cli.install import install
-from ragdocs.cli.ls import ls
-from ragdocs.cli.models import models
-from ragdocs.cli.query import query
-from ragdocs.cli.related import related
-from ragdocs.cli.serve import serve
-from ragdocs.cli.status import show_status
 from ragdocs.errors import ConfigError, IndexStoreError, QueryError, RagdocsError
 
 INTERRUPTED = 130
@@ -47,8 +33,46 @@ class _Unusable(_Failure):
     exit_code = UNUSABLE
 
 
+_COMMANDS = {
+    "mcp": "serve:serve",
+    "query": "query:query",
+    "get": "get:get",
+    "ls": "ls:ls",
+    "related": "related:related",
+    "context": "context:context",
+    "update": "indexing:update",
+    "rebuild-index": "indexing:rebuild_index",
+    "status": "status:show_status",
+    "doctor": "doctor:run_doctor",
+    "init": "init:init",
+    "config": "configuration:show_config",
+    "check-config": "configuration:check_config",
+    "inspect": "inspect:inspect",
+    "install": "install:install",
+    "agents": "agents:agents",
+    "models": "models:models",
+    "completion": "completion:completion",
+}
+"""Where each command is: only the one that is called is imported."""
+
+
+class _Commands(UserDict[str, click.Command]):
+    """All commands by name, each imported when it is looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = dict.fromkeys(_COMMANDS, click.Command("not imported yet"))
+
+    def __getitem__(self, key: str) -> click.Command:
+        module, _, name = _COMMANDS[key].partition(":")
+        return getattr(import_module(f"ragdocs.cli.{module}"), name)
+
+
 class _Program(click.Group):
     """The edge at which every expected error is caught, so that none shows a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -71,7 +95,9 @@ def _failure(error: RagdocsError) -> _Failure:
     return _Failure(str(error))
 
 
-@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Program, commands=_Commands(), context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="ragdocs")
 @click.pass_context
 def main(ctx: click.Context) -> None:
@@ -91,23 +117,3 @@ def main(ctx: click.Context) -> None:
         if isinstance(stream, TextIOWrapper):
             # A terminal that cannot show a character gets a mark in its place, not a traceback.
             stream.reconfigure(errors="replace")
-
-
-main.add_command(check_config)
-main.add_command(show_config)
-main.add_command(inspect)
-main.add_command(rebuild_index)
-main.add_command(update)
-main.add_command(serve)
-main.add_command(query)
-main.add_command(show_status)
-main.add_command(run_doctor)
-main.add_command(get)
-main.add_command(ls)
-main.add_command(related)
-main.add_command(context)
-main.add_command(init)
-main.add_command(install)
-main.add_command(agents)
-main.add_command(models)
-main.add_command(completion)
