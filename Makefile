@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test stress lint types imports wheel bundle docs ci clean
+.PHONY: help demo test stress test-clients lint types imports wheel bundle docs ci clean
 # One environment for all: two targets must not set it up at once.
 .NOTPARALLEL:
 
@@ -17,6 +17,7 @@ help:
 	@echo "make demo   set up $(VENV), read the project's own documentation, ask it questions"
 	@echo "make test   set up $(VENV) and run every test"
 	@echo "make stress run the long forms of the tests of reliability, some 10 minutes, and tell what was measured"
+	@echo "make test-clients  call every tool through the official MCP Inspector (needs npm)"
 	@echo "make lint | types | imports | wheel   the other checks of .ci/run, one by one"
 	@echo "make ci     all of .ci/run"
 	@echo "make bundle build the .mcpb bundle for desktop clients, in dist"
@@ -31,6 +32,9 @@ test: $(VENV)/.ready-dev
 
 stress: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest tests/stress
+
+test-clients: $(VENV)/.ready-dev
+	@$(BIN)/python scripts/test_clients.py
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .
@@ -51,6 +55,7 @@ bundle: $(VENV)/.ready-base
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python scripts/generate_config_docs.py
 	@$(BIN)/python scripts/generate_tool_docs.py
+	@$(BIN)/python scripts/generate_cli_docs.py
 
 ci:
 	@.ci/run
