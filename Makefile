@@ -27,8 +27,9 @@ help:
 demo: $(VENV)/.ready-base
 	@$(BIN)/python scripts/demo.py
 
+# A file's tests stay together: what they share is made once.
 test: $(VENV)/.ready-dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 stress: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest tests/stress
