@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Self
 
 from ragdocs.assembly import Assembly, TreeFiles
 from ragdocs.config.resolved import Config
-from ragdocs.errors import EmbeddingError, IndexCorrupt, IndexStoreError
+from ragdocs.errors import EmbeddingError, IndexCorrupt, IndexMissing, IndexStoreError
 
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Embedder
     from ragdocs.indexing.index_setup import Control
     from ragdocs.indexing.manager import IndexManager
     from ragdocs.indexing.service import IndexService
+    from ragdocs.indexing.service_state import ServiceState
     from ragdocs.indices.background import BackgroundCommunities
     from ragdocs.search.index_state import IndexState
     from ragdocs.search.library.library import Library
@@ -40,6 +41,7 @@ class App(Assembly):
         super().__init__(config, embedder)
         self._making = threading.RLock()
         self._followed: Position | None = None
+        self._doubts = 0
 
     def manager(self, control: "Control | None" = None) -> "IndexManager":
         """Brings the index in step with the files; to be closed by the thread that uses it."""
@@ -71,27 +73,27 @@ class App(Assembly):
         """
         from ragdocs.search.unavailable import no_answer
 
+        before = self._service_state()
         try:
             with self._making:
                 orchestrator = self._orchestrator
             response = orchestrator.search(request)
         except IndexStoreError as error:
-            self._report(error)
-            return no_answer(error)
-        return replace(response, index=self._kept_in_step(response.index))
+            return no_answer(self._reported(error))
+        return replace(response, index=self._kept_in_step(response.index, before))
 
     def index_state(self) -> "IndexState":
         """What could be answered for now; never raises for an index that cannot be used."""
         from ragdocs.search.unavailable import no_index
 
+        before = self._service_state()
         try:
             with self._making:
                 orchestrator = self._orchestrator
             state = orchestrator.state()
         except IndexStoreError as error:
-            self._report(error)
-            return no_index(error)
-        return self._kept_in_step(state)
+            return no_index(self._reported(error))
+        return self._kept_in_step(state, before)
 
     @cached_property
     def library(self) -> "Library":
@@ -150,25 +152,29 @@ class App(Assembly):
 
         return QueryOrchestrator(self.reader, self.indices, self.config.search, self.surroundings)
 
-    def _report(self, error: IndexStoreError) -> None:
-        """Damage that a reader found is for the indexing thread to repair."""
-        if isinstance(error, IndexCorrupt) and "service" in vars(self):
-            self.service.suspect(error)
-
-    def _kept_in_step(self, state: "IndexState") -> "IndexState":
-        """The same, with what the indexing thread knows against it."""
-        from ragdocs.indexing.service_state import Duty
-
+    def _reported(self, error: IndexStoreError) -> IndexStoreError:
+        """What a reader found is for the indexing thread to mend; and that thread knows more."""
         if "service" not in vars(self):
+            return error
+        if isinstance(error, IndexCorrupt):
+            self.service.suspect(error)
+        if not isinstance(error, IndexMissing):
+            return error
+        failed = self.service.state.error
+        return IndexMissing(failed or "the index is being built for the first time: ask again soon")
+
+    def _service_state(self) -> "ServiceState | None":
+        return self.service.state if "service" in vars(self) else None
+
+    def _kept_in_step(self, state: "IndexState", before: "ServiceState | None") -> "IndexState":
+        """The same, with what the indexing thread knew against it before it was asked, and knows
+        now: it may have brought the index in step just after."""
+        if before is None:
             return state
-        service = self.service.state
-        if service.duty in (Duty.FAILING, Duty.STOOD_DOWN):
-            return state.behind(service.error)
-        if service.trouble and state.vectors_pending:
-            return state.behind(service.trouble)
-        if service.last_scan is None and service.duty is not Duty.STANDBY:
-            return state.unsure("the files are being compared with the index")
-        return state
+        if self.reader.doubts != self._doubts:
+            self._doubts = self.reader.doubts
+            self.service.doubt("the index was changed by another program: it is checked")
+        return _known_to(self.service.state, _known_to(before, state))
 
     def _follow(self) -> None:
         """Does for queries what they would have to do before they answer."""
@@ -190,3 +196,17 @@ class App(Assembly):
         graph = self.indices.graph
         assert graph is not None
         return BackgroundCommunities(graph)
+
+
+def _known_to(service: "ServiceState", state: "IndexState") -> "IndexState":
+    from ragdocs.indexing.service_state import Duty
+
+    if service.duty in (Duty.FAILING, Duty.STOOD_DOWN):
+        return state.behind(service.error)
+    if service.doubt:
+        return state.unsure(service.doubt)
+    if service.trouble and state.vectors_pending:
+        return state.behind(service.trouble)
+    if service.last_scan is None and service.duty is not Duty.STANDBY:
+        return state.unsure("the files are being compared with the index")
+    return state

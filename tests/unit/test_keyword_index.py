@@ -6,7 +6,7 @@ import pytest
 
 from ragdocs.config.sections import BoostsConfig
 from ragdocs.indices.fts5_ranking import K1, B
-from ragdocs.indices.keyword import FIELDS, compile_query, field_texts
+from ragdocs.indices.keyword import FIELDS, MAX_FIELD_CHARS, compile_query, field_texts
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
 from tests.corpus import ANALYZER, Corpus, keyword_engine, keyword_tables
@@ -237,3 +237,17 @@ def test_fields_have_the_seeds_weights():
     weights = BoostsConfig()
     assert [getattr(weights, field) for field in FIELDS] == [3, 2.5, 2.5, 2, 2, 2, 1.5, 1, 1]
     assert FIELDS[-1] is QueryField.CONTENT
+
+
+def test_what_belongs_to_the_document_is_bounded_because_each_passage_has_it(tmp_path):
+    """One file of 10 MB, half of it tags, would otherwise need gigabytes."""
+    tags = " ".join(f"#tag{number}" for number in range(5_000))
+    text = f"---\ndescription: {'words ' * 5_000}\n---\n# Title\n\n{tags}\n\nthe last word\n"
+    corpus = Corpus(tmp_path, {"a.md": text})
+    with corpus.snapshot() as snapshot:
+        document = snapshot.document(DocId("docs:a.md"))
+        passages = [field_texts(document, stored.chunk) for stored in snapshot.leaves()]
+    shared = [field for field in FIELDS if field is not QueryField.CONTENT]
+    assert max(len(texts[field]) for texts in passages for field in shared) == MAX_FIELD_CHARS
+    assert "".join(texts[QueryField.CONTENT] for texts in passages).endswith("the last word\n")
+    assert corpus.paths("tags:tag1") == corpus.paths("content:tag4999") == ["a.md"]

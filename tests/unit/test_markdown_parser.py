@@ -26,6 +26,13 @@ def test_title_is_front_matter_then_first_h1_then_file_name():
     assert parse("no heading", path="dir/my note.md").title == "my note"
 
 
+@pytest.mark.parametrize("text", ["# {}\n\ntext\n", "---\ntitle: {}\n---\ntext\n"])
+def test_a_very_long_title_is_cut(text):
+    title = parse(text.format("long " * 2_000)).title
+    assert len(title) == 200
+    assert title.startswith("long long")
+
+
 def test_date_is_modified_then_date_then_created_then_mtime():
     full = "created: 2020-01-01\ndate: 2021-01-01\nmodified: 2022-01-01"
     lines = full.split("\n")

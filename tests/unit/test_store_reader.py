@@ -218,17 +218,30 @@ def test_someone_elses_database_is_left_alone(tmp_path):
     connection.close()
 
 
-def test_a_directory_in_the_place_of_the_store_is_replaced_if_empty(tmp_path):
-    (tmp_path / "store.db").mkdir()
-    with pytest.raises(IndexStoreError):
-        Reader.open(tmp_path)
+@pytest.mark.parametrize("name", ["store.db", "store.db-wal", "store.db-shm"])
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_directory_in_the_place_of_a_file_makes_way(tmp_path, name, is_full):
     with Writer.open(tmp_path, FINGERPRINT) as writer:
-        assert "directory" in writer.rebuilt
-    delete_files(tmp_path / "store.db")
-    (tmp_path / "store.db" / "precious").mkdir(parents=True)
-    with pytest.raises(IndexStoreError):
-        Writer.open(tmp_path, FINGERPRINT)
-    assert (tmp_path / "store.db" / "precious").is_dir()
+        put(writer, file("a.md"))
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).mkdir()
+    if is_full:
+        (tmp_path / name / "precious").mkdir()
+    if name != "store.db-shm":  # SQLite can read without
+        with pytest.raises(IndexCorrupt):
+            Reader.open(tmp_path)
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        assert f"{name} was not a file" in writer.rebuilt
+    assert (tmp_path / name).is_file() or not (tmp_path / name).exists()
+    assert len(list(tmp_path.glob(f"{name}.moved-*/precious"))) == is_full
+
+
+def test_a_link_that_leads_nowhere_makes_way(tmp_path):
+    (tmp_path / "store.db").symlink_to("nowhere")
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        assert writer.rebuilt
+    assert (tmp_path / "store.db").is_file()
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_busy_is_not_corrupt(tmp_path):

@@ -14,7 +14,7 @@ from time import monotonic
 
 import pytest
 
-from ragdocs.errors import IndexLocked, IndexStoreError
+from ragdocs.errors import IndexLocked
 from ragdocs.indexing.lock import (
     WATCH_LOCK,
     WRITE_LOCK,
@@ -286,19 +286,22 @@ def test_a_deleted_file_is_noticed_by_its_holder(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", ["directory", "link", "fifo"])
-def test_what_is_not_a_file_is_left_alone(tmp_path: Path, kind: str):
+def test_what_is_not_a_file_makes_way_and_is_not_followed(tmp_path: Path, kind: str):
     path = tmp_path / WATCH_LOCK
     if kind == "directory":
-        path.mkdir()
+        (path / "precious").mkdir(parents=True)
     elif kind == "link":
         path.symlink_to("elsewhere")
     else:
         os.mkfifo(path)
-    with pytest.raises(IndexStoreError):
-        try_watch_lock(tmp_path)
     assert watching(tmp_path) is None
-    assert os.path.lexists(path)
+    lock = try_watch_lock(tmp_path)
+    assert lock
+    with lock:
+        assert lock.is_held
+        assert watching(tmp_path).pid == os.getpid()
     assert not (tmp_path / "elsewhere").exists()
+    assert len(list(tmp_path.glob("*.moved-*/precious"))) == (kind == "directory")
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path):

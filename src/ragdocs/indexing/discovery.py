@@ -26,6 +26,7 @@ from ragdocs.indexing.ignores import (
     is_key,
     is_leftover,
 )
+from ragdocs.indexing.limits import is_our_limit
 from ragdocs.indexing.reading import read_entry
 from ragdocs.indexing.scan import (
     FoundFile,
@@ -71,8 +72,8 @@ def _scan(
         problem = RootProblem.MISSING
     except NotADirectoryError:
         problem = RootProblem.NOT_A_DIRECTORY
-    except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
-        problem = RootProblem.UNREADABLE
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
+        problem = RootProblem.LIMITED if is_our_limit(error) else RootProblem.UNREADABLE
     return RootUnavailable(tree.root, problem)
 
 
@@ -157,6 +158,8 @@ class _Walk:
             data = read_entry(folder, GITIGNORE, MAX_IGNORE_FILE_BYTES).data
             ignores = directory.ignores.with_file(len(directory.parts), data)
         except (OSError, SourceError) as error:
+            if is_our_limit(error):
+                raise
             self._refuse("/".join((*directory.parts, GITIGNORE)), error)
             return directory
         return replace(directory, ignores=ignores)
@@ -243,11 +246,15 @@ class _Walk:
         self._skipped.append(SkippedPath(path, reason, detail))
 
     def _refuse(self, path: str, error: Exception) -> None:
+        if is_our_limit(error.__cause__):
+            raise error.__cause__ or error
         too_large = f"more than {MAX_IGNORE_FILE_BYTES} bytes or {MAX_RULES} rules"
         detail = too_large if isinstance(error, SourceTooLarge) else str(error)
         self._skip(path, SkipReason.IGNORE_FILE, detail)
 
     def _miss(self, path: str, error: OSError) -> None:
+        if is_our_limit(error):
+            raise error
         if error.errno not in _GONE:
             self._unseen.add(path)
             self._skip(path, SkipReason.UNREADABLE, error.strerror or "")

@@ -55,6 +55,7 @@ class IndexDuty:
         self._stop = stop
         self._claims = True
         self._suspect: Exception | None = None
+        self._doubts = 0
         self._unsound_since: float | None = None
         self._again: frozenset[TreePath] = frozenset()
         self._has_pending = True
@@ -63,6 +64,12 @@ class IndexDuty:
     def suspect(self, error: Exception) -> None:
         """From any thread: a reader found damage."""
         self._suspect = error
+        self.doubt(str(error))
+
+    def doubt(self, reason: str) -> None:
+        """From any thread: said until the store was looked at, and found sound or repaired."""
+        self._doubts += 1
+        self._board.say(doubt=reason)
 
     def run(self) -> None:
         """Only until it has been in step once may it make an index of other settings anew.
@@ -75,7 +82,8 @@ class IndexDuty:
         with self._parts.make_manager(control) as manager:
             manager.claims = self._claims
             make_watcher = self._parts.make_watcher
-            self._board.say(duty=Duty.STARTING)
+            # What changed while it failed, or another one watched, is not known yet.
+            self._board.say(duty=Duty.STARTING, last_scan=None)
             while not self._stop.is_set():
                 is_sound = self._is_sound(manager)
                 if make_watcher is None:
@@ -87,15 +95,16 @@ class IndexDuty:
                     self._stand_by(manager, is_sound)
 
     def _watch(self, manager: IndexManager, lock: FileLock, watcher: Watcher) -> None:
-        self._board.say(duty=Duty.WATCHING)
+        self._board.say(duty=Duty.WATCHING, last_scan=None)
         try:
             watcher.start()  # before the scan, so that nothing falls between the two
             self._tell(watcher, lock)
+            manager.open()  # with its checks: only what is whole can be in step
             self._update(manager, None, watcher)
-            manager.open()
             while not self._stop.is_set() and lock.is_held:
                 hints = self._next_hints(watcher)
-                if hints or not self._is_sound(manager):
+                is_sound = self._is_sound(manager)
+                if hints or not is_sound:
                     self._update(manager, hints, watcher)
                 self._fill(manager)
                 self._tell(watcher, lock)
@@ -119,6 +128,7 @@ class IndexDuty:
 
     def _keep_unwatched(self, manager: IndexManager, is_sound: bool) -> None:
         if self._board.state.duty is not Duty.UNWATCHED or not is_sound:
+            manager.open()
             self._update(manager, None)
         self._board.say(duty=Duty.UNWATCHED)
         self._fill(manager)
@@ -158,6 +168,13 @@ class IndexDuty:
 
     def _is_sound(self, manager: IndexManager) -> bool:
         """Whether the store is the one that was left, with nothing known against it."""
+        doubts = self._doubts
+        is_sound = self._looks_sound(manager)
+        if is_sound and doubts == self._doubts:
+            self._board.say(doubt="")
+        return is_sound
+
+    def _looks_sound(self, manager: IndexManager) -> bool:
         suspect, self._suspect = self._suspect, None
         if suspect:
             manager.lose(suspect)

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from typing import TypeVar
 
 from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexLocked, IndexMissing
+from ragdocs.indexing.footprint import Footprint
 from ragdocs.indexing.index_setup import Control, IndexSetup
 from ragdocs.indexing.lock import write_lock
 from ragdocs.indexing.manifest_cache import ManifestCache
@@ -34,11 +35,13 @@ class IndexAccess:
         self._control = control
         self._writer: Writer | None = None
         self._is_suspect = False
+        self._is_unchecked = False
         self._rebuilt: str | None = None
         self.claims = True
         """Whether a store of other settings may be emptied: two programs that both do that would
         go on for ever. Damage is always repaired."""
         self._seen: Position | None = None
+        self._footprint = Footprint(setup.directory)
 
     def take_rebuilt(self) -> str | None:
         """Why the store was emptied since this was asked last."""
@@ -46,25 +49,45 @@ class IndexAccess:
         return reason
 
     def is_continued(self) -> bool:
-        """Whether the store has only gone on since this was asked last, and nothing is known
-        against it: an older copy may have been put in its place.
+        """Whether the store has only gone on since the last update, or since this was asked last,
+        and nothing is known against it: an older copy may have been put in its place.
         """
         if self._is_suspect:
             return False
+        if self._footprint.is_trodden(self.reader.position):
+            raise self._trodden()
         with self.reader.snapshot() as snapshot:
-            seen, self._seen = self._seen, snapshot.position
-            return seen is None or snapshot.changes_since(seen) is not None
+            if self._seen and snapshot.changes_since(self._seen) is None:
+                return False
+            self._seen = snapshot.position
+            return True
+
+    def settle(self) -> None:
+        """The files were compared with the store as it is: from here on it must go on."""
+        self._seen = None
 
     def ready(self) -> bool:
         """Makes sure that there is a store to read; False when it had to be opened for that."""
-        if not self._is_suspect:
+        if not self._is_suspect and not self._is_unchecked:
             try:
                 self.retried(self.reader.position)
                 return True
             except LOST as error:
                 self.lose(error)
+        self._check()
         self.open(deep=self._is_suspect)
         return False
+
+    def _check(self) -> None:
+        """Every row, which needs no lock; opening checks what holds them together."""
+        if self._is_suspect or not self._is_unchecked:
+            return
+        try:
+            # Another reader: ours may remember pages as they were.
+            with Reader.open(self._setup.directory) as reader, reader.snapshot() as snapshot:
+                snapshot.verify(deep=True)
+        except LOST as error:
+            self.lose(error)
 
     def open(self, *, deep: bool = False, remake: bool = False) -> None:
         """Opens the writer, which checks the store and empties one that cannot be used.
@@ -86,6 +109,7 @@ class IndexAccess:
     def lose(self, error: Exception) -> None:
         """After one of LOST: what was open or known is not to be used any more."""
         self._is_suspect |= isinstance(error, IndexCorrupt)
+        self._footprint.forget()
         self._close_writer()
         self.manifest.forget()
 
@@ -113,7 +137,11 @@ class IndexAccess:
                     raise IndexIncompatible(f"the index was emptied: {reason}")
             try:
                 with self._opened().transaction() as transaction:
-                    return work(transaction)
+                    if self._footprint.differs_at(transaction.position):
+                        raise self._trodden()
+                    done = work(transaction)
+                self._footprint.leave(transaction.position)
+                return done
             except IndexLocked:
                 raise
             except BaseException:
@@ -133,6 +161,7 @@ class IndexAccess:
     def _remake(self) -> None:
         try:
             self._opened().remake_indices()
+            self._footprint.leave(self._opened().position)
         except BaseException:
             self._close_writer()
             raise
@@ -147,10 +176,15 @@ class IndexAccess:
             may_empty=self.claims,
         )
         self._writer = writer
-        self._is_suspect = False
+        self._is_suspect = self._is_unchecked = False
+        self._footprint.leave(writer.position)
         self._rebuilt = writer.rebuilt or self._rebuilt
         if writer.rebuilt:
             self.manifest.forget()
+
+    def _trodden(self) -> IndexIncompatible:
+        self._is_unchecked = True
+        return IndexIncompatible("the index was changed by another program: it is checked")
 
     def _opened(self) -> Writer:
         assert self._writer is not None

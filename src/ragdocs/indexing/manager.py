@@ -100,10 +100,12 @@ class IndexManager:
         return self._filler.prune()
 
     def tidy(self) -> int:
-        """Prunes when much is unused: a little is kept, for files that go and come back."""
+        """Prunes when much is unused, or made by another model: a little is kept, for files that
+        go and come back."""
         with self._access.reader.snapshot() as snapshot:
             vectors, chunks = (snapshot.ledger.count(table) for table in ("embeddings", "chunks"))
-        if vectors <= 2 * chunks + SPARE_VECTORS:
+            ((models,),) = snapshot.select("SELECT count(*) FROM models")
+        if vectors <= 2 * chunks + SPARE_VECTORS and models <= 1:
             return 0
         try:
             return self.prune()
@@ -132,6 +134,7 @@ class IndexManager:
                 # What was emptied, by us or by others, is filled from all files.
                 is_whole = self._access.ready() and restarts == 0
                 update.run(paths_of(hints) if is_whole else None, anew=rebuild)
+                self._access.settle()
                 return
             except LOST as error:
                 self._access.lose(error)

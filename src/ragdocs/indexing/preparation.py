@@ -1,6 +1,5 @@
 """A file to read → what to store of it: all that can be done before the write lock is taken."""
 
-import errno
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragdocs.errors import SourceError
+from ragdocs.indexing import limits
 from ragdocs.indexing.containment import opened_below, opened_root, relative_parts
 from ragdocs.indexing.ingestion import Ingestion
 from ragdocs.indexing.manifest import SourceFile
@@ -15,8 +15,6 @@ from ragdocs.indexing.scan import FoundFile
 from ragdocs.models import DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.identity import encode_path
 from ragdocs.store.records import FileFailure, ManifestEntry
-
-_OUR_LIMITS = {errno.EMFILE, errno.ENFILE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +75,8 @@ class Preparation:
         self._is_dated_by_file = is_dated_by_file
         self._clock_ns = clock_ns
         self._anew = anew
+        self.is_limited = False
+        """Whether there was no descriptor left for some file."""
 
     def prepare(self, file: SourceFile) -> Prepared | None:
         """None when it could not be read, and that says nothing of the file that was found, which
@@ -89,7 +89,9 @@ class Preparation:
                 return Prepared(file, data.state, read_ns)
             content = ingestion.parse(file.path, data)
         except Exception as error:  # whatever one file does to the parser, the others go on
-            if _is_our_limit(error.__cause__) or not self.is_as_found(file):
+            is_our_limit = limits.is_our_limit(error.__cause__)
+            self.is_limited |= is_our_limit
+            if is_our_limit or not self.is_as_found(file):
                 return None
             return failed(file, read_ns, error)
         return Prepared(file, content.state, read_ns, content)
@@ -102,10 +104,6 @@ class Preparation:
         if self._anew or known is None or not file.is_unchanged(state):
             return False
         return known.mtime_ns == state.mtime_ns or not self._is_dated_by_file(file.doc_id)
-
-
-def _is_our_limit(error: BaseException | None) -> bool:
-    return isinstance(error, OSError) and error.errno in _OUR_LIMITS
 
 
 def is_as_found(root: Path, found: FoundFile) -> bool:

@@ -27,6 +27,7 @@ class RootProblem(StrEnum):
     MISSING = "is not there"
     NOT_A_DIRECTORY = "is not a folder"
     UNREADABLE = "cannot be read"
+    LIMITED = "cannot be looked at now, because too many files are open"
 
 
 @dataclass(frozen=True, slots=True, order=True)

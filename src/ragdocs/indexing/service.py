@@ -5,7 +5,6 @@ be gone, whoever asks for the state starts it anew.
 """
 
 import logging
-import os
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -16,9 +15,6 @@ from ragdocs.indexing.service_state import Board, Duty, ServiceState
 
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Between attempts that fail one after the other: a disk with room again is noticed in time."""
-NICENESS = 10
-"""Embedding may take every core, as long as nobody asks a question."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -71,8 +67,11 @@ class IndexService:
         """A reader found the index damaged: it is checked and repaired."""
         self._duty.suspect(error)
 
+    def doubt(self, reason: str) -> None:
+        """A reader found that the index was changed by something else than a commit."""
+        self._duty.doubt(reason)
+
     def _run(self) -> None:
-        _be_nice()
         while not self._stop.is_set():
             self._attempt()
             failures = self._board.state.failures
@@ -94,9 +93,3 @@ class IndexService:
         failures = self._board.state.failures + 1
         text = str(error) or type(error).__name__
         self._board.say(duty=duty, progress=None, failures=failures, error=text)
-
-
-def _be_nice() -> None:
-    """Lowers this thread alone, and those it starts; only Linux can do that."""
-    with suppress(OSError, AttributeError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -42,6 +42,8 @@ class ServiceState:
     """How often the thread itself was gone and had to be started again."""
     error: str = ""
     trouble: str = ""
+    doubt: str = ""
+    """Why the index is being looked at again: what it answers meanwhile may not be right."""
 
     def facts(self) -> dict[str, str]:
         """For others who ask who watches, in words."""

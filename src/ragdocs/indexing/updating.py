@@ -9,10 +9,11 @@ from ragdocs.indexing.change_set import ChangeSet
 from ragdocs.indexing.commits import Commits
 from ragdocs.indexing.index_access import IndexAccess
 from ragdocs.indexing.index_setup import Control, IndexSetup
+from ragdocs.indexing.limits import too_many_open
 from ragdocs.indexing.manifest import concerned, diff
 from ragdocs.indexing.outcome import Kept, Phase, Progress, Skipped
 from ragdocs.indexing.preparation import Preparation
-from ragdocs.indexing.scan import TreePath
+from ragdocs.indexing.scan import RootProblem, RootUnavailable, Scan, TreePath
 from ragdocs.indexing.survey import files_in, kept_in, skipped_in, survey
 from ragdocs.models import DateSource, DocId
 from ragdocs.store.records import ManifestEntry
@@ -36,6 +37,7 @@ class Update:
         self.kept: tuple[Kept, ...] = ()
         self.skipped: tuple[Skipped, ...] = ()
         self.unsettled: frozenset[TreePath] = frozenset()
+        self._is_limited = False
 
     def run(self, paths: Paths, *, anew: bool = False) -> None:
         """`anew` reads every file and stores it again, whatever is known of it."""
@@ -47,6 +49,8 @@ class Update:
         for _ in range(MAX_ROUNDS - 1):
             if self.unsettled and not stop.is_set():
                 self._round(self.unsettled)
+        if self.unsettled and self._is_limited:
+            raise too_many_open()
         if not stop.is_set():
             self._commits.finish()
 
@@ -56,6 +60,8 @@ class Update:
         # Before the files are looked at: what others store meanwhile then shows as a difference.
         basis = self._access.retried(self._access.manifest.current)
         scans = survey(self._setup, paths)
+        if any(_is_limited(scan) for scan in scans.values()):
+            raise too_many_open()
         self._control.on_progress(Progress(Phase.SCANNING, trees, trees))
         known = concerned(basis, scans)
         entries = (_as_unread(entry) if anew else entry for entry in known)
@@ -72,11 +78,16 @@ class Update:
         finally:
             self.applied.add(changes.applied)
             self.unsettled = frozenset(changes.applied.again)
+            self._is_limited = preparation.is_limited
 
     def _is_dated_by_file(self, doc_id: DocId) -> bool:
         with self._access.reader.snapshot() as snapshot:
             document = snapshot.document(doc_id)
         return document is None or document.date_source is DateSource.MTIME
+
+
+def _is_limited(scan: Scan | RootUnavailable) -> bool:
+    return isinstance(scan, RootUnavailable) and scan.problem is RootProblem.LIMITED
 
 
 def _as_unread(entry: ManifestEntry) -> ManifestEntry:

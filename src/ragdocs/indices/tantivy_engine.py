@@ -25,7 +25,7 @@ from ragdocs.indices.tantivy_library import (
 from ragdocs.indices.tantivy_queries import Queries
 from ragdocs.models import DocId
 from ragdocs.parsers.identity import encode_path
-from ragdocs.store.records import ChunkKey
+from ragdocs.store.records import ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class TantivyEngine:
         require_tantivy()
         self._weights = scaled(weights)
         self._files = DerivedIndex(path, TantivyLibrary(weights, analysis), entries)
+
+    @property
+    def position(self) -> Position | None:
+        return self._files.position
 
     def catch_up(self, snapshot: Snapshot) -> None:
         self._files.catch_up(snapshot)

@@ -15,7 +15,7 @@ from ragdocs.indices.keyword_conditions import Conditions
 from ragdocs.indices.keyword_entries import K1, B, Entries, Weights, existing, idf
 from ragdocs.indices.whoosh_library import WhooshIndex, WhooshLibrary
 from ragdocs.indices.whoosh_postings import Postings, postings
-from ragdocs.store.records import ChunkKey
+from ragdocs.store.records import ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ class WhooshEngine:
     def __init__(self, path: Path, entries: Entries, weights: Weights, analysis: str) -> None:
         self._weights = [weights[field] for field in FIELDS]
         self._files = DerivedIndex(path, WhooshLibrary(weights, analysis), entries)
+
+    @property
+    def position(self) -> Position | None:
+        return self._files.position
 
     def catch_up(self, snapshot: Snapshot) -> None:
         self._files.catch_up(snapshot)

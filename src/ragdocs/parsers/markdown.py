@@ -25,6 +25,8 @@ from ragdocs.parsers.identity import SlugCounter, document_id
 from ragdocs.parsers.inline import InlineFinds, InlineScanner, heading_text
 from ragdocs.parsers.plain_text import plain_structure
 
+MAX_TITLE_CHARS = 200
+"""A title goes with every answer from its document; a 100,000-character heading must not."""
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdx", ".mdown", ".mkd", ".qmd", ".rmd"})
 
 
@@ -93,7 +95,8 @@ def _headings(source: SourceText, raw: Iterable[RawHeading]) -> tuple[Heading, .
 def _title(metadata: FrontMatter, headings: Iterable[Heading], path: str) -> str:
     first = next((h.text for h in headings if h.level == 1 and h.text), "")
     name = PurePosixPath(path).stem.encode("utf-8", "replace").decode("utf-8")
-    return metadata.title or first or name
+    title = metadata.title or first or name
+    return title if len(title) <= MAX_TITLE_CHARS else title[: MAX_TITLE_CHARS - 1] + "…"
 
 
 def _date(metadata: FrontMatter, mtime_ns: int) -> tuple[datetime, DateSource]:

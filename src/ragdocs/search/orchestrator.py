@@ -36,6 +36,9 @@ from ragdocs.search.weighing import weigh
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 
+TRIES = 3
+"""How often a request begins again because the index went on under it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
@@ -77,16 +80,7 @@ class QueryOrchestrator:
         started = perf_counter()
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
         begun = [self._retrieval.start(topic) for topic in asked]
-        with self._reader.snapshot() as snapshot:
-            self._indices.catch_up(snapshot)
-            scope = self._scopes.of(snapshot, request.filters)
-            reach = Reach(scope, request.filters.language)
-            attempt = self._try(snapshot, begun, request, reach)
-            while attempt.is_worth_going_deeper(request.top_n) and reach.can_be_deeper:
-                reach = reach.deeper()
-                attempt = self._try(snapshot, begun, request, reach)
-            is_degraded = any(each.found.is_degraded for each in attempt.answered)
-            state = self._states.of(snapshot, has_vectors=not is_degraded)
+        attempt, state = self._of_one_commit(begun, request)
         presenter = Presenter(self._indices.analyzer, attempt.answered)
         shown = presenter.present(attempt.left, request.max_tokens)
         return SearchResponse(
@@ -101,6 +95,41 @@ class QueryOrchestrator:
             omitted=shown.omitted,
             explanation=explain(attempt) if request.explain else None,
         )
+
+    def _of_one_commit(
+        self, begun: Sequence[Started], request: QueryRequest
+    ) -> tuple[Attempt, IndexState]:
+        """Another request may have led an index on to a later commit meanwhile: it does not know
+        any more what was edited in between, so this one begins again."""
+        for _ in range(TRIES - 1):
+            attempt, state, is_mixed = self._once(begun, request)
+            if not is_mixed:
+                return attempt, state
+        attempt, state, is_mixed = self._once(begun, request)
+        if is_mixed:
+            state = state.unsure("the index changed while it was searched: ask again")
+        return attempt, state
+
+    def _once(
+        self, begun: Sequence[Started], request: QueryRequest
+    ) -> tuple[Attempt, IndexState, bool]:
+        with self._reader.snapshot() as snapshot:
+            self._indices.catch_up(snapshot)
+            attempt = self._as_deep_as_needed(snapshot, begun, request)
+            is_degraded = any(each.found.is_degraded for each in attempt.answered)
+            state = self._states.of(snapshot, has_vectors=not is_degraded)
+            return attempt, state, self._indices.is_ahead_of(snapshot)
+
+    def _as_deep_as_needed(
+        self, snapshot: Snapshot, begun: Sequence[Started], request: QueryRequest
+    ) -> Attempt:
+        scope = self._scopes.of(snapshot, request.filters)
+        reach = Reach(scope, request.filters.language)
+        attempt = self._try(snapshot, begun, request, reach)
+        while attempt.is_worth_going_deeper(request.top_n) and reach.can_be_deeper:
+            reach = reach.deeper()
+            attempt = self._try(snapshot, begun, request, reach)
+        return attempt
 
     def _try(
         self, snapshot: Snapshot, begun: Sequence[Started], request: QueryRequest, reach: Reach

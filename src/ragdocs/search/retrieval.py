@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ragdocs.config.sections import SearchConfig
 from ragdocs.embedding.base import Embedder
@@ -27,7 +27,7 @@ from ragdocs.search.meaning import MeaningSearch, Nearest, embedded
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.reach import Reach
 from ragdocs.search.understanding import Understanding
-from ragdocs.store.records import ChunkKey
+from ragdocs.store.records import ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ READ_AHEAD = 20
 """About half of the usual candidates are found by their words."""
 GRAPH_SEEDS = 10
 """The documents whose neighbours are looked at."""
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """An index that catches up with the store by itself, for all requests."""
+
+    @property
+    def position(self) -> Position | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,13 @@ class Indices:
         for view in (self.keyword, self.vector, self.graph):
             if view is not None:
                 view.catch_up(snapshot)
+
+    def is_ahead_of(self, snapshot: Snapshot) -> bool:
+        """Whether one of them has followed a later commit than the snapshot's."""
+        views = (self.keyword, self.vector, self.graph)
+        reached = [view.position for view in views if isinstance(view, Follows)]
+        generation = snapshot.position.generation
+        return any(position and position.generation > generation for position in reached)
 
 
 @dataclass(frozen=True, slots=True)

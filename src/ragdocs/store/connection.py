@@ -1,4 +1,4 @@
-"""Opening the SQLite file, and saying in our own error tree what SQLite says in its codes.
+"""Opening the SQLite file, in one way for all.
 
 `busy_timeout` is set by the connect call itself, so that it holds from the first statement on.
 """
@@ -9,10 +9,12 @@ import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote
 
 from ragdocs.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexStoreError
+from ragdocs.store.shared_memory import SharedMemory
+from ragdocs.store.sqlite_errors import check_writable, raise_as_ours
 
 STORE_FILE = "store.db"
 SIDE_FILES = ("-wal", "-shm")
@@ -26,15 +28,16 @@ Row = tuple[Any, ...]
 Identity = tuple[int, int]
 """Device and inode: what tells a file from another one put in its place."""
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-# Said with the general code SQLITE_ERROR. Our statements are fixed, so when the schema version is
-# right these mean that the schema itself was damaged.
-_DAMAGED_SCHEMA = ("no such table", "no such column", "malformed", "Could not decode")
+FileLook = tuple[int, int] | None
+"""Size and time of change; None when it is not there."""
 
 
 def store_path(directory: Path) -> Path:
     return directory / STORE_FILE
+
+
+def side_paths(path: Path) -> tuple[Path, ...]:
+    return tuple(path.with_name(path.name + side) for side in SIDE_FILES)
 
 
 def identity_of(path: Path) -> Identity:
@@ -46,8 +49,16 @@ def identity_of(path: Path) -> Identity:
         raise IndexStoreError(f"{path} cannot be reached: {error.strerror}") from error
     # Looked at first: SQLite would wait for ever for someone to write into a pipe.
     if not stat.S_ISREG(found.st_mode):
-        raise IndexStoreError(f"{path} is not a regular file: move it away")
+        raise IndexCorrupt(f"{path} is not a regular file: rebuild the index")
     return found.st_dev, found.st_ino
+
+
+def look_at(path: Path) -> FileLook:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _identity_if_there(path: Path) -> Identity | None:
@@ -68,8 +79,10 @@ class Database:
 
     def __init__(self, path: Path, *, write: bool, timeout: float = BUSY_SECONDS) -> None:
         self.path = path
+        self._writes = write
         self._identity = identity_of(path)
         self._sides: dict[Path, Identity] = {}
+        self._shared_memory = SharedMemory(side_paths(path)[1])
         with self._translated():
             # Only the pool hands a reader's connection from thread to thread, one at a time.
             self._connection = sqlite3.connect(
@@ -95,14 +108,16 @@ class Database:
         """
         if _identity_if_there(self.path) != self._identity:
             return False
-        return all(_identity_if_there(side) == known for side, known in self._sides.items())
+        if not all(_identity_if_there(side) == known for side, known in self._sides.items()):
+            return False
+        return not self._shared_memory.restored()
 
     def remember_sides(self) -> None:
         """After a first look, which opens them; SQLite keeps them until the last one closes."""
         if not self._sides:
-            paths = (self.path.with_name(self.path.name + side) for side in SIDE_FILES)
-            found = {path: _identity_if_there(path) for path in paths}
+            found = {side: _identity_if_there(side) for side in side_paths(self.path)}
             self._sides = {path: known for path, known in found.items() if known}
+            self._shared_memory.restored()
 
     def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         with self._translated():
@@ -159,19 +174,6 @@ class Database:
             # SQLite quotes the damaged schema in its message, which Python cannot decode then.
             raise IndexCorrupt(f"{self.path} is damaged: rebuild the index") from error
         except sqlite3.Error as error:
-            _raise_as_ours(self.path, error)
-
-
-def _raise_as_ours(path: Path, error: sqlite3.Error) -> NoReturn:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    primary = code & 0xFF
-    if isinstance(error, (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError)):
-        raise error
-    if primary in _BUSY:
-        raise IndexLocked(f"{path} is busy with another process: try again") from error
-    short_read = code == sqlite3.SQLITE_IOERR_SHORT_READ
-    if primary in _DAMAGED or short_read or any(word in str(error) for word in _DAMAGED_SCHEMA):
-        raise IndexCorrupt(f"{path} is damaged ({error}): rebuild the index") from error
-    if primary == sqlite3.SQLITE_CANTOPEN and not path.exists():
-        raise IndexMissing(f"there is no index at {path} yet: build it first") from error
-    raise IndexStoreError(f"{path} cannot be used: {error}") from error
+            if self._writes:
+                check_writable(self.path, error)
+            raise_as_ours(self.path, side_paths(self.path), error)

@@ -4,6 +4,7 @@ A lock file is never deleted: whoever had it open would then lock a file that no
 What is written in it, the holder's number, is for people; only the kernel's answer is trusted.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from ragdocs.errors import IndexLocked, IndexStoreError
+from ragdocs.store.obstacles import set_aside
 
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
@@ -184,15 +186,32 @@ def _try_once(path: Path) -> FileLock | None:
 
 
 def _opened(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        raise IndexStoreError(f"{path} is not a file: move it away")
-    if stat.S_IMODE(mode) != 0o600:
+    try:
+        descriptor = _open(path)
+    except OSError:
+        if not _made_way(path):
+            raise
+        descriptor = _open(path)
+    if stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o600:
         with suppress(OSError):
             os.fchmod(descriptor, 0o600)
     return descriptor
+
+
+def _open(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a file: move it away")
+    return descriptor
+
+
+def _made_way(path: Path) -> bool:
+    """A link is not followed: whoever made it would choose the file that is written."""
+    if path.is_symlink():
+        path.unlink(missing_ok=True)
+        return True
+    return set_aside(path)
 
 
 def _take(path: Path, descriptor: int) -> bool:

@@ -5,19 +5,18 @@ from pathlib import Path
 
 from ragdocs.errors import IndexStoreError
 from ragdocs.store.connection import SIDE_FILES
+from ragdocs.store.obstacles import set_aside
 
 
 def make_way(path: Path) -> str | None:
-    """Makes the index directory. A directory in the file's place goes if it is empty: what is in
-    it would not be ours. Says so when one did."""
+    """Makes the index directory. What has the name of a file of the store and is none is set
+    aside; says so when something was."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.is_dir():
-            return None
-        path.rmdir()
+        moved = [name for name in _names(path) if set_aside(path.with_name(name))]
     except OSError as error:
         raise IndexStoreError(f"{path} cannot be made: {error.strerror}") from error
-    return f"{path} was a directory"
+    return f"{path.with_name(moved[0])} was not a file" if moved else None
 
 
 def create_file(path: Path) -> bool:
@@ -31,10 +30,21 @@ def create_file(path: Path) -> bool:
     return True
 
 
+def is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
+
+
 def delete_files(path: Path) -> None:
     """The log goes first: it must never meet a file that is not its own."""
-    for name in (*(path.name + side for side in SIDE_FILES), path.name):
+    for name in _names(path):
         try:
             path.with_name(name).unlink(missing_ok=True)
         except OSError as error:
             raise IndexStoreError(f"{name} cannot be deleted: {error.strerror}") from error
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    return (*(path.name + side for side in SIDE_FILES), path.name)

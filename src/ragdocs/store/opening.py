@@ -9,7 +9,7 @@ from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexStoreError
 from ragdocs.store import change_log
 from ragdocs.store.connection import Database
 from ragdocs.store.embedding_cache import check_vectors
-from ragdocs.store.files import create_file
+from ragdocs.store.files import create_file, is_empty
 from ragdocs.store.ledger import Ledger, Meta, read_meta, write_meta
 from ragdocs.store.records import Position
 from ragdocs.store.schema import check_schema, recreate, schema_version, table_names
@@ -45,6 +45,9 @@ class Prepared:
 
 def open_prepared(path: Path, expected: Expected) -> Prepared:
     created = create_file(path)
+    if not created and is_empty(path):
+        # Those who still have it open would not let it be made a store again: it needs a new file.
+        raise IndexCorrupt(f"{path} was empty")
     database = Database(path, write=True)
     try:
         return Prepared(database, _prepare(database, expected, created))

@@ -5,6 +5,7 @@ pool and given back. A store that was replaced on disk is noticed and opened aga
 """
 
 import threading
+import weakref
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from ragdocs.errors import IndexCorrupt, IndexStoreError
-from ragdocs.store.connection import BUSY_SECONDS, Database, store_path
+from ragdocs.store.connection import BUSY_SECONDS, Database, FileLook, look_at, store_path
 from ragdocs.store.records import Position
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
@@ -31,13 +32,17 @@ class Reader:
         indices: Sequence[StoredIndex] = (),
         timeout: float = BUSY_SECONDS,
     ) -> None:
-        self._path = store_path(directory)
+        self.path = store_path(directory)
         self._fingerprint = fingerprint
         self._indices = indices
         self._timeout = timeout
         self._idle: list[Database] = []
         self._lock = threading.Lock()
         self._closed = False
+        self._seen: tuple[Position, FileLook] | None = None
+        self.doubts = 0
+        """How often the store was found to be changed by something else than a commit."""
+        _readers.add(self)
 
     @classmethod
     def open(
@@ -66,6 +71,7 @@ class Reader:
                 meta = check_compatible(database, self._fingerprint)
                 check_in_step(database, self._indices, meta.position)
                 database.remember_sides()
+                self._compare(meta.position)
                 yield Snapshot(database, meta)
             finally:
                 database.rollback()
@@ -76,8 +82,12 @@ class Reader:
             return snapshot.position
 
     def close(self) -> None:
+        self._closed = True
+        self.release()
+
+    def release(self) -> None:
+        """Closes the connections that are not in use; the next ones are opened anew."""
         with self._lock:
-            self._closed = True
             idle, self._idle = self._idle, []
         for database in idle:
             database.close()
@@ -114,10 +124,22 @@ class Reader:
                     raise IndexStoreError("this reader is closed")
                 database = self._idle.pop() if self._idle else None
             if database is None:
-                return Database(self._path, write=False, timeout=self._timeout)
+                return Database(self.path, write=False, timeout=self._timeout)
             if database.is_in_place():
                 return database
+            self.doubts += 1
             database.close()
+
+    def _compare(self, position: Position) -> None:
+        """Commits that are gone again, or a file that has changed without one, are a doubt. It
+        need not be damage: the file may change some time after its commit, and a request that
+        began earlier may come here later. The one that writes can settle it."""
+        now = position, look_at(self.path)
+        with self._lock:
+            before, self._seen = self._seen, now
+            if before is not None:
+                is_changed = before[0] == position and before != now
+                self.doubts += is_changed or position.generation < before[0].generation
 
     def _give_back(self, database: Database) -> None:
         with self._lock:
@@ -125,3 +147,13 @@ class Reader:
                 self._idle.append(database)
                 return
         database.close()
+
+
+_readers: weakref.WeakSet[Reader] = weakref.WeakSet()
+
+
+def release_all(directory: Path) -> None:
+    """What this process has open of a store and does not use at this moment."""
+    for reader in list(_readers):
+        if reader.path == store_path(directory):
+            reader.release()

@@ -13,6 +13,7 @@ from ragdocs.errors import IndexCorrupt
 from ragdocs.models import ChunkId, DocId, Heading, TreeName
 from ragdocs.store import change_log, embedding_cache
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE, read_chunk, read_code
+from ragdocs.store.collection import no_collection
 from ragdocs.store.connection import Database, Row
 from ragdocs.store.document_rows import (
     SELECT_DOCUMENTS,
@@ -177,8 +178,9 @@ class Snapshot:
 
     def manifest(self) -> dict[DocId, ManifestEntry]:
         """Every known file, failed ones included."""
-        entries = map(read_file, self._database.each(SELECT_FILES))
-        return {entry.doc_id: entry for entry in entries}
+        with no_collection():
+            entries = map(read_file, self._database.each(SELECT_FILES))
+            return {entry.doc_id: entry for entry in entries}
 
     def failures(self) -> tuple[FileFailure, ...]:
         rows = self._database.all(f"{SELECT_FAILURES} ORDER BY doc_id")

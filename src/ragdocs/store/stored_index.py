@@ -7,7 +7,7 @@ that is of another version, or has missed a commit, is made anew from the store'
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from ragdocs.errors import IndexIncompatible
+from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.store.connection import Database
 from ragdocs.store.records import Position, TextHash
 
@@ -43,6 +43,15 @@ class HoldsTexts(Protocol):
     def text_hashes(self, database: Database) -> Iterator[TextHash]: ...
 
 
+@runtime_checkable
+class ChecksItself(Protocol):
+    """A stored index whose rows have no hashes, but that knows another way to tell damage."""
+
+    def check(self, database: Database) -> None:
+        """Raises IndexCorrupt. Within a transaction that may write."""
+        ...
+
+
 def behind(
     database: Database, indices: Sequence[StoredIndex], position: Position
 ) -> list[StoredIndex]:
@@ -69,6 +78,20 @@ def bring_up(database: Database, indices: Sequence[StoredIndex], position: Posit
     found = behind(database, indices, position)
     remake(database, found, position)
     return bool(found)
+
+
+def repair(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
+    """Makes anew what is damaged. Within a transaction."""
+    remake(database, [index for index in indices if _is_damaged(database, index)], position)
+
+
+def _is_damaged(database: Database, index: StoredIndex) -> bool:
+    try:
+        if isinstance(index, ChecksItself):
+            index.check(database)
+    except IndexCorrupt:
+        return True
+    return False
 
 
 def remake(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:

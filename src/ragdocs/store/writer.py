@@ -11,8 +11,10 @@ from ragdocs.store.connection import store_path
 from ragdocs.store.files import delete_files, make_way
 from ragdocs.store.ledger import read_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
+from ragdocs.store.reader import release_all
 from ragdocs.store.records import Position
-from ragdocs.store.stored_index import StoredIndex, bring_up, remake
+from ragdocs.store.sqlite_errors import OpenedReadOnly
+from ragdocs.store.stored_index import StoredIndex, bring_up, remake, repair
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.verification import check_compatible
 
@@ -47,15 +49,25 @@ class Writer:
         expected = Expected(fingerprint, indices, deep, may_empty)
         reason = make_way(path)
         try:
-            writer = cls(open_prepared(path, expected), expected)
+            writer = cls._whole(path, expected)
+        except OpenedReadOnly:
+            release_all(directory)
+            raise
         except IndexCorrupt as error:
             delete_files(path)
             reason = str(error)
-            writer = cls(open_prepared(path, expected), expected)
+            writer = cls._whole(path, expected)
         writer.rebuilt = writer.rebuilt or reason
+        return writer
+
+    @classmethod
+    def _whole(cls, path: Path, expected: Expected) -> Self:
+        """With its indices, of which those that are behind or damaged are made anew."""
+        writer = cls(open_prepared(path, expected), expected)
         try:
             with writer._exclusive():
-                bring_up(writer._database, indices, writer.position)
+                bring_up(writer._database, expected.indices, writer.position)
+                repair(writer._database, expected.indices, writer.position)
         except BaseException:
             writer.close()
             raise
@@ -101,8 +113,10 @@ class Writer:
 
     def close(self) -> None:
         # SQLite does this only when nobody else has the store open, and a reader cannot do it.
-        with suppress(IndexStoreError):
-            self._database.run("PRAGMA wal_checkpoint(PASSIVE)")
+        # A log that was replaced must not get into the store: others write another one by now.
+        if self._database.is_in_place():
+            with suppress(IndexStoreError):
+                self._database.run("PRAGMA wal_checkpoint(PASSIVE)")
         self._database.close()
 
     def __enter__(self) -> Self:

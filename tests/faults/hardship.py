@@ -1,0 +1,80 @@
+"""A server in trouble: it lives, says so, answers what it can, and heals when the trouble ends."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.faults.notes import heal, question, questions, write_notes
+from tests.faults.trouble import Trouble, cpu_seconds
+from tests.managed_index import write
+from tests.served import ServedProcess, ask, served, value
+from tests.waiting import until
+
+
+class Hardship:
+    """Known notes, and a server for them."""
+
+    def __init__(self, folder: Path, index: Path) -> None:
+        self._docs, self._index = folder / "docs", index
+        self._asked = questions()
+        self._turn = 0
+        write_notes(self._docs)
+
+    def index_now(self) -> None:
+        """Before the server is started."""
+        with served(self._docs, self._index) as app:
+            app.service.start()
+            heal(lambda query: value(app, ask(app, query)), self._asked, self._docs)
+
+    @contextmanager
+    def server(self, environment: Mapping[str, str] | None = None) -> Iterator[ServedProcess]:
+        class Server(ServedProcess):
+            pass
+
+        Server.environment = environment
+        with Server(self._docs, self._index) as started:
+            yield started
+            assert started.end() == 0
+
+    def settle(self, server: ServedProcess) -> None:
+        heal(server.ask, self._asked, self._docs)
+        until(lambda: server.ask("x")["duty"] == "watching")
+
+    def endure(
+        self,
+        server: ServedProcess,
+        trouble: Trouble,
+        *,
+        is_answered: bool,
+        seconds: float = 1.0,
+    ) -> dict[str, float]:
+        """A file comes while the trouble lasts. What was measured: the CPU seconds that were spent
+        in so many seconds without a question, and the seconds to heal."""
+        self._turn += 1
+        word = f"turn{self._turn}"
+        write(self._docs, f"{word}.md", f"# Turn\n\nAll of {word}.\n")
+        self._asked[question(word)] = [f"{word}.md"]
+        self._is_declared(server, is_answered=is_answered)
+        before = cpu_seconds(server)
+        _pass(seconds)
+        spent = cpu_seconds(server) - before
+        trouble.end(server)
+        healed = heal(server.ask, self._asked, self._docs, seconds=30)
+        assert server.ask("x")["error"] == ""
+        return {"cpu_seconds": spent, "healed_seconds": healed}
+
+    def _is_declared(self, server: ServedProcess, *, is_answered: bool) -> None:
+        said = until(lambda: (now := server.ask("x"))["error"] and now)
+        assert said["duty"] in ("failing", "starting", "watching"), said
+        query, paths = next(iter(self._asked.items()))
+        answer = server.ask(query)
+        assert not answer["complete"], answer
+        assert answer["reason"], answer
+        assert answer["paths"] == (paths if is_answered else []), answer
+
+
+def _pass(seconds: float) -> None:
+    """Time in which nothing is asked: what is spent then is spent in vain."""
+    until_then = time.monotonic() + seconds
+    until(lambda: time.monotonic() >= until_then, seconds + 1)

@@ -1,0 +1,105 @@
+"""An index of known answers that is damaged, at rest or under servers that run, and must heal."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.faults.damage import Pair, copied, damage
+from tests.faults.notes import Ask, heal, path_of, question, questions, text_of, write_notes
+from tests.managed_index import held, write
+from tests.served import ServedProcess, ask, served, value
+from tests.waiting import until
+
+LATE = "zymurgy"
+
+
+class Scene:
+    """The files, the index as servers left it, and older copies of its files."""
+
+    def __init__(self, folder: Path, engine: str = "fts5") -> None:
+        self.docs, self.template = folder / "docs", folder / "template"
+        self.sections: dict[str, dict[str, object]] = {"search": {"keyword_engine": engine}}
+        self.asked = questions()
+        self._turn = 0
+        write_notes(self.docs)
+        with self._asking(self.template) as first:
+            heal(first, self.asked, self.docs)
+            self.old = copied(self.template)
+        write(self.docs, path_of(0), text_of(0) + "\nEdited.\n")
+        write(self.docs, "late.md", f"# Late\n\nAll of {LATE}.\n")
+        self.asked[question(LATE)] = ["late.md"]
+        killed = folder / "killed"
+        with self._asking(self.template) as second:
+            heal(second, self.asked, self.docs)
+            shutil.copytree(self.template, killed)  # with the log, as a killed server leaves it
+        self.at_rest = (self.template, killed)
+
+    def heal_at_rest(self, left: Path, pair: Pair, seed: object) -> float:
+        """The seconds that a server needs that is started on the damaged index."""
+        index = self._copied(left)
+        damage(index, *pair, self.old, seed)
+        with self._asking(index) as asking:
+            seconds = heal(asking, self.asked, self.docs)
+            self._go_on([asking])
+        held(index)
+        return seconds
+
+    @contextmanager
+    def running(self, servers: int = 1) -> Iterator["Running"]:
+        with ExitStack() as stack:
+            index = self._copied(self.template)
+            started = [
+                stack.enter_context(ServedProcess(self.docs, index, **self.sections))
+                for _ in range(servers)
+            ]
+            for server in started:
+                until(lambda server=server: server.ask("x")["duty"] in ("watching", "standby"))
+                until(lambda server=server: server.ask("x")["complete"])
+            yield Running(self, index, started)
+
+    def _go_on(self, asking: list[Ask]) -> None:
+        """What is written now is found."""
+        self._turn += 1
+        word = f"turn{self._turn}"
+        write(self.docs, "turn.md", f"# Turn\n\nThe {word} of many.\n")
+        for each in asking:
+            until(lambda each=each: _is_only(each(question(word)), "turn.md"))
+
+    def _copied(self, left: Path) -> Path:
+        index = left.with_name("index")
+        shutil.rmtree(index, ignore_errors=True)
+        return shutil.copytree(left, index)
+
+    @contextmanager
+    def _asking(self, index: Path) -> Iterator[Ask]:
+        with served(self.docs, index, **self.sections) as app:
+            app.service.start()
+            yield lambda query: value(app, ask(app, query))
+
+
+class Running:
+    """Servers on one index, whose files are damaged again and again."""
+
+    def __init__(self, scene: Scene, index: Path, servers: list[ServedProcess]) -> None:
+        self.index = index
+        self._scene = scene
+        self._servers = servers
+
+    def heal(self, pair: Pair, seed: object) -> float | None:
+        """The seconds that the slowest server needs; None when there was no such file."""
+        if not damage(self.index, *pair, self._scene.old, seed):
+            return None
+        asking = [server.ask for server in self._servers]
+        seconds = [heal(each, self._scene.asked, self._scene.docs) for each in asking]
+        self._scene._go_on(asking)
+        held(self.index)
+        return sum(seconds)
+
+    def end(self) -> list[int]:
+        return [server.end() for server in self._servers]
+
+
+def _is_only(answer: Mapping[str, Any], path: str) -> bool:
+    return bool(answer["complete"] and answer["paths"] == [path])

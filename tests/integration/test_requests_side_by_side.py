@@ -1,0 +1,75 @@
+"""A request whose indices are led on to a later commit by another one, while it is answered."""
+
+from dataclasses import replace
+
+import pytest
+
+from ragdocs.search.index_state import Readiness
+from ragdocs.search.orchestrator import QueryOrchestrator
+from ragdocs.search.requests import QueryRequest
+from tests.engine import Engine, WordEmbedder
+
+BEFORE = {"dawn.md": "# Dawn\n\nThe lark sings.\n", "dusk.md": "# Dusk\n\nBats come out.\n"}
+
+
+class Interrupted:
+    """A keyword engine; before it searches, something happens."""
+
+    def __init__(self, engine, happens):
+        self._engine = engine
+        self._happens = happens
+
+    def __getattr__(self, name):
+        return getattr(self._engine, name)
+
+    @property
+    def position(self):
+        return getattr(self._engine, "position", None)
+
+    def search(self, *arguments):
+        self._happens()
+        return self._engine.search(*arguments)
+
+
+class Editor:
+    """Edits the note that is looked for, and asks for it: up to so many times."""
+
+    def __init__(self, engine, times):
+        self.engine = engine
+        self.left = times
+        self.edits = 0
+
+    def __call__(self):
+        if self.left:
+            self.left -= 1
+            self.edits += 1
+            self.engine.update({"dawn.md": f"# Dawn\n\nThe lark sings, number {self.edits}.\n"})
+            assert self.engine.paths("lark")[0] == "dawn.md"
+
+
+def search_while_edited(folder, keyword_engine, times):
+    with Engine(folder, BEFORE, WordEmbedder(), keyword_engine=keyword_engine) as engine:
+        orchestrator = engine.orchestrator
+        editor = Editor(engine, times)
+        keyword = Interrupted(orchestrator._indices.keyword, editor)
+        indices = replace(orchestrator._indices, keyword=keyword)
+        interrupted = QueryOrchestrator(engine.reader, indices, orchestrator._settings)
+        try:
+            return interrupted.search(QueryRequest(queries=("lark",))), editor.edits
+        finally:
+            interrupted.close()
+
+
+@pytest.mark.parametrize("keyword_engine", ["fts5", "whoosh"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_it_is_answered_from_one_commit(tmp_path, keyword_engine, times):
+    response, edits = search_while_edited(tmp_path, keyword_engine, times)
+    assert edits == times
+    assert response.results[0].text.strip().endswith(f"number {times}.")
+    assert response.index.complete
+
+
+def test_when_that_never_ends_it_is_said(tmp_path):
+    response, _ = search_while_edited(tmp_path, "whoosh", times=10)
+    assert response.index.readiness is Readiness.BUILDING
+    assert "changed while" in response.index.reason

@@ -1,0 +1,67 @@
+"""Storms in their short form: kills, many servers, many edits, questions, hostile files.
+
+The long form, with the figures that are promised, is `make stress`. Here only deadlines for what
+must come about at all are asserted.
+"""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.storms.edits import EditStorm
+from tests.storms.hostile_check import HostileCheck
+from tests.storms.hostile_rows import hostile_tree
+from tests.storms.killing import KillStorm
+from tests.storms.questions import QuestionStorm
+from tests.storms.seeds import storm_seed
+from tests.storms.servers import ServerStorm
+from tests.storms.words import Words
+
+
+@pytest.fixture
+def seed() -> int:
+    return storm_seed()
+
+
+def test_servers_that_are_killed_at_random_moments_lose_nothing(tmp_path: Path, seed: int):
+    storm = KillStorm(tmp_path, seed, files=120)
+    storm.run(kills=5)
+    storm.check()
+    figures = storm.figures
+    assert figures.errors == []
+    assert (figures.missing, figures.ghosts, figures.stale) == (0, 0, 0)
+    assert figures.kills >= 5
+
+
+def test_three_servers_answer_while_files_change_and_one_takes_over(tmp_path: Path, seed: int):
+    with ServerStorm(tmp_path, seed, files=60) as storm:
+        storm.start(servers=3)
+        storm.edit(seconds=2, killing=1)
+        storm.converge()
+    assert storm.figures.errors == []
+    assert storm.figures.answers > 0
+
+
+def test_a_storm_of_edits_and_a_checkout_end_in_a_fresh_build(tmp_path: Path, seed: int):
+    storm = EditStorm(tmp_path, seed, files=100)
+    storm.run(per_second=170, seconds=1.5, checkout=150)
+    assert storm.figures.errors == []
+    assert storm.figures.edits >= 250
+
+
+def test_questions_during_the_first_build_are_answered_right_or_said_to_be_early(
+    tmp_path: Path, seed: int
+):
+    storm = QuestionStorm(tmp_path, seed, files=250)
+    storm.run(questions=100)
+    assert storm.figures.errors == []
+    assert storm.figures.wrong == []
+    assert storm.figures.early > 0
+
+
+def test_every_file_of_a_hostile_tree_meets_its_fate(tmp_path: Path, seed: int):
+    tree = hostile_tree(tmp_path / "docs", Words(random.Random(seed)), depth=500)
+    check = HostileCheck(tree, tmp_path / "index")
+    check.run()
+    assert check.wrong == []
