@@ -66,9 +66,9 @@ def test_other_settings_for_the_index_are_another_index(docs):
         assert found(app, "tomatoes")[0] == "garden.md"
 
 
-def test_a_provider_that_is_not_there_yet_is_refused(docs):
+def test_a_provider_without_an_address_is_refused(docs):
     app = App(config_of(docs, embedding={"provider": "http"}))
-    with app, pytest.raises(ConfigError, match="only"):
+    with app, pytest.raises(ConfigError, match="embedding.url"):
         app.manager()
 
 

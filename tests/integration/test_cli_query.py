@@ -140,6 +140,12 @@ def test_an_index_that_cannot_be_used_has_its_own_exit_status(run, place):
     result = run("text", "--no-update", docs="other")
     assert result.exit_code == 3
     assert "store.db" in result.stderr
+    assert "Nothing was found" not in result.stderr
+
+
+def test_doubtful_answers_are_said_to_be_so(run):
+    assert "sure answer" in run("zxqv", "plugh").stderr
+    assert "sure answer" not in run("tomatoes").stderr
 
 
 def test_a_documents_text_cannot_speak_to_the_terminal(run, place):

@@ -23,8 +23,11 @@ def test_importing_loads_nothing_heavy(module):
 
 
 def test_the_public_names_are_exactly_these():
-    assert ragdocs.__all__ == ["__version__"]
+    assert ragdocs.__all__ == ["__version__", "open_index"]
+    assert callable(ragdocs.open_index)
     assert {name for name in vars(ragdocs) if not name.startswith("_")} <= {
+        "TYPE_CHECKING",
+        "api",
         "app",
         "assembly",
         "chunking",
@@ -33,8 +36,10 @@ def test_the_public_names_are_exactly_these():
         "diagnosis",
         "embedding",
         "errors",
+        "evaluation",
         "indexing",
         "indices",
+        "integrations",
         "lifecycle",
         "mcp_server",
         "models",

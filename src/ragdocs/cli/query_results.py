@@ -5,10 +5,13 @@ from collections.abc import Iterator, Sequence
 import click
 
 from ragdocs.cli.output import shown, shown_lines
+from ragdocs.search.index_state import Readiness
 from ragdocs.search.match_ranges import MatchRange
 from ragdocs.search.responses import SearchResponse, SearchResult
 
 _INDENT = "   "
+DOUBTFUL = 0.3
+"""Below this the best passage is more often wrong than right."""
 
 
 def full(response: SearchResponse) -> Iterator[str]:
@@ -45,8 +48,8 @@ def matches(response: SearchResponse) -> Iterator[str]:
 
 def remarks(response: SearchResponse) -> Iterator[str]:
     """What must be known of the answer besides its results."""
-    if not response.results:
-        yield "Nothing was found."
+    if response.index.readiness is not Readiness.UNAVAILABLE:
+        yield from _worth(response.results)
     if response.did_you_mean:
         yield f"Did you mean: {shown(response.did_you_mean)}"
     for omitted in response.omitted:
@@ -56,6 +59,13 @@ def remarks(response: SearchResponse) -> Iterator[str]:
         yield f"note: {shown(note)}"
     if not response.index.complete:
         yield f"index {response.index.in_words()}"
+
+
+def _worth(results: Sequence[SearchResult]) -> Iterator[str]:
+    if not results:
+        yield "Nothing was found."
+    elif max(result.confidence for result in results) < DOUBTFUL:
+        yield "None of these is a sure answer: try other words, or look at what there is with `ls`."
 
 
 def marked(text: str, ranges: Sequence[MatchRange]) -> str:
