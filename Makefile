@@ -3,8 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+EXTRAS := .venv-extras
 
-.PHONY: help demo test stress test-clients lint types imports wheel bundle docs ci clean
+.PHONY: help demo test test-extras stress bench test-clients lint types imports wheel bundle docs ci clean
 # One environment for all: two targets must not set it up at once.
 .NOTPARALLEL:
 
@@ -12,17 +13,22 @@ BIN := $(VENV)/bin
 ifneq ($(shell cat $(VENV)/.where 2>/dev/null),$(CURDIR))
 .PHONY: $(VENV)/.ready-base $(VENV)/.ready-dev
 endif
+ifneq ($(shell cat $(EXTRAS)/.where 2>/dev/null),$(CURDIR))
+.PHONY: $(EXTRAS)/.ready-extras
+endif
 
 help:
 	@echo "make demo   set up $(VENV), read the project's own documentation, ask it questions"
 	@echo "make test   set up $(VENV) and run every test"
+	@echo "make test-extras  set up $(EXTRAS), with torch and LlamaIndex, and run the tests that need them"
 	@echo "make stress run the long forms of the tests of reliability, some 10 minutes, and tell what was measured"
+	@echo "make bench  run every benchmark and keep what was measured, dated, under docs/benchmarks"
 	@echo "make test-clients  call every tool through the official MCP Inspector (needs npm)"
 	@echo "make lint | types | imports | wheel   the other checks of .ci/run, one by one"
 	@echo "make ci     all of .ci/run"
 	@echo "make bundle build the .mcpb bundle for desktop clients, in dist"
 	@echo "make docs   write the generated documentation again"
-	@echo "make clean  remove $(VENV) and what the demo made"
+	@echo "make clean  remove $(VENV), $(EXTRAS) and what the demo made"
 
 demo: $(VENV)/.ready-base
 	@$(BIN)/python scripts/demo.py
@@ -31,11 +37,17 @@ demo: $(VENV)/.ready-base
 test: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
+test-extras: $(EXTRAS)/.ready-extras
+	@$(EXTRAS)/bin/python -m pytest tests/extras
+
 stress: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest tests/stress
 
 test-clients: $(VENV)/.ready-dev
 	@$(BIN)/python scripts/test_clients.py
+
+bench: $(VENV)/.ready-dev
+	@$(BIN)/python benchmarks/run_all.py
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .
@@ -65,5 +77,8 @@ ci:
 $(VENV)/.ready-base $(VENV)/.ready-dev: pyproject.toml constraints.txt scripts/setup-venv
 	@PYTHON="$(PYTHON)" scripts/setup-venv "$(VENV)" "$(@:$(VENV)/.ready-%=%)"
 
+$(EXTRAS)/.ready-extras: pyproject.toml constraints.txt scripts/setup-venv
+	@PYTHON="$(PYTHON)" scripts/setup-venv "$(EXTRAS)" extras
+
 clean:
-	rm -rf $(VENV) .demo build dist
+	rm -rf $(VENV) $(EXTRAS) .demo build dist

@@ -15,6 +15,7 @@
     · ModelMissing         no usable model was found
     · ModelCorrupt         the model's files are damaged, or not the ones we know
   - QueryError             the request cannot be answered as asked
+  - EvaluationError        a labelled set or a run cannot be used
   - FileKept               a file was left as it is: to change it would have lost something
 
 A message says what happened, where, and what the user can do next.
@@ -79,6 +80,10 @@ class ModelCorrupt(EmbeddingError):
 
 class QueryError(RagdocsError):
     """The request cannot be answered as asked."""
+
+
+class EvaluationError(RagdocsError):
+    """A labelled set, a run or a picture of it cannot be used; the message names file and line."""
 
 
 class FileKept(RagdocsError):

@@ -11,7 +11,13 @@ import click
 
 from ragdocs import __version__
 from ragdocs.cli.exits import UNUSABLE, WRONG_USE
-from ragdocs.errors import ConfigError, IndexStoreError, QueryError, RagdocsError
+from ragdocs.errors import (
+    ConfigError,
+    EvaluationError,
+    IndexStoreError,
+    QueryError,
+    RagdocsError,
+)
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as a shell gives it."""
@@ -48,6 +54,7 @@ _COMMANDS = {
     "config": "configuration:show_config",
     "check-config": "configuration:check_config",
     "inspect": "inspect:inspect",
+    "eval": "evaluate:evaluate",
     "install": "install:install",
     "agents": "agents:agents",
     "models": "models:models",
@@ -88,7 +95,7 @@ class _Program(click.Group):
 
 
 def _failure(error: RagdocsError) -> _Failure:
-    if isinstance(error, (ConfigError, QueryError)):
+    if isinstance(error, (ConfigError, EvaluationError, QueryError)):
         return _WrongUse(str(error))
     if isinstance(error, IndexStoreError):
         return _Unusable(str(error))

@@ -1,0 +1,159 @@
+"""`eval` as a person uses it: figures, runs, comparisons, an ablation, a picture, clear errors."""
+
+import json
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from ragdocs.cli.main import main
+from ragdocs.evaluation.evaluating import index_folder
+from ragdocs.evaluation.metrics import METRICS
+from tests.managed_index import write
+
+DOCUMENTS = {
+    "fruit/apple.md": "# Apples\n\nAn apple keeps for months in a cold cellar.\n",
+    "fruit/pear.md": "# Pears\n\nA pear ripens off the tree within days.\n",
+    "craft/kiln #1.md": "# The kiln\n\nClay is fired at a thousand degrees, overnight.\n",
+}
+QUERIES = [
+    {"id": "q1", "text": "how long does an apple keep", "kind": "words"},
+    {"id": "q2", "text": "baking pottery", "kind": "meaning"},
+    {"id": "q3", "text": "when are pears ripe", "kind": "words"},
+    {"id": "q4", "text": "who won the chess match", "kind": "none"},
+]
+LABELS = "q1\tfruit/apple.md\t2\nq2\tcraft/kiln #1.md\t1\nq3\tfruit/pear.md\t1\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("eval")
+    for path, text in DOCUMENTS.items():
+        write(folder, f"set/corpus/{path}", text)
+    write(folder, "set/queries.jsonl", "\n".join(map(json.dumps, QUERIES)))
+    write(folder, "set/qrels.tsv", LABELS)
+    # The index goes to a cache of its own; the prepared model is shared with the other tests.
+    usual = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    ours = folder / "cache" / "mcp-markdown-ragdocs"
+    ours.mkdir(parents=True)
+    for prepared in (usual / "mcp-markdown-ragdocs").glob("*"):
+        if not prepared.name.startswith(("index-", "eval")):
+            (ours / prepared.name).symlink_to(prepared)
+    return folder
+
+
+@pytest.fixture
+def run(place, monkeypatch):
+    env = {"HOME": str(place), "XDG_CACHE_HOME": str(place / "cache")}
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(place)
+    runner = CliRunner()
+    return lambda *words: runner.invoke(main, ["eval", *words], catch_exceptions=False)
+
+
+def test_figures_a_run_groups_and_nothing_left_in_the_set(run, place):
+    before = sorted(place.glob("set/**/*"))
+    result = run("set", "--run", "run.jsonl", "--by", "kind")
+    assert result.exit_code == 0, result.stderr
+    first, _, *lines = result.stdout.splitlines()
+    assert first == "set: 3 documents, 3 scored queries, 1 without an answer"
+    assert [line.split()[0] for line in lines[:5]] == list(METRICS)
+    assert "Hit@1      1.0000   [1.0000, 1.0000]" in lines
+    assert any(line.startswith("latency    p50 ") for line in lines)
+    assert any(line.startswith("words (2)") for line in lines)
+    assert "asking 4 queries" in result.stderr
+    found = [json.loads(line) for line in (place / "run.jsonl").read_text("utf-8").splitlines()]
+    assert [one["id"] for one in found] == ["q1", "q2", "q3", "q4"]
+    assert found[1]["results"][0] == "craft/kiln #1.md"
+    assert sorted(place.glob("set/**/*")) == before
+    assert (index_folder((place / "set").resolve()) / "store.db").is_file()
+
+
+def test_another_run_is_compared_query_by_query(run, place):
+    write(place, "worse.jsonl", '{"id": "q1", "results": ["fruit/apple.md"]}\n')
+    report = json.loads(run("set", "--compare", "worse.jsonl", "--json").stdout)
+    compared = report["compared"]
+    assert compared["other"]["label"] == "worse.jsonl"
+    assert compared["other"]["metrics"]["Hit@1"]["mean"] == pytest.approx(1 / 3)
+    assert compared["metrics"]["Hit@1"]["mean"] == pytest.approx(-2 / 3)
+    assert compared["other"]["latency"] is None
+    assert report["run"]["latency"]["p95_ms"] >= report["run"]["latency"]["p50_ms"] > 0
+
+
+def test_another_configuration_is_compared(run, place):
+    write(place, "words.toml", "[search]\nsemantic_weight = 0.0\n")
+    shown = run("set", "--compare", "words.toml").stdout
+    assert "words.toml, and its difference to this run:" in shown
+    # No word of "baking pottery" is in the document.
+    assert "Recall@10  0.6667  -0.3333" in shown
+
+
+def test_the_configuration_that_is_named_is_in_force(run, place):
+    write(place, "words.toml", "[search]\nsemantic_weight = 0.0\n")
+    assert "Recall@10  0.6667" in run("set", "--config", "words.toml").stdout
+
+
+def test_each_part_is_switched_off_and_drawn(run, place):
+    result = run("set", "--ablate", "--json", "--plot", "bars.svg")
+    report = json.loads(result.stdout)
+    worth = {one["other"]["label"]: one for one in report["ablated"]}
+    assert worth["without vectors"]["setting"] == "search.semantic_weight = 0.0"
+    assert worth["without vectors"]["metrics"]["Recall@10"]["mean"] == pytest.approx(-1 / 3)
+    assert {"without keywords", "without graph", "without n-gram dedup"} <= set(worth)
+    assert "without MMR" not in worth  # it is off
+    drawn = ElementTree.parse(place / "bars.svg").getroot()
+    titles = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) == len(METRICS) * (1 + len(worth))
+    assert "without vectors: 0.6667" in titles
+
+
+def test_two_runs_give_the_same_ranking(run, place):
+    for name in ("one.jsonl", "two.jsonl"):
+        assert run("set", "--run", name).exit_code == 0
+    assert (place / "one.jsonl").read_bytes() == (place / "two.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("none",), "is not a folder: name one that holds corpus/"),
+        (("set", "--by", "colour"), "has the field 'colour': there are kind"),
+        (("set", "--plot", "bars.png"), "only SVG is drawn; name it bars.svg"),
+        (("set", "--compare", "none.jsonl"), "none.jsonl"),
+        (("set", "--config", "none.toml"), "none.toml"),
+    ],
+)
+def test_wrong_use_is_said_in_a_line(run, words, message):
+    result = run(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
+def test_what_is_wrong_with_the_wishes_is_said_before_the_long_work(run, place):
+    write(place, "broken.jsonl", '{"id": 1}\n')
+    result = run("set", "--compare", "broken.jsonl")
+    assert result.exit_code == 2
+    assert "broken.jsonl:1: the line has no" in result.stderr
+    assert "asking" not in result.stderr
+
+
+def test_labels_without_their_document_are_noted(run, place):
+    write(place, "partly/corpus/apple.md", DOCUMENTS["fruit/apple.md"])
+    write(place, "partly/queries.jsonl", '{"id": 1, "text": "apples"}')
+    write(place, "partly/qrels.tsv", "1\tapple.md\t1\n1\tgone.md\t1\n")
+    shown = run("partly").stdout
+    assert "note: 1 labelled document not in the corpus" in shown
+    assert "Recall@10  0.5000" in shown
+
+
+def test_a_corpus_without_documents_is_said_to_be_so(run, place):
+    write(place, "bare/corpus/picture.png", b"\x89PNG")
+    write(place, "bare/queries.jsonl", '{"id": 1, "text": "apples"}')
+    write(place, "bare/qrels.tsv", "1\ta.md\t1\n")
+    result = run("bare")
+    assert result.exit_code == 2
+    assert "has no documents that could be indexed" in result.stderr
