@@ -3,6 +3,7 @@
 Nothing heavy is imported or opened before it is asked for; each part is made once.
 """
 
+import os
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 STOP_SECONDS = 1.2
 """A process must end within two seconds; what the thread has not committed by then is lost, and
 found again at the next start."""
+_FIRST_BUILD = "the index is being built for the first time: ask again soon"
 
 
 class App(Assembly):
@@ -154,14 +156,17 @@ class App(Assembly):
 
     def _reported(self, error: IndexStoreError) -> IndexStoreError:
         """What a reader found is for the indexing thread to mend; and that thread knows more."""
-        if "service" not in vars(self):
-            return error
-        if isinstance(error, IndexCorrupt):
-            self.service.suspect(error)
-        if not isinstance(error, IndexMissing):
-            return error
-        failed = self.service.state.error
-        return IndexMissing(failed or "the index is being built for the first time: ask again soon")
+        if "service" in vars(self):
+            if isinstance(error, IndexCorrupt):
+                self.service.suspect(error)
+            if isinstance(error, IndexMissing):
+                failed = self.service.state.error
+                error = IndexMissing(failed or _FIRST_BUILD)
+        return type(error)(self._for_others(str(error)))
+
+    def _for_others(self, text: str) -> str:
+        """An answer may leave this machine: where the index is kept is for `status` to say."""
+        return text.replace(f"{self.config.index_directory}{os.sep}", "")
 
     def _service_state(self) -> "ServiceState | None":
         return self.service.state if "service" in vars(self) else None
@@ -174,7 +179,8 @@ class App(Assembly):
         if self.reader.doubts != self._doubts:
             self._doubts = self.reader.doubts
             self.service.doubt("the index was changed by another program: it is checked")
-        return _known_to(self.service.state, _known_to(before, state))
+        known = _known_to(self.service.state, _known_to(before, state))
+        return replace(known, reason=self._for_others(known.reason))
 
     def _follow(self) -> None:
         """Does for queries what they would have to do before they answer."""

@@ -68,7 +68,7 @@ def test_other_settings_for_the_index_are_another_index(docs):
 
 def test_a_provider_without_an_address_is_refused(docs):
     app = App(config_of(docs, embedding={"provider": "http"}))
-    with app, pytest.raises(ConfigError, match="embedding.url"):
+    with app, pytest.raises(ConfigError, match=r"embedding\.url"):
         app.manager()
 
 
@@ -96,3 +96,10 @@ def test_what_was_written_is_in_the_stores_own_file_afterwards(docs):
             manager.fill()
         index = app.config.index_directory
         assert (index / "store.db").stat().st_size > 20_000
+
+
+def test_an_answer_does_not_say_where_the_index_is_kept(docs):
+    with App(config_of(docs)) as app:
+        response = app.search(QueryRequest(queries=("tomatoes",)))
+    assert str(docs.parent) not in response.index.reason
+    assert "store.db" in response.index.reason
