@@ -44,10 +44,11 @@ def _below(context: click.Context) -> Iterator[click.Context]:
         command = group.get_command(context, name)
         assert command
         inner = click.Context(command, info_name=name, parent=context)
-        if isinstance(command, click.Group):
-            yield from _below(inner)
-        else:
+        is_group = isinstance(command, click.Group)
+        if not is_group or command.invoke_without_command:
             yield inner
+        if is_group:
+            yield from _below(inner)
 
 
 def section(context: click.Context) -> Iterator[str]:

@@ -7,6 +7,7 @@ a query, it writes one line of JSON; it ends at the end of input.
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,9 @@ def value(app: App, response: SearchResponse) -> dict[str, Any]:
 class ServedProcess:
     """A server in a process of its own, asked through its pipes."""
 
+    environment: Mapping[str, str] | None = None
+    """Of the process; this one's when there is none."""
+
     def __init__(self, docs: Path, index: Path, **sections: dict[str, object]) -> None:
         command = [sys.executable, "-m", "tests.served", str(docs), str(index)]
         self.process = subprocess.Popen(
@@ -67,6 +71,7 @@ class ServedProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=Path(__file__).parent.parent,
+            env=self.environment,
             text=True,
             encoding="utf-8",
         )

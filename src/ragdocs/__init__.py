@@ -1,5 +1,19 @@
 """Local search over Markdown for AI agents and people."""
 
-__all__ = ["__version__"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragdocs.api import open_index as open_index
+
+__all__ = ["__version__", "open_index"]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """`open_index` is imported when it is first asked for: a command need not pay for it."""
+    if name == "open_index":
+        from ragdocs.api import open_index
+
+        return open_index
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

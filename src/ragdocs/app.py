@@ -213,6 +213,8 @@ def _known_to(service: "ServiceState", state: "IndexState") -> "IndexState":
         return state.unsure(service.doubt)
     if service.trouble and state.vectors_pending:
         return state.behind(service.trouble)
-    if service.last_scan is None and service.duty is not Duty.STANDBY:
+    if service.kept:
+        return state.behind(service.kept)
+    if service.last_scan is None:
         return state.unsure("the files are being compared with the index")
     return state

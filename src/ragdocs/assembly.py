@@ -6,12 +6,11 @@ Nothing heavy is imported or opened before it is asked for; what is shared is ma
 import json
 from functools import cached_property
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragdocs.config.choices import EmbeddingProvider
+from ragdocs.config.problems import OriginKind
 from ragdocs.config.resolved import Config, TreeScope
-from ragdocs.errors import ConfigError, SourceUnreadable
+from ragdocs.errors import SourceUnreadable
 from ragdocs.models import TreeName
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from ragdocs.search.orchestrator import Surroundings
     from ragdocs.search.retrieval import Indices
     from ragdocs.store.stored_index import StoredIndex
-
-BUILTIN_NAMES = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 
 
 class Assembly:
@@ -61,24 +58,15 @@ class Assembly:
 
     @cached_property
     def embedder(self) -> "Embedder":
-        from ragdocs.embedding.builtin import BuiltinEmbedder
+        from ragdocs.embedding.providers import make_embedder
 
         if self._given_embedder is not None:
             return self._given_embedder
         settings = self.config.embedding
-        if settings.provider is not EmbeddingProvider.BUILTIN:
-            raise ConfigError(
-                f'embedding.provider = "{settings.provider.value}" is not there yet: '
-                'only "builtin" is'
-            )
-        model = Path(settings.model)
-        folder = model if model.is_absolute() else None  # that is what a folder's path becomes
-        if folder is None and settings.model not in BUILTIN_NAMES:
-            raise ConfigError(
-                f'embedding.model = "{settings.model}" is not built in: leave it out, name a '
-                f'folder that holds {BUILTIN_NAMES[0]}, or set provider = "huggingface"'
-            )
-        return BuiltinEmbedder(folder, settings.cache_folder, settings.threads)
+        # A project's file may come from anyone: where texts go is for the user to say.
+        if self.config.origins["embedding.allow_remote"].kind is OriginKind.PROJECT:
+            settings = settings.model_copy(update={"allow_remote": False})
+        return make_embedder(settings)
 
     @cached_property
     def terms(self) -> "TermVectors | None":
@@ -169,7 +157,10 @@ class Assembly:
         settings = self.config.search
         if not settings.rerank_enabled:
             return None
-        return open_cross_encoder(str(settings.rerank_model), self.config.embedding.threads)
+        embedding = self.config.embedding
+        return open_cross_encoder(
+            str(settings.rerank_model), embedding.threads, embedding.cache_folder
+        )
 
     @cached_property
     def _keyword(self) -> "KeywordSetup":

@@ -136,7 +136,8 @@ def _shape(path: Path) -> str:
     folders, name = path.parts[:-1], path.name
     if len(folders) < 2:
         return str(path)
-    return f"{folders[0]}/*/*.{name.rpartition('.')[2]}"
+    stem, _, suffix = name.rpartition(".")
+    return f"{folders[0]}/*/{f'*.{suffix}' if stem else name}"
 
 
 def copied(index: Path) -> dict[str, bytes]:

@@ -1,7 +1,7 @@
 """A server in trouble: it lives, says so, answers what it can, and heals when the trouble ends."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class Hardship:
             heal(lambda query: value(app, ask(app, query)), self._asked, self._docs)
 
     @contextmanager
-    def server(self, environment: Mapping[str, str] | None = None) -> Iterator[ServedProcess]:
+    def server(self, environment: Mapping[str, str] | None = None) -> Generator[ServedProcess]:
         class Server(ServedProcess):
             pass
 

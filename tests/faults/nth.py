@@ -2,7 +2,7 @@
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,7 +164,7 @@ Trial = CommitTrial | KeywordTrial
 
 
 @contextmanager
-def running(trial: Trial) -> Iterator[Trial]:
+def running(trial: Trial) -> Generator[Trial]:
     try:
         yield trial
     finally:

@@ -1,7 +1,7 @@
 """An index of known answers that is damaged, at rest or under servers that run, and must heal."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ class Scene:
 
     def __init__(self, folder: Path, engine: str = "fts5") -> None:
         self.docs, self.template = folder / "docs", folder / "template"
+        folder.mkdir(exist_ok=True)
         self.sections: dict[str, dict[str, object]] = {"search": {"keyword_engine": engine}}
         self.asked = questions()
         self._turn = 0
@@ -42,12 +43,12 @@ class Scene:
         damage(index, *pair, self.old, seed)
         with self._asking(index) as asking:
             seconds = heal(asking, self.asked, self.docs)
-            self._go_on([asking])
+            self.go_on([asking])
         held(index)
         return seconds
 
     @contextmanager
-    def running(self, servers: int = 1) -> Iterator["Running"]:
+    def running(self, servers: int = 1) -> Generator["Running"]:
         with ExitStack() as stack:
             index = self._copied(self.template)
             started = [
@@ -59,7 +60,7 @@ class Scene:
                 until(lambda server=server: server.ask("x")["complete"])
             yield Running(self, index, started)
 
-    def _go_on(self, asking: list[Ask]) -> None:
+    def go_on(self, asking: list[Ask]) -> None:
         """What is written now is found."""
         self._turn += 1
         word = f"turn{self._turn}"
@@ -73,7 +74,7 @@ class Scene:
         return shutil.copytree(left, index)
 
     @contextmanager
-    def _asking(self, index: Path) -> Iterator[Ask]:
+    def _asking(self, index: Path) -> Generator[Ask]:
         with served(self.docs, index, **self.sections) as app:
             app.service.start()
             yield lambda query: value(app, ask(app, query))
@@ -93,7 +94,7 @@ class Running:
             return None
         asking = [server.ask for server in self._servers]
         seconds = [heal(each, self._scene.asked, self._scene.docs) for each in asking]
-        self._scene._go_on(asking)
+        self._scene.go_on(asking)
         held(self.index)
         return sum(seconds)
 

@@ -6,7 +6,7 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -138,7 +138,7 @@ class Filled:
 
 
 @contextmanager
-def small_disk(folder: Path, size: str = "3m") -> Iterator[Path | None]:
+def small_disk(folder: Path, size: str = "3m") -> Generator[Path | None]:
     """None where nothing can be mounted."""
     folder.mkdir(parents=True, exist_ok=True)
     mount = shutil.which("mount")

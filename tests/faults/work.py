@@ -1,12 +1,14 @@
 """What is done while the file system fails: a commit, or a keyword engine that follows one."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragdocs.config.sections import SearchConfig
 from ragdocs.errors import EmbeddingError
+from ragdocs.indexing import batching
 from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.indices.keyword import compile_query
@@ -50,8 +52,19 @@ def manager_of(docs: Path, index: Path, control: Control | None = None) -> Index
     return IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=control)
 
 
+@contextmanager
+def unhurried() -> Generator[None]:
+    """However slow the machine is, what fits into one commit goes into one."""
+    usual, batching.SECONDS_PER_BATCH = batching.SECONDS_PER_BATCH, math.inf
+    try:
+        yield
+    finally:
+        batching.SECONDS_PER_BATCH = usual
+
+
 def bring_in_step(manager: IndexManager) -> None:
-    manager.update()
+    with unhurried():
+        manager.update()
     if error := manager.fill().error:
         raise EmbeddingError(error)
     manager.prune()
@@ -80,7 +93,8 @@ def stages(docs: Path, index: Path) -> list[Stage]:
     with manager_of(docs, index, Control(clock_ns=later, on_progress=look)) as manager:
         manager.open()
         look()
-        manager.update()
+        with unhurried():
+            manager.update()
         look()
         while manager.fill_some().has_more:
             look()
@@ -113,7 +127,7 @@ class Keywords:
 
 
 @contextmanager
-def engines_behind(docs: Path, index: Path, engine: str) -> Iterator[None]:
+def engines_behind(docs: Path, index: Path, engine: str) -> Generator[None]:
     """Makes an index whose keyword engine has yet to follow what the block does to the files."""
     given = setup(index, tree(docs), tables=tables()[1:])
     with IndexManager(given, None, control=Control(clock_ns=later)) as manager:

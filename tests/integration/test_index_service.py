@@ -1,12 +1,14 @@
 """The indexing thread: it follows the files, hands over, survives what fails, and says so."""
 
 import os
+import signal
 import time
 from contextlib import ExitStack
 
 import pytest
 
 from ragdocs.errors import IndexCorrupt
+from ragdocs.indexing import duty
 from ragdocs.indexing.duty import ServiceParts
 from ragdocs.indexing.lock import watching
 from ragdocs.indexing.service import IndexService
@@ -94,6 +96,34 @@ def test_it_takes_over_from_a_process_that_was_killed(apps, docs, index):
     until(lambda: app.service.state.duty is Duty.WATCHING, seconds=5)
     write(docs, "night.md", "# Night\n\nOwls hunt.\n")
     finds(app, "owls", "night.md")
+
+
+def test_one_that_is_stopped_and_keeps_its_lock_is_not_relied_on(apps, docs, index, monkeypatch):
+    monkeypatch.setattr(duty, "SILENT_SECONDS", 2.0)
+    with ServedProcess(docs, index) as other:
+        until(lambda: other.ask("lark")["readiness"] == "ready")
+        app = started(apps, docs, index)
+        until(lambda: app.service.state.duty is Duty.STANDBY and is_ready(app))
+        os.kill(other.process.pid, signal.SIGSTOP)
+        write(docs, "night.md", "# Night\n\nOwls hunt.\n")
+        finds(app, "owls", "night.md")
+        assert app.service.state.duty is Duty.STANDBY
+
+
+def test_a_folder_that_is_away_is_said_in_every_answer(apps, docs, index):
+    app = started(apps, docs, index)
+    until(lambda: is_ready(app))
+    second = started(apps, docs, index)
+    until(lambda: is_ready(second))
+    away = docs.rename(docs.with_name("away"))
+    for one in (app, second):
+        until(lambda one=one: ask(one, "lark").index.complete is False)
+        response = ask(one, "lark")
+        assert response.index.readiness is Readiness.DEGRADED
+        assert "docs" in response.index.in_words()
+        assert paths(response)[0] == "dawn.md"
+    away.rename(docs)
+    until(lambda: is_ready(app) and is_ready(second))
 
 
 def test_who_watches_says_how(apps, docs, index):

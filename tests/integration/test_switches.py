@@ -517,6 +517,18 @@ def test_cutoff_ratio_stops_where_scores_fall(make):
     assert paths(on) == ["good.md"]
 
 
+def test_candidate_limit_is_how_many_are_judged(make):
+    off, on = both(
+        make(GOOD_AND_POOR),
+        "kestrel nest",
+        {"candidate_limit": 0},
+        {"candidate_limit": 1},
+        common=WORDS_ONLY,
+    )
+    assert paths(off) == ["good.md", "poor.md"]
+    assert paths(on) == ["good.md"]
+
+
 # Repetition.
 
 ALIKE = {
@@ -720,7 +732,12 @@ def test_hyde_enabled_says_whether_that_is_offered(make):
         run(engine, "", {"advanced": {"hyde_enabled": False}}, hypothesis="The storm")
 
 
-ELSEWHERE = ("test_expansion.py", "test_rerank.py", "test_keyword_engine_end_to_end.py")
+ELSEWHERE = (
+    "test_expansion.py",
+    "test_rerank.py",
+    "test_keyword_engine_end_to_end.py",
+    "test_ra_trees.py",
+)
 
 
 def test_every_search_setting_is_set_in_a_test_of_its_effect():

@@ -17,7 +17,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header() -> str:
-    return f"STORM_SEED={os.environ['STORM_SEED']}"
+    return f"STORM_SEED={os.environ['STORM_SEED']}, {_machine()}"
 
 
 @pytest.fixture
@@ -42,10 +42,16 @@ def pytest_terminal_summary(
     if not rows:
         return
     terminalreporter.section("what was measured")
+    terminalreporter.write_line(_machine())
     width = max(len(what) for what, _ in rows)
     for what, figures in rows:
         said = ", ".join(f"{name.replace('_', ' ')} {_shown(n)}" for name, n in figures.items())
         terminalreporter.write_line(f"{what:{width}}  {said}")
+
+
+def _machine() -> str:
+    """Times are worth something only where others leave the cores alone."""
+    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 
 def _shown(figure: object) -> str:

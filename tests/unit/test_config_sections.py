@@ -79,7 +79,9 @@ DEFAULTS = {
     "search.merge_bonus": 0.02,
     "search.max_merge_depth": 2,
     "search.cutoff_ratio": 0.3,
+    "search.candidate_limit": 0,
     "search.local_boost": 1.5,
+    "search.tree_normalisation": 0.0,
     "search.graph_depth": 1,
     "search.graph_neighbor_weight": 0.5,
     "search.boosts.title": 3.0,
@@ -106,6 +108,12 @@ DEFAULTS = {
     "embedding.device": "auto",
     "embedding.cache_folder": "None",
     "embedding.local_files_only": False,
+    "embedding.url": "",
+    "embedding.allow_remote": False,
+    "embedding.timeout_seconds": 20.0,
+    "embedding.retries": 2,
+    "embedding.class_name": "",
+    "embedding.arguments": {},
 }
 
 

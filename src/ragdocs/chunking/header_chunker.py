@@ -89,9 +89,11 @@ class _TreeBuilder:
             self._add_children(node, root)
 
     def _add_preamble(self, node: _Node, root: Section) -> None:
-        """Text before the first heading is a node of its own, however short."""
+        """Text before the first heading is a node of its own, however short; blank lines are
+        none, and go with what follows: a passage of nothing must never be an answer."""
         first = root.children[0].start
         if self._is_blank(root.start, first):
+            root.children[0].start = root.start
             return
         self._fill(self._preamble(node), (root.start, first))
         root.start = first

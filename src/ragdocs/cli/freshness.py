@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragdocs.errors import IndexLocked
+from ragdocs.cli.output import shown as safe
+from ragdocs.errors import (
+    IndexCorrupt,
+    IndexIncompatible,
+    IndexLocked,
+    IndexMissing,
+    IndexStoreError,
+)
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -23,10 +30,10 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
     """
     from ragdocs.cli.index_run import Orders, run
     from ragdocs.cli.progress import display
-    from ragdocs.indexing.lock import watching
+    from ragdocs.indexing.lock import is_looked_after
     from ragdocs.lifecycle import Ending
 
-    if watching(config.index_directory):
+    if is_looked_after(config.index_directory):
         return None
     orders = Orders(rebuild=False, wait=WAIT_SECONDS)
     with Ending(watch_parent=False) as ending:
@@ -36,9 +43,16 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
                 done = run(config, orders, ending, shown)
             except IndexLocked:
                 return None
+            except (IndexCorrupt, IndexIncompatible, IndexMissing):
+                raise
+            except IndexStoreError as error:
+                click.echo(f"note: answering from the index as it is: {error}", err=True)
+                return None
         if ending.reason:
             click.echo("Stopped. What was indexed is kept; the next run continues.", err=True)
             return ending.exit_code
+    for kept in done.outcome.kept:
+        click.echo(f"note: {safe(kept.tree)} {kept.reason}: as it was indexed before", err=True)
     if done.vectors.lacking:
         click.echo(f"note: searching by words only: {done.vectors.lacking}", err=True)
     return None

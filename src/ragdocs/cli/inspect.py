@@ -1,4 +1,4 @@
-"""`inspect doc FILE`: how a file is read, as a tree of chunks."""
+"""`inspect`: how a file is read, as a tree of chunks; and how a query is."""
 
 import json
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ragdocs.cli.inspect_query import inspect_query
 from ragdocs.cli.output import counted, shown
 from ragdocs.errors import SourceUnreadable
 from ragdocs.models import TreeName
@@ -23,7 +24,10 @@ _NOT_INDEXED = (
 
 @click.group()
 def inspect() -> None:
-    """Look at how the program sees a document."""
+    """Look at how the program sees a document or a query."""
+
+
+inspect.add_command(inspect_query)
 
 
 @inspect.command("doc")
@@ -37,7 +41,12 @@ def inspect() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect_document(file: Path, embedded: bool, config_file: Path | None, as_json: bool) -> None:
-    """Draw FILE's chunk tree: ids, lines, sizes, and what will be embedded."""
+    """Draw FILE's chunk tree: ids, lines, sizes, and what will be embedded.
+
+    \b
+    Example:
+      ragdocs inspect doc guides/auth.md --embedded
+    """
     from ragdocs.config.loading import load_config
 
     config = load_config(config_file)

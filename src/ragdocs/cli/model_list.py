@@ -6,12 +6,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ragdocs.app import App
+from ragdocs.config.choices import EmbeddingProvider
 from ragdocs.config.notation import printable
 from ragdocs.config.resolved import Config
+from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.embedding.cross_encoder_files import EXPECTED, find_files
+from ragdocs.embedding.cross_encoder_torch import TorchCrossEncoder
+from ragdocs.embedding.huggingface import HuggingFaceEmbedder
+from ragdocs.embedding.llama_index import LlamaIndexEmbedder, require_llama_index
 from ragdocs.embedding.model_files import MODEL_NAME
+from ragdocs.embedding.model_hub import fetched_models
 from ragdocs.errors import RagdocsError
 
 EXTRAS = {
@@ -68,11 +74,12 @@ class Reranker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """All of it."""
+    """All of it. `fetched` are the models of the Hub that are on this disk."""
 
     embedding: InUse
     builtin: Builtin
     extras: tuple[Extra, ...]
+    fetched: tuple[str, ...]
     cross_encoder: Reranker
 
 
@@ -82,6 +89,7 @@ def list_models(config: Config) -> Models:
         embedding=_in_use(config, builtin),
         builtin=builtin,
         extras=tuple(_extra(name, packages) for name, packages in EXTRAS.items()),
+        fetched=tuple(map(printable, fetched_models(config.embedding.cache_folder))),
         cross_encoder=_reranker(config),
     )
 
@@ -91,17 +99,27 @@ def _in_use(config: Config, builtin: Builtin) -> InUse:
     problem = ""
     try:
         with App(config) as app:
-            problem = builtin.problem if isinstance(app.embedder, BuiltinEmbedder) else ""
+            problem = _problem(app.embedder, builtin)
     except RagdocsError as error:
         problem = str(error)
     name = printable(str(settings.model))
     return InUse(provider=settings.provider.value, model=name, problem=problem)
 
 
+def _problem(embedder: Embedder, builtin: Builtin) -> str:
+    """What can be known without loading it, and without asking an endpoint."""
+    if isinstance(embedder, HuggingFaceEmbedder):
+        embedder.find()
+    if isinstance(embedder, LlamaIndexEmbedder):
+        require_llama_index()
+    return builtin.problem if isinstance(embedder, BuiltinEmbedder) else ""
+
+
 def _builtin(config: Config) -> Builtin:
     settings = config.embedding
     model = Path(settings.model)
-    folder = model if model.is_absolute() else None
+    is_named = settings.provider is EmbeddingProvider.BUILTIN and model.is_absolute()
+    folder = model if is_named else None
     try:
         files = BuiltinEmbedder(folder, settings.cache_folder).find()
         size = files.weights.stat().st_size + files.tokenizer.stat().st_size
@@ -134,14 +152,18 @@ def _reranker(config: Config) -> Reranker:
     settings = config.search
     model = str(settings.rerank_model)
     folder = problem = ""
-    if isinstance(open_cross_encoder(model, 1), OnnxCrossEncoder):
-        folder = os.path.expanduser(model)
-        try:
+    encoder = open_cross_encoder(model, 1, config.embedding.cache_folder)
+    try:
+        if isinstance(encoder, OnnxCrossEncoder):
+            folder = os.path.expanduser(model)
             find_files(Path(folder))
-        except RagdocsError as error:
-            problem = str(error)
-    else:
-        problem = f"only its name is given: put {EXPECTED} into a folder, and name that"
+        elif isinstance(encoder, TorchCrossEncoder):
+            folder = model if Path(model).is_absolute() else ""
+            folder = os.fspath(encoder.find())
+        else:
+            problem = f"only its name is given: put {EXPECTED} into a folder, and name that"
+    except RagdocsError as error:
+        problem = str(error)
     return Reranker(
         model=printable(model),
         enabled=settings.rerank_enabled,

@@ -14,18 +14,21 @@ if TYPE_CHECKING:
     from ragdocs.cli.model_list import Builtin, Extra, Models, Reranker
 
 
-@click.command("models")
-@click.option(
+_config_option = click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Read this file alone, instead of the project's and the user's.",
 )
+
+
+@click.group("models", invoke_without_command=True)
+@_config_option
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.pass_context
 def models(context: click.Context, config_file: Path | None, as_json: bool) -> None:
-    """List the models that can be used now, and say why others cannot.
+    """List the models that can be used now, and say why others cannot; or fetch one.
 
     Nothing is loaded and nothing fetched; `ragdocs doctor` tries the model that is in use. Exits
     with 0 when that one can be used, with 1 when it cannot.
@@ -34,6 +37,8 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
     Example:
       ragdocs models
     """
+    if context.invoked_subcommand:
+        return
     from ragdocs.cli.model_list import list_models
     from ragdocs.cli.values import as_json as in_json
     from ragdocs.config.loading import load_config
@@ -47,6 +52,27 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
     context.exit(NOTHING_FOUND if found.embedding.problem else 0)
 
 
+@models.command("fetch")
+@click.argument("name")
+@_config_option
+def fetch(name: str, config_file: Path | None) -> None:
+    """Fetch a model from the Hugging Face Hub, an embedding model or a cross-encoder, with
+    progress. Needs the extra `huggingface`.
+
+    What was fetched before is not fetched again, and an interrupted download goes on. From then
+    on the model is used without any network. A NAME is as BAAI/bge-small-en-v1.5.
+    """
+    from ragdocs.config.loading import load_config
+    from ragdocs.embedding.model_hub import fetch_model, find_model
+
+    cache = load_config(config_file).embedding.cache_folder
+    is_folder = name.startswith(("/", "./", "../", "~"))
+    folder = (
+        find_model(str(Path(name).absolute()), cache) if is_folder else fetch_model(name, cache)
+    )
+    click.echo(shown_lines(f"{name} is in {folder}"))
+
+
 def _lines(found: "Models") -> Iterator[str]:
     used = found.embedding
     yield f"In use: {used.model} ({used.provider})"
@@ -55,6 +81,8 @@ def _lines(found: "Models") -> Iterator[str]:
     yield from _builtin(found.builtin)
     for extra in found.extras:
         yield _extra(extra)
+    if found.fetched:
+        yield f"Fetched: {', '.join(found.fetched)}"
     yield from _reranker(found.cross_encoder)
 
 

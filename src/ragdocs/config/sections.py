@@ -6,7 +6,7 @@ page, the error messages and the checks are all made from what stands here.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -273,8 +273,14 @@ class SearchConfig(Section):
     cutoff_ratio: float = setting(
         0.3, "Stop where a score falls below this part of the one before; 0 is off.", within=(0, 1)
     )
+    candidate_limit: int = setting(
+        0, "At most this many of what was found are judged; 0 is no limit.", within=(0, 10_000)
+    )
     local_boost: float = setting(
         1.5, "What the project's own trees gain over the user's.", within=(0, 100)
+    )
+    tree_normalisation: float = setting(
+        0.0, "How far the best of each tree is brought to one level; 0 is off.", within=(0, 1)
     )
     graph_depth: int = setting(1, "How many links away a neighbour may be.", within=(0, 5))
     graph_neighbor_weight: float = setting(
@@ -311,6 +317,26 @@ class EmbeddingConfig(Section):
     )
     local_files_only: bool = setting(
         False, "Never fetch a model; the built-in one is never fetched."
+    )
+    url: str = setting(
+        "", 'For provider = "http": the endpoint, as "http://127.0.0.1:11434/v1"; none by default.'
+    )
+    allow_remote: bool = setting(
+        False, "Let `url` lead beyond this machine: passages and queries are then sent there."
+    )
+    timeout_seconds: float = setting(
+        20.0, "How long the endpoint may take for one batch.", within=(0.1, 600)
+    )
+    retries: int = setting(
+        2, "How often a batch is sent again when the endpoint fails.", within=(0, 10)
+    )
+    class_name: str = setting(
+        "",
+        'For provider = "llama-index": the embedding\'s class, as "module:Class".',
+        aliases=("embedding.class",),
+    )
+    arguments: dict[str, Any] = setting(
+        {}, "What that class is made with, by name.", allowed="a table"
     )
 
 

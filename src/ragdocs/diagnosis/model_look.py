@@ -31,10 +31,13 @@ def look_at_model(app: App) -> ModelStatus:
             notes = tuple(dict.fromkeys((*files.notes, *notes)))
         except (RagdocsError, OSError) as error:
             problem = str(error)
+    dimension = embedder.dimension
+    if not dimension:  # it is not there, or its server does not answer
+        problem = problem or "it cannot be used now: `ragdocs doctor` says why"
     return ModelStatus(
         name=embedder.name,
         identity=embedder.identity,
-        dimension=embedder.dimension,
+        dimension=dimension,
         place=place,
         folder=folder,
         problem=problem,

@@ -41,6 +41,7 @@ class _Loaded:
     place: str
     notes: tuple[str, ...]
 
+
 _Runner: TypeAlias = "Callable[[Callable[[list[int]], None], Sequence[list[int]]], None]"
 
 

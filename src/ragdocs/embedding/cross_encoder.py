@@ -10,11 +10,13 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ragdocs.embedding.batches import BatchLimits, batches
-from ragdocs.embedding.cross_encoder_files import EXPECTED, find_files
+from ragdocs.embedding.cross_encoder_files import EXPECTED, MODELS, find_files
+from ragdocs.embedding.cross_encoder_torch import TorchCrossEncoder
 from ragdocs.embedding.runs import run_all, usable_cores
 from ragdocs.errors import ModelMissing
 
@@ -42,12 +44,19 @@ class CrossEncoder(Protocol):
         ...
 
 
-def open_cross_encoder(model: str, threads: int = 0) -> CrossEncoder:
-    """The one that `rerank_model` names. Whatever is wrong with it is said at its first use."""
+def open_cross_encoder(model: str, threads: int = 0, cache: Path | None = None) -> CrossEncoder:
+    """The one that `rerank_model` names. Whatever is wrong with it is said at its first use.
+
+    A folder with an ONNX model needs nothing else; all others need the extra, with torch.
+    """
+    has_extra = find_spec("sentence_transformers") is not None
     if model.startswith(_FOLDER_BEGINNINGS):
         # Not Path.expanduser, which raises for a user that is not known.
-        return OnnxCrossEncoder(Path(os.path.expanduser(model)), threads)
-    return _Unavailable(model)
+        folder = Path(os.path.expanduser(model))
+        if has_extra and not any((folder / name).is_file() for name in MODELS):
+            return TorchCrossEncoder(os.path.abspath(folder), cache, threads)
+        return OnnxCrossEncoder(folder, threads)
+    return TorchCrossEncoder(model, cache, threads) if has_extra else _Unavailable(model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,18 @@ from ragdocs.errors import IndexCorrupt, IndexIncompatible, RagdocsError
 from ragdocs.indexing.hints import Hints
 from ragdocs.indexing.index_access import LOST
 from ragdocs.indexing.index_setup import Control
-from ragdocs.indexing.lock import try_watch_lock
+from ragdocs.indexing.lock import SILENT_SECONDS, try_watch_lock, watching
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.outcome import Progress
+from ragdocs.indexing.outcome import Kept, Progress
 from ragdocs.indexing.scan import TreePath
 from ragdocs.indexing.service_state import Board, Duty
 from ragdocs.indexing.watcher import Watcher, WatchMode
-from ragdocs.store.file_lock import FileLock
+from ragdocs.store.file_lock import FileLock, Holder
 
 TICK_SECONDS = 1.0
 """How often it looks whether the index is still its own, and whether the watcher is gone."""
+TELL_SECONDS = 1.0
+"""How often whoever watches gives a sign of life at most, in the midst of long work too."""
 GRACE_SECONDS = 3.0
 """How long whoever watches has to make the index usable, before those who stand by do it."""
 AGAIN_SECONDS = 0.5
@@ -60,6 +62,9 @@ class IndexDuty:
         self._again: frozenset[TreePath] = frozenset()
         self._has_pending = True
         self._fill_at = 0.0
+        self._watching: tuple[Watcher, FileLock] | None = None
+        self._told_at = 0.0
+        self._looked_at = 0.0
 
     def suspect(self, error: Exception) -> None:
         """From any thread: a reader found damage."""
@@ -96,19 +101,22 @@ class IndexDuty:
 
     def _watch(self, manager: IndexManager, lock: FileLock, watcher: Watcher) -> None:
         self._board.say(duty=Duty.WATCHING, last_scan=None)
+        self._watching = (watcher, lock)
         try:
             watcher.start()  # before the scan, so that nothing falls between the two
-            self._tell(watcher, lock)
+            self._tell()
             manager.open()  # with its checks: only what is whole can be in step
             self._update(manager, None, watcher)
+            self._tell()
             while not self._stop.is_set() and lock.is_held:
                 hints = self._next_hints(watcher)
                 is_sound = self._is_sound(manager)
                 if hints or not is_sound:
                     self._update(manager, hints, watcher)
                 self._fill(manager)
-                self._tell(watcher, lock)
+                self._tell()
         finally:
+            self._watching = None
             watcher.stop()
             self._board.say(watch=WatchMode.OFF, watch_reason="")
 
@@ -118,6 +126,7 @@ class IndexDuty:
         if is_sound:
             self._unsound_since = None
             self._in_step(manager)
+            self._rely_on(manager, watching(self._parts.directory))
             self._settle()
         else:
             now = time.monotonic()
@@ -125,6 +134,20 @@ class IndexDuty:
             if now - self._unsound_since >= GRACE_SECONDS:
                 self._update(manager, None)
         self._stop.wait(TICK_SECONDS)
+
+    def _rely_on(self, manager: IndexManager, holder: Holder | None) -> None:
+        """On whoever watches, as long as it is heard of; then we look at the files ourselves."""
+        if holder is None:  # it has just ended
+            return
+        if holder.is_heard_within(SILENT_SECONDS):
+            said = holder.says.get("last_scan")
+            last_scan = datetime.fromisoformat(said) if said else None
+            self._board.say(last_scan=last_scan, kept=holder.says.get("kept", ""))
+            return
+        if time.monotonic() - self._looked_at >= SILENT_SECONDS / 3:
+            self._update(manager, None)
+            self._looked_at = time.monotonic()
+        self._fill(manager)
 
     def _keep_unwatched(self, manager: IndexManager, is_sound: bool) -> None:
         if self._board.state.duty is not Duty.UNWATCHED or not is_sound:
@@ -141,7 +164,7 @@ class IndexDuty:
         began = time.monotonic()
         outcome = manager.update(hints)
         if hints is None or hints.must_rescan:
-            self._board.say(last_scan=datetime.now(UTC))
+            self._board.say(last_scan=datetime.now(UTC), kept=_in_words(outcome.kept))
             if watcher:
                 watcher.scan_took(time.monotonic() - began)
             if not outcome.kept:  # every tree was seen
@@ -214,9 +237,24 @@ class IndexDuty:
 
     def _on_progress(self, progress: Progress) -> None:
         self._board.say(progress=progress)
+        if time.monotonic() - self._told_at >= TELL_SECONDS:
+            self._tell()
 
-    def _tell(self, watcher: Watcher, lock: FileLock) -> None:
+    def _tell(self) -> None:
+        """Others, how it is; a sign of life at least."""
+        if self._watching is None:
+            return
+        watcher, lock = self._watching
         self._board.say(watch=watcher.mode, watch_reason=watcher.reason)
         facts = self._board.state.facts()
         if facts != lock.said:
             lock.say(facts)
+        elif time.monotonic() - self._told_at >= TELL_SECONDS:
+            lock.beat()
+        else:
+            return
+        self._told_at = time.monotonic()
+
+
+def _in_words(kept: tuple[Kept, ...]) -> str:
+    return "; ".join(f"{one.tree} {one.reason}" for one in kept)

@@ -11,6 +11,8 @@ from ragdocs.store.file_lock import FileLock, Holder, holder, lock, try_lock
 
 WRITE_LOCK = "write.lock"
 WATCH_LOCK = "watch.lock"
+SILENT_SECONDS = 15.0
+"""After which whoever watches is not relied on: a process can be stopped and hold its lock."""
 
 
 def write_lock(directory: Path, timeout: float, stop: Event | None = None) -> FileLock:
@@ -35,3 +37,11 @@ def writing(directory: Path) -> Holder | None:
 def watching(directory: Path) -> Holder | None:
     """Who watches now, for `status`."""
     return holder(directory / WATCH_LOCK)
+
+
+def is_looked_after(directory: Path) -> bool:
+    """Whether somebody watches, is heard of, and has compared the files with the index."""
+    found = watching(directory)
+    if found is None:
+        return False
+    return found.is_heard_within(SILENT_SECONDS) and bool(found.says.get("last_scan"))

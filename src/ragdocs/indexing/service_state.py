@@ -42,6 +42,8 @@ class ServiceState:
     """How often the thread itself was gone and had to be started again."""
     error: str = ""
     trouble: str = ""
+    kept: str = ""
+    """Documents of which it cannot be seen whether their files are as they were, and why."""
     doubt: str = ""
     """Why the index is being looked at again: what it answers meanwhile may not be right."""
 
@@ -58,6 +60,7 @@ class ServiceState:
             "last_scan": last_scan,
             "activity": activity,
             "trouble": self.trouble,
+            "kept": self.kept,
         }
 
 

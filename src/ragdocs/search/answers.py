@@ -11,7 +11,7 @@ from ragdocs.search.retrieval import Found
 from ragdocs.search.stages import StageCount, StageName
 from ragdocs.search.weighing import Weighed
 
-_BY_WORTH = frozenset({StageName.CONFIDENCE, StageName.CUTOFF})
+_BY_WORTH = frozenset({StageName.CANDIDATES, StageName.CONFIDENCE, StageName.CUTOFF})
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from ragdocs.search.community import raised_documents
 from ragdocs.search.locality import locality_factors
 from ragdocs.search.ordering import best_first
 from ragdocs.search.recency import recency_factor
+from ragdocs.search.tree_levels import best_by_tree, level_factors
 
 
 class BoostKind(StrEnum):
@@ -20,6 +21,7 @@ class BoostKind(StrEnum):
     RECENCY = "recency"
     COMMUNITY = "community"
     LOCALITY = "locality"
+    TREE_LEVEL = "tree_level"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class BoostRules:
     community_factor: float = 1.0
     local_trees: frozenset[TreeName] = frozenset()
     local_factor: float = 1.0
+    tree_normalisation: float = 0.0
 
 
 def boosted(candidates: Sequence[Candidate], rules: BoostRules) -> list[Candidate]:
@@ -39,12 +42,15 @@ def boosted(candidates: Sequence[Candidate], rules: BoostRules) -> list[Candidat
     raised = raised_documents([item.document.id for item in candidates], rules.communities)
     trees = (item.document.tree for item in candidates)
     local = locality_factors(trees, rules.local_trees, rules.local_factor)
+    best = best_by_tree((item.document.tree, item.score) for item in candidates)
+    levels = level_factors(best, rules.tree_normalisation)
 
     def factors(item: Candidate) -> dict[str, float]:
         every = {
             BoostKind.RECENCY: recency_factor(item.document.date, rules.now, rules.recency_bias),
             BoostKind.COMMUNITY: rules.community_factor if item.document.id in raised else 1.0,
             BoostKind.LOCALITY: local[item.document.tree],
+            BoostKind.TREE_LEVEL: levels[item.document.tree],
         }
         return {kind.value: factor for kind, factor in every.items() if factor != 1.0}
 

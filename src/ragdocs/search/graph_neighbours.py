@@ -1,6 +1,7 @@
 """What a linked document has to say: each neighbour of the hits contributes its best passage."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,15 +41,25 @@ def neighbour_hits(
     """
     doc_ids = [neighbour.doc_id for neighbour in neighbours]
     nearest = meaning.index.best_of(meaning.vector, doc_ids) if meaning else {}
-    hits: list[Hit] = []
-    for neighbour in neighbours:
-        found = nearest.get(neighbour.doc_id)
-        key = found.key if found else _first_leaf(snapshot, neighbour.doc_id)
-        if key is not None:
-            hits.append(Hit(key, weight * neighbour.weight))
+    passages = {doc_id: found.key for doc_id, found in nearest.items()}
+    unknown = [doc_id for doc_id in doc_ids if doc_id not in passages]
+    if unknown:
+        passages |= _first_leaves(snapshot, unknown)
+    hits = [
+        Hit(passages[neighbour.doc_id], weight * neighbour.weight)
+        for neighbour in neighbours
+        if neighbour.doc_id in passages
+    ]
     return sorted(hits, key=lambda hit: (-hit.score, hit.key))
 
 
-def _first_leaf(snapshot: Snapshot, doc_id: DocId) -> ChunkKey | None:
-    leaf = next(snapshot.leaves(doc_id), None)
-    return leaf.key if leaf else None
+def _first_leaves(snapshot: Snapshot, doc_ids: Iterable[DocId]) -> dict[DocId, ChunkKey]:
+    """Numbers alone, and at once: reading the documents' chunks took a fifth of a search by
+    words. What becomes a candidate is read and checked later."""
+    rows = snapshot.select(
+        """SELECT d.id, (SELECT c.key FROM chunks c WHERE c.doc = d.key AND c.text IS NOT NULL
+            ORDER BY c.byte_start, c.position LIMIT 1)
+        FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(doc_ids)),),
+    )
+    return {DocId(doc_id): ChunkKey(key) for doc_id, key in rows if key is not None}

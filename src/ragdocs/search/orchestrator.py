@@ -18,6 +18,7 @@ from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.evidence import Measures, with_evidence
 from ragdocs.search.filters import cut_at_elbow
+from ragdocs.search.fusion import Fused
 from ragdocs.search.hyde import topics
 from ragdocs.search.hydration import Hydration
 from ragdocs.search.index_state import IndexState, IndexStates
@@ -32,6 +33,7 @@ from ragdocs.search.responses import SearchResponse
 from ragdocs.search.retrieval import Indices, Retrieval, Started
 from ragdocs.search.scopes import Scopes
 from ragdocs.search.stages import CompressionStats, run_stages
+from ragdocs.search.tree_shares import with_every_tree
 from ragdocs.search.weighing import weigh
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
@@ -162,7 +164,7 @@ class QueryOrchestrator:
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
         found = found.with_list(Strategy.GRAPH, linked)
         every = with_links(weighed.fused, linked, weighed.link_weight)
-        fused = every[: reach.candidates(request.top_n)]
+        fused = self._first(snapshot, every, reach.candidates(request.top_n))
         is_compared = compares_meaning(self._settings, request)
         vector = self._indices.vector if is_compared else None
         candidates = Hydration(snapshot, vector).candidates(fused)
@@ -171,6 +173,11 @@ class QueryOrchestrator:
         measured = with_evidence(candidates, measures)
         has_more = len(every) > len(fused) or found.is_full(reach.hits)
         return Answered(topic, query_type, found, weighed, measured, has_more)
+
+    def _first(self, snapshot: Snapshot, fused: list[Fused], count: int) -> list[Fused]:
+        if self._settings.tree_normalisation > 0:
+            return with_every_tree(snapshot, fused, count)
+        return fused[:count]
 
     def _judge(self, request: QueryRequest) -> Reranker | None:
         encoder = self._indices.cross_encoder

@@ -1,7 +1,7 @@
 """From a request and the settings to the list of stages; one that is off is not in it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ragdocs.chunking.splitting import Limits
@@ -82,10 +82,15 @@ class _Plan:
 
 
 def _judge(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: StageTools) -> None:
+    if settings.candidate_limit > 0:
+        take = partial(take_first, top_n=settings.candidate_limit)
+        words = f"{settings.candidate_limit} were found that are better, and more are not judged"
+        plan.add(StageName.CANDIDATES, take, always(words))
     curve = Calibration(settings.score_calibration_threshold, settings.score_calibration_steepness)
     plan.add(StageName.CALIBRATE, partial(calibrate, curve=curve))
     if tools.boosts is not None:
-        plan.add(StageName.BOOST, partial(boosted, rules=tools.boosts))
+        rules = replace(tools.boosts, tree_normalisation=settings.tree_normalisation)
+        plan.add(StageName.BOOST, partial(boosted, rules=rules))
     threshold = settings.min_confidence if request.min_score is None else request.min_score
     if threshold > 0:
         keep = partial(filter_by_confidence, threshold=threshold)

@@ -13,6 +13,8 @@ from ragdocs.search.candidates import Candidate, Stage
 class StageName(StrEnum):
     """Every stage, in the order in which they run, and why there."""
 
+    CANDIDATES = "candidates"
+    """First of all: what is not to be judged takes no part in anything."""
     BOOST = "boost"
     """On raw scores, which the curve must see with their boosts."""
     CALIBRATE = "calibrate"

@@ -35,12 +35,19 @@ _MAX_FACT_CHARS = 300
 class Holder:
     """Who says to hold a lock, and since when; None where that cannot be read.
 
-    `says` is what else the holder wants to be known.
+    `says` is what else the holder wants to be known, `heard` when it last gave a sign of life.
     """
 
     pid: int | None = None
     since: datetime | None = None
     says: Mapping[str, str] = field(default_factory=dict[str, str])
+    heard: datetime | None = None
+
+    def is_heard_within(self, seconds: float) -> bool:
+        """A process that was stopped holds its locks and does nothing."""
+        if self.heard is None:
+            return False
+        return abs((datetime.now(UTC) - self.heard).total_seconds()) <= seconds
 
 
 class FileLock:
@@ -71,6 +78,12 @@ class FileLock:
         with suppress(OSError):  # a full disk must not keep anyone from the lock
             os.pwrite(self._descriptor, encoded, 0)
             os.ftruncate(self._descriptor, len(encoded))
+
+    def beat(self) -> None:
+        """A sign of life, without a word."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.utime(self._descriptor)
 
     def close(self) -> None:
         """Gives the lock up."""
@@ -239,6 +252,7 @@ def _read_holder(descriptor: int) -> Holder:
             pid if isinstance(pid, int) and pid > 0 else None,
             datetime.fromisoformat(since) if isinstance(since, str) else None,
             {name: text for name, text in values.items() if isinstance(text, str)},
+            datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC),
         )
     except (OSError, ValueError, RecursionError):
         return Holder()

@@ -28,6 +28,7 @@ class Writer:
         self._indices = expected.indices
         self.rebuilt = prepared.rebuilt
         """Why the store had to be emptied when it was opened, if so: read all files again."""
+        self._has_written = False
 
     @classmethod
     def open(
@@ -106,6 +107,7 @@ class Writer:
             is_changed = transaction.finish()
             if is_changed or is_remade:
                 self._database.run("COMMIT")
+                self._has_written = True
             if is_changed:
                 transaction.committed()
         finally:
@@ -114,7 +116,8 @@ class Writer:
     def close(self) -> None:
         # SQLite does this only when nobody else has the store open, and a reader cannot do it.
         # A log that was replaced must not get into the store: others write another one by now.
-        if self._database.is_in_place():
+        # And who wrote nothing leaves the files as they are, for others look whether they changed.
+        if self._has_written and self._database.is_in_place():
             with suppress(IndexStoreError):
                 self._database.run("PRAGMA wal_checkpoint(PASSIVE)")
         self._database.close()

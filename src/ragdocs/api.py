@@ -1,0 +1,190 @@
+"""The Python API: an index of a folder, opened, brought in step, asked and closed.
+
+The same parts as the command line and the server use, and the same types as their answers.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
+
+from ragdocs.app import App
+from ragdocs.config.loading import load_config
+from ragdocs.errors import ConfigError, EmbeddingError, IndexLocked
+from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
+
+if TYPE_CHECKING:
+    from ragdocs.config.resolved import Config
+    from ragdocs.embedding.base import Embedder
+    from ragdocs.indexing.outcome import Outcome
+    from ragdocs.search.index_state import IndexState
+    from ragdocs.search.library.answers import DocumentText
+    from ragdocs.search.library.library import Library
+    from ragdocs.search.responses import SearchResponse
+
+WAIT_SECONDS = 2.0
+"""Another program that writes brings the index in step as well: opening need not wait for it."""
+
+
+class SearchOptions(TypedDict, total=False):
+    """What may be said of a search besides the question; see `QueryRequest` for the limits."""
+
+    hypothesis: str
+    top_n: int
+    min_score: float | None
+    filters: Filters
+    query_type: QueryType | None
+    uniqueness: Uniqueness | None
+    similarity_threshold: float | None
+    max_tokens: int | None
+    explain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """What bringing the index in step did: to the files' text, and to its vectors.
+
+    `problem` is why texts have no vectors, if so: search then goes by words.
+    """
+
+    files: "Outcome"
+    vectors_made: int
+    problem: str
+
+
+def open_index(
+    documents: str | Path | None = None,
+    *,
+    config_file: str | Path | None = None,
+    settings: Mapping[str, object] | None = None,
+    update: bool = True,
+    embedder: "Embedder | None" = None,
+) -> "Index":
+    """The index of a folder; without one, of the trees that the configuration names.
+
+    `settings` are tables as in a configuration file, and win over all files. `config_file` is read
+    in place of the project's and the user's. With `update`, the index is built where there is none
+    and brought in step with the files, vectors included, unless a server does that already.
+
+    Raises:
+        ConfigError: the settings, or the folder, cannot be used.
+        IndexStoreError: the index cannot be written.
+    """
+    flags = dict(settings or {})
+    if documents is not None:
+        flags["indexing"] = {**_table(flags, "indexing"), "documents_path": _folder(documents)}
+    config = load_config(Path(config_file) if config_file else None, flags=flags)
+    index = Index(config, embedder)
+    if update:
+        try:
+            index.bring_in_step()
+        except BaseException:
+            index.close()
+            raise
+    return index
+
+
+class Index:
+    """An open index, safe to use from several threads. Close it, or use it in a `with`."""
+
+    def __init__(self, config: "Config", embedder: "Embedder | None" = None) -> None:
+        self._app = App(config, embedder)
+
+    @property
+    def config(self) -> "Config":
+        """The settings in force."""
+        return self._app.config
+
+    @property
+    def state(self) -> "IndexState":
+        """What could be answered for now."""
+        return self._app.index_state()
+
+    @property
+    def library(self) -> "Library":
+        """Lists, relations and context. Raises IndexMissing when nothing was indexed yet."""
+        return self._app.library
+
+    def search(
+        self, query: str | Sequence[str] = (), **options: Unpack[SearchOptions]
+    ) -> "SearchResponse":
+        """The best passages for a question, or for several whose answers are merged.
+
+        Raises QueryError for a request that cannot be answered.
+        """
+        queries = (query,) if isinstance(query, str) else tuple(query)
+        return self.ask(QueryRequest(queries=queries, **options))
+
+    def ask(self, request: QueryRequest) -> "SearchResponse":
+        """As `search`, for a request that is already made."""
+        return self._app.search(request)
+
+    def get(self, reference: str) -> "DocumentText":
+        """A document, section or lines: `guide.md`, `guide.md#set-up`, `guide.md:10-40`, an id.
+
+        Raises QueryError when there is no such thing, IndexMissing when there is no index.
+        """
+        from ragdocs.search.library.requests import DocumentRequest
+
+        return self._app.library.get(DocumentRequest(reference=reference))
+
+    def update(self, *, rebuild: bool = False) -> Updated:
+        """Brings the index in step with the files, vectors included.
+
+        Raises:
+            IndexLocked: another program is writing; try again.
+            IndexStoreError: the index cannot be written.
+        """
+        from ragdocs.indexing.index_setup import Control
+
+        with self._app.manager(Control(lock_seconds=WAIT_SECONDS)) as manager:
+            outcome = manager.update(rebuild=rebuild)
+            filled = manager.fill()
+            if not outcome.kept and not filled.error:
+                with suppress(EmbeddingError):
+                    _ = manager.prune() if rebuild else manager.tidy()
+        return Updated(outcome, filled.stored, filled.error)
+
+    def bring_in_step(self) -> Updated | None:
+        """As `update`, unless another program is doing that already: then None."""
+        from ragdocs.indexing.lock import is_looked_after
+
+        if is_looked_after(self._app.config.index_directory):
+            return None
+        try:
+            return self.update()
+        except IndexLocked:
+            return None
+
+    def close(self) -> None:
+        self._app.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _table(flags: Mapping[str, object], name: str) -> dict[str, object]:
+    found = flags.get(name, {})
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"settings[{name!r}] is {type(found).__name__}: it must be a table")
+    return dict(cast("Mapping[str, object]", found))
+
+
+def _folder(documents: str | Path) -> str:
+    folder = Path(documents)
+    with suppress(RuntimeError):  # no such user: then it is the folder's own name
+        folder = folder.expanduser()
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise ConfigError(f"{documents} {what}: name the folder that holds the documents")
+    return str(folder)

@@ -1,0 +1,250 @@
+"""Any sentence-transformers model, by its name or from a folder, through LlamaIndex's embedding.
+
+The extra `huggingface`. Loaded from a folder on this disk; fetched before only if that is allowed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ragdocs.config.values import AUTO
+from ragdocs.embedding.base import EmbeddingCounts
+from ragdocs.embedding.model_hub import digest, find_folder, find_model, find_or_fetch, read_json
+from ragdocs.embedding.pieces import Pieces, combined, cut_to_fit
+from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes, known_prefixes
+from ragdocs.embedding.windows import clean
+from ragdocs.errors import EmbeddingError, ModelCorrupt
+
+if TYPE_CHECKING:
+    from ragdocs.config.sections import EmbeddingConfig
+    from ragdocs.embedding.base import Vectors
+
+_LEAST_ROOM = 16
+"""A window smaller than this, in tokens, is not worth splitting for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """The model for passages, the same for queries, and what a piece may hold."""
+
+    bulk: Any
+    query: Any
+    dimension: int
+    max_tokens: int
+    room: int
+
+
+class HuggingFaceEmbedder:
+    """A model in a folder or in the Hub's cache; what it is, is read from its files."""
+
+    def __init__(self, settings: EmbeddingConfig) -> None:
+        self._settings = settings
+        self._loading = threading.Lock()
+        self._bulk = threading.Lock()
+        self._query = threading.Lock()
+        self._loaded: _Loaded | None = None
+        self._used_folder: Path | None = None
+        self._counts = EmbeddingCounts()
+
+    @property
+    def name(self) -> str:
+        return str(self._settings.model)
+
+    @property
+    def identity(self) -> str:
+        """By the model's files, so that it is known without loading them."""
+        folder = self._folder
+        if folder is None:
+            return f"huggingface:{self.name}:absent"
+        return f"huggingface:{self._digest}:{self._prefixes(folder).identity}"
+
+    @property
+    def dimension(self) -> int:
+        """As the model says; before it is loaded, as its files do. 0 where there is none."""
+        if self._loaded is None and self._folder is not None:
+            told = declared_dimension(self._folder)
+            if told:
+                return told
+        try:
+            return self._model().dimension
+        except EmbeddingError:
+            return 0
+
+    @property
+    def max_tokens(self) -> int:
+        return self._loaded.max_tokens if self._loaded else 0
+
+    @property
+    def counts(self) -> EmbeddingCounts:
+        return self._counts
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def load(self) -> None:
+        self._model()
+
+    def find(self) -> Path:
+        """The folder that `load` would use without fetching. Raises ModelMissing."""
+        return find_model(self.name, self._settings.cache_folder)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        model = self._model()
+        if not texts:
+            return np.empty((0, model.dimension), dtype=np.float32)
+        # One at a time: a tokenizer must not be used by two threads.
+        with self._bulk:
+            pieces = [_pieces(model, clean(text)) for text in texts]
+            flat = [text for one in pieces for text in one.texts]
+            rows: list[list[float]] = model.bulk.get_text_embedding_batch(flat)
+            self._counts = sum((one.counts for one in pieces), self._counts)
+        return combined(np.array(rows, dtype=np.float32), pieces)
+
+    def embed_query(self, text: str) -> Vectors:
+        import numpy as np
+
+        model = self._model()
+        with self._query:
+            row: list[float] = model.query.get_query_embedding(clean(text))
+        return np.array(row, dtype=np.float32)
+
+    @property
+    def _folder(self) -> Path | None:
+        """The one that was loaded: another may be fetched meanwhile."""
+        if self._used_folder is not None or not has_extra():
+            return self._used_folder
+        return find_folder(self.name, self._settings.cache_folder)
+
+    @cached_property
+    def _digest(self) -> str:
+        folder = self._folder
+        assert folder is not None
+        return digest(folder)
+
+    def _prefixes(self, folder: Path) -> Prefixes:
+        settings = self._settings
+        known = declared_prefixes(folder) or known_prefixes(self.name)
+        return chosen_prefixes(settings.query_prefix, settings.passage_prefix, known)
+
+    def _model(self) -> _Loaded:
+        # A failure is not remembered: the model may be fetched while the program runs.
+        if self._loaded is None:
+            with self._loading:
+                if self._loaded is None:
+                    settings = self._settings
+                    may_fetch = not settings.local_files_only
+                    folder = find_or_fetch(self.name, settings.cache_folder, fetch=may_fetch)
+                    loaded = _load(folder, self._prefixes(folder), settings)
+                    vars(self).pop("_digest", None)  # of what is loaded, not of what was there
+                    self._used_folder, self._loaded = folder, loaded
+        return self._loaded
+
+
+def has_extra() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("huggingface_hub") is not None
+
+
+def declared_prefixes(folder: Path) -> Prefixes | None:
+    """Those that the model's own files name, if they do."""
+    found = read_json(folder / "config_sentence_transformers.json")
+    prompts = cast("dict[str, object]", found).get("prompts") if isinstance(found, dict) else None
+    if not isinstance(prompts, dict):
+        return None
+    said = {str(key): value for key, value in cast("dict[str, object]", prompts).items() if value}
+    passages = (said.get(name) for name in ("document", "passage", "text"))
+    query, passage = said.get("query"), next((one for one in passages if one), None)
+    return Prefixes(str(query or ""), str(passage or "")) if query or passage else None
+
+
+def declared_dimension(folder: Path) -> int:
+    """How many numbers a vector has after the last module that says so; 0 when none does."""
+    modules = read_json(folder / "modules.json")
+    if not isinstance(modules, list):
+        return _number(folder / "config.json", "hidden_size")
+    dimension = 0
+    for module in cast("list[dict[str, object]]", modules):
+        config = folder / str(module.get("path", "")) / "config.json"
+        for key in ("hidden_size", "word_embedding_dimension", "embedding_dimension"):
+            dimension = _number(config, key) or dimension
+        dimension = _number(config, "out_features") or dimension
+    return dimension
+
+
+def _number(file: Path, key: str) -> int:
+    found = read_json(file)
+    value = cast("dict[str, object]", found).get(key) if isinstance(found, dict) else None
+    return value if isinstance(value, int) else 0
+
+
+def _pieces(model: _Loaded, text: str) -> Pieces:
+    # No more characters than tokens: then it fits, and need not be looked at.
+    if model.room < _LEAST_ROOM or len(text) <= model.room:
+        return Pieces((text,))
+    tokens = model.bulk._model.tokenizer(
+        text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False
+    )
+    return cut_to_fit(text, [end for _, end in tokens["offset_mapping"]], model.room)
+
+
+def _load(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loaded:
+    try:
+        return _loaded(folder, prefixes, settings)
+    # Torch, transformers and safetensors each raise their own unrelated classes.
+    except Exception as error:
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelCorrupt(
+            f"the model in {folder} cannot be loaded ({said}). Fetch it again, or name another"
+        ) from error
+
+
+def _loaded(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loaded:
+    from importlib import import_module
+
+    torch = import_module("torch")
+    import_module("transformers.utils.logging").disable_progress_bar()
+    embedding = import_module("llama_index.embeddings.huggingface")
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    bulk = embedding.HuggingFaceEmbedding(
+        model_name=str(folder),
+        embed_batch_size=settings.batch_size,
+        device=None if settings.device == AUTO else settings.device,
+        local_files_only=True,
+    )
+    model = bulk._model
+    # Not given above: an empty one would be replaced by what LlamaIndex thinks is right.
+    model.prompts = {"query": prefixes.query, "text": prefixes.passage}
+    max_tokens = int(model.max_seq_length or 0)
+    return _Loaded(
+        bulk=bulk,
+        query=_sharing_weights(bulk),
+        dimension=len(bulk.get_text_embedding("one text")),
+        max_tokens=max_tokens,
+        room=_room(model.tokenizer, max_tokens, prefixes),
+    )
+
+
+def _sharing_weights(embedding: Any) -> Any:  # noqa: ANN401  a library without types
+    """The same model with a tokenizer of its own, so that a query waits for nobody."""
+    from copy import deepcopy
+    from itertools import chain
+
+    weights = chain(embedding._model.parameters(), embedding._model.buffers())
+    return deepcopy(embedding, {id(one): one for one in weights})
+
+
+def _room(tokenizer: Any, max_tokens: int, prefixes: Prefixes) -> int:  # noqa: ANN401
+    """How many tokens are left for a piece; 0 where that cannot be known."""
+    if not max_tokens or not getattr(tokenizer, "is_fast", False):
+        return 0
+    return max_tokens - len(tokenizer(prefixes.passage)["input_ids"])

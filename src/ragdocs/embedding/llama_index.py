@@ -1,0 +1,169 @@
+"""Any embedding of LlamaIndex as ours: a class that the settings name, made with their arguments.
+
+The extra `llama-index`, and whatever package has the class.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ragdocs.embedding.base import EmbeddingCounts
+from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes
+from ragdocs.embedding.windows import clean
+from ragdocs.errors import ConfigError, EmbeddingError, ModelMissing
+
+if TYPE_CHECKING:
+    from ragdocs.config.sections import EmbeddingConfig
+    from ragdocs.embedding.base import Vectors
+
+EXTRA = "pip install 'mcp-markdown-ragdocs[llama-index]'"
+_PROBE = "What is this model?"
+
+
+class LlamaIndexEmbedder:
+    """A `BaseEmbedding`, made at its first text by `make`; `identity` is all that decides what it
+    gives, besides the dimension, which is read from its first vector.
+    """
+
+    def __init__(
+        self, make: Callable[[], Any], name: str, identity: str, prefixes: Prefixes | None = None
+    ) -> None:
+        self._make = make
+        self._name = name
+        self._stem = identity
+        self._prefixes = prefixes or Prefixes()
+        self._lock = threading.Lock()
+        self._embedding: Any = None
+        self._dimension = 0
+        self._texts = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def identity(self) -> str:
+        return f"llama-index:{self._stem}:{self.dimension}:{self._prefixes.identity}"
+
+    @property
+    def dimension(self) -> int:
+        """0 while the embedding cannot be used."""
+        try:
+            self.load()
+        except EmbeddingError:
+            return 0
+        return self._dimension
+
+    @property
+    def max_tokens(self) -> int:
+        """Not told by an embedding."""
+        return 0
+
+    @property
+    def counts(self) -> EmbeddingCounts:
+        return EmbeddingCounts(texts=self._texts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def load(self) -> None:
+        with self._lock:
+            if self._embedding is None:
+                embedding = self._make()
+                row = self._run(lambda: embedding.get_text_embedding(_PROBE))
+                self._dimension, self._embedding = self._checked([row]).shape[1], embedding
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        self.load()
+        if not texts:
+            return np.empty((0, self._dimension), dtype=np.float32)
+        prefixed = [self._prefixes.passage + clean(text) for text in texts]
+        rows = self._run(lambda: self._embedding.get_text_embedding_batch(prefixed))
+        with self._lock:
+            self._texts += len(texts)
+        return self._checked(rows)
+
+    def embed_query(self, text: str) -> Vectors:
+        self.load()
+        prefixed = self._prefixes.query + clean(text)
+        return self._checked([self._run(lambda: self._embedding.get_query_embedding(prefixed))])[0]
+
+    def _run(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401
+        try:
+            return work()
+        # What an embedding may raise is known to its authors only.
+        except Exception as error:
+            raise EmbeddingError(f"{self._name} failed: {error or type(error).__name__}") from error
+
+    def _checked(self, rows: Any) -> Vectors:  # noqa: ANN401
+        import numpy as np
+
+        from ragdocs.embedding.runtime import unit
+
+        try:
+            vectors = np.array(rows, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise EmbeddingError(f"{self._name} gives no vectors: {error}") from error
+        if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
+            raise EmbeddingError(f"{self._name} gives something else than a vector for each text")
+        return unit(vectors)
+
+
+def from_settings(settings: EmbeddingConfig) -> LlamaIndexEmbedder:
+    """The class that `class_name` names. Raises ConfigError when it names none."""
+    module, colon, name = settings.class_name.partition(":")
+    if not (module and colon and name.isidentifier()):
+        raise ConfigError(
+            f'embedding.class_name = "{settings.class_name}" names no class: give it as '
+            '"module:Class", as "llama_index.embeddings.ollama:OllamaEmbedding"'
+        )
+    arguments = dict(settings.arguments)
+
+    def make() -> Any:  # noqa: ANN401
+        kind = _embedding_class(module, name)
+        try:
+            return kind(**{"embed_batch_size": settings.batch_size, **arguments})
+        # What a class makes of its arguments is known to its authors only.
+        except Exception as error:
+            raise ModelMissing(
+                f"{settings.class_name} cannot be made with embedding.arguments: {error}"
+            ) from error
+
+    # Not word for word: there may be a key among them, and the identity is stored.
+    said = blake2b(json.dumps(arguments, sort_keys=True, default=str).encode(), digest_size=16)
+    prefixes = chosen_prefixes(settings.query_prefix, settings.passage_prefix, Prefixes())
+    identity = f"{settings.class_name}:{said.hexdigest()}"
+    return LlamaIndexEmbedder(make, settings.class_name, identity, prefixes)
+
+
+def require_llama_index() -> None:
+    """Raises ModelMissing without the extra."""
+    if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
+        raise ModelMissing(f'provider = "llama-index" needs an extra: {EXTRA}')
+
+
+def _embedding_class(module: str, name: str) -> Callable[..., Any]:
+    """Only an embedding: a project's file must not make us call whatever it names."""
+    require_llama_index()
+    base = import_module("llama_index.core.embeddings").BaseEmbedding
+    try:
+        found: Any = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ModelMissing(
+            f"{module}:{name} cannot be imported ({error}): install the package that has it into "
+            "this environment, or correct embedding.class_name"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise ModelMissing(
+            f"{module}:{name} is no LlamaIndex embedding: it must be a BaseEmbedding"
+        )
+    return found

@@ -1,0 +1,62 @@
+"""Which embedder the settings name. Nothing is loaded, fetched or asked before its first text."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragdocs.config.choices import EmbeddingProvider
+from ragdocs.config.sections import EmbeddingConfig
+from ragdocs.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragdocs.embedding.base import Embedder
+
+BUILTIN_NAMES = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+
+
+def make_embedder(settings: EmbeddingConfig) -> "Embedder":
+    """Raises ConfigError for settings that name no usable embedder."""
+    makers = {
+        EmbeddingProvider.BUILTIN: _builtin,
+        EmbeddingProvider.HUGGINGFACE: _huggingface,
+        EmbeddingProvider.LLAMA_INDEX: _llama_index,
+        EmbeddingProvider.HTTP: _http,
+    }
+    return makers[settings.provider](settings)
+
+
+def _builtin(settings: EmbeddingConfig) -> "Embedder":
+    from ragdocs.embedding.builtin import BuiltinEmbedder
+
+    model = Path(settings.model)
+    folder = model if model.is_absolute() else None  # that is what a folder's path becomes
+    if folder is None and settings.model not in BUILTIN_NAMES:
+        raise ConfigError(
+            f'embedding.model = "{settings.model}" is not built in: leave it out, name a '
+            f'folder that holds {BUILTIN_NAMES[0]}, or set provider = "huggingface"'
+        )
+    return BuiltinEmbedder(folder, settings.cache_folder, settings.threads)
+
+
+def _huggingface(settings: EmbeddingConfig) -> "Embedder":
+    from ragdocs.embedding.huggingface import HuggingFaceEmbedder
+
+    return HuggingFaceEmbedder(settings)
+
+
+def _llama_index(settings: EmbeddingConfig) -> "Embedder":
+    from ragdocs.embedding.llama_index import from_settings
+
+    return from_settings(settings)
+
+
+def _http(settings: EmbeddingConfig) -> "Embedder":
+    from ragdocs.embedding.endpoint import Endpoint
+    from ragdocs.embedding.http import HttpEmbedder
+    from ragdocs.embedding.prefixes import chosen_prefixes, known_prefixes
+
+    endpoint = Endpoint(
+        settings.url, settings.allow_remote, settings.timeout_seconds, settings.retries
+    )
+    known = known_prefixes(settings.model)
+    prefixes = chosen_prefixes(settings.query_prefix, settings.passage_prefix, known)
+    return HttpEmbedder(endpoint, settings.model, prefixes, settings.batch_size)

@@ -1,0 +1,153 @@
+"""How a query would be read: parsed, analysed, completed and classified, without searching."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from ragdocs.config.sections import SearchConfig
+from ragdocs.errors import EmbeddingError
+from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.keyword import FIELDS, Unit
+from ragdocs.models import (
+    And,
+    Boost,
+    Field,
+    Not,
+    Or,
+    ParsedQuery,
+    Phrase,
+    QueryExpression,
+    Term,
+)
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.classifier import classify_query
+from ragdocs.search.interpretation import Interpreter
+from ragdocs.search.query_language import parse_query
+from ragdocs.search.requests import QueryRequest, QueryType
+from ragdocs.search.retrieval import Found, Indices
+from ragdocs.search.understanding import AddedWord, Understanding, understand
+from ragdocs.search.weighing import weights_for
+from ragdocs.store.snapshot import Snapshot
+
+NO_INDEX = "there is no index: whether the documents have these words is not known"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionNode:
+    """A node of the parsed query: what it demands, and of what."""
+
+    kind: str
+    text: str = ""
+    parts: tuple["ExpressionNode", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysedWord:
+    """A word of the query, the term it is looked for by, and whether it is looked for at all."""
+
+    word: str
+    term: str
+    is_looked_for: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LookedFor:
+    """Terms that must follow one another; what they count, and what by the field they stand in."""
+
+    terms: tuple[str, ...]
+    field: str | None
+    weight: float
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedQuery:
+    """Everything that is known of a query before anything is searched."""
+
+    query: str
+    is_strict: bool
+    parsed: ExpressionNode | None
+    meaning: str
+    """What is embedded: the words without operators, exclusions and filters."""
+    analysis: tuple[AnalysedWord, ...]
+    looked_for: tuple[LookedFor, ...]
+    added: tuple[AddedWord, ...]
+    did_you_mean: str | None
+    query_type: QueryType
+    weights: Mapping[Strategy, float]
+    notes: tuple[str, ...]
+
+
+def inspect_query(
+    text: str, indices: Indices, settings: SearchConfig, snapshot: Snapshot | None
+) -> InspectedQuery:
+    """Without a snapshot the documents' own words are not asked. Raises QueryError as a search."""
+    QueryRequest(queries=(text,))
+    parsed = parse_query(text)
+    if snapshot is None:
+        understood = understand(text, parsed, indices.analyzer, ())
+        understood = replace(understood, notes=(*understood.notes, NO_INDEX))
+    else:
+        understood = _understood(text, parsed, indices, settings, snapshot)
+    query_type = classify_query(text)
+    return InspectedQuery(
+        query=text,
+        is_strict=parsed.is_strict,
+        parsed=None if parsed.expression is None else expression_node(parsed.expression),
+        meaning=parsed.text,
+        analysis=tuple(_analysis(parsed, indices.analyzer, understood.own_terms)),
+        looked_for=tuple(_looked_for(unit, settings) for unit in understood.query.units),
+        added=understood.added,
+        did_you_mean=understood.did_you_mean,
+        query_type=query_type,
+        weights=weights_for(Found(understood), query_type, settings),
+        notes=understood.notes,
+    )
+
+
+def _understood(
+    text: str, parsed: ParsedQuery, indices: Indices, settings: SearchConfig, snapshot: Snapshot
+) -> Understanding:
+    interpreter = Interpreter(indices.analyzer, indices.words, settings)
+    understood = interpreter.read(snapshot, text, parsed)
+    if indices.embedder is None or not interpreter.may_expand(snapshot):
+        return understood
+    try:
+        vector = indices.embedder.embed_query(parsed.text)
+    except EmbeddingError as error:
+        return replace(understood, notes=(*understood.notes, f"not expanded: {error}"))
+    return interpreter.expanded(understood, vector)[0]
+
+
+def expression_node(expression: QueryExpression) -> ExpressionNode:
+    match expression:
+        case Term(text):
+            return ExpressionNode("term", text)
+        case Phrase(text):
+            return ExpressionNode("phrase", text)
+        case Not(inner):
+            return ExpressionNode("not", parts=(expression_node(inner),))
+        case And(members):
+            return ExpressionNode("and", parts=tuple(map(expression_node, members)))
+        case Or(members):
+            return ExpressionNode("or", parts=tuple(map(expression_node, members)))
+        case Field(name, inner):
+            return ExpressionNode("field", name.value, (expression_node(inner),))
+        case Boost(inner, factor):
+            return ExpressionNode("boost", f"{factor:g}", (expression_node(inner),))
+    assert_never(expression)
+
+
+def _analysis(
+    parsed: ParsedQuery, analyzer: Analyzer, looked_for: frozenset[str]
+) -> Iterator[AnalysedWord]:
+    for token in analyzer.tokens(parsed.text):
+        word = parsed.text[token.start : token.end]
+        yield AnalysedWord(word, token.term, token.term in looked_for)
+
+
+def _looked_for(unit: Unit, settings: SearchConfig) -> LookedFor:
+    fields = FIELDS if unit.field is None else (unit.field,)
+    boosts = settings.boosts
+    weights = {field.value: unit.weight * float(getattr(boosts, field.value)) for field in fields}
+    return LookedFor(unit.terms, unit.field, unit.weight, weights)

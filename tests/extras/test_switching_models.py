@@ -1,0 +1,64 @@
+"""From one model to another and back: all is embedded anew, and nothing of the old one is left."""
+
+import pytest
+
+from ragdocs import open_index
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.index_state import Readiness
+
+BUILTIN = {}
+
+
+def by_name(folder):
+    return {"embedding": {"provider": "huggingface", "model": str(folder)}}
+
+
+def stored(index):
+    """Each model with vectors in the store, how many, and of which length."""
+    with index._app.reader.snapshot() as snapshot:
+        return snapshot.select(
+            """SELECT m.identity, m.dimension, count(*), min(length(e.vector)),
+            max(length(e.vector))
+            FROM models m JOIN embeddings e ON m.key = e.model GROUP BY m.key"""
+        )
+
+
+def test_indexed_and_searched_with_a_model_of_ones_own(docs, models):
+    with open_index(docs, settings=by_name(models / "a")) as index:
+        response = index.search("tomatoes need sun", top_n=1)
+        assert response.results[0].path == "garden.md"
+        assert Strategy.SEMANTIC in response.results[0].strategies
+        assert response.index.readiness is Readiness.READY
+
+
+@pytest.mark.parametrize("names", [("a", "b", "a"), ("a", "wide", None, "a"), (None, "a", None)])
+def test_vectors_of_two_models_are_never_together(docs, models, names):
+    seen = {}
+    for name in names:
+        settings = by_name(models / name) if name else BUILTIN
+        with open_index(docs, settings=settings, update=False) as index:
+            # Before the change is taken in, what the old model made is not asked.
+            response = index.search("tomatoes need sun")
+            assert all(Strategy.SEMANTIC not in one.strategies for one in response.results)
+            index.update()
+            ((identity, dimension, count, shortest, longest),) = stored(index)
+            assert identity == index._app.embedder.identity
+            assert (count, shortest, longest) == (3, 4 * dimension, 4 * dimension)
+            assert len(index._app.indices.vector) in (0, 3)
+            assert index.search("tomatoes need sun").results[0].path == "garden.md"
+            assert len(index._app.indices.vector) == 3
+        assert seen.setdefault(name, identity) == identity
+    assert len(set(seen.values())) == len(set(names))
+
+
+def test_a_model_replaced_in_its_folder_is_noticed(docs, models, tmp_path):
+    import shutil
+
+    folder = shutil.copytree(models / "a", tmp_path / "mine")
+    with open_index(docs, settings=by_name(folder)) as index:
+        ((first, *_),) = stored(index)
+    shutil.copy(models / "b" / "model.safetensors", folder / "model.safetensors")
+    with open_index(docs, settings=by_name(folder)) as index:
+        ((second, *_),) = stored(index)
+        assert first != second
+        assert index.search("tomatoes need sun", top_n=1).index.complete

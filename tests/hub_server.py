@@ -1,0 +1,78 @@
+"""A small Hub on a loopback port: one model, its files served as the real one serves them."""
+
+import json
+import threading
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class HubServer:
+    """Serves `folder` as the model `name` while it is in a `with`; `asked` are the paths."""
+
+    def __init__(self, name: str, folder: Path):
+        self.asked = []
+        self.name = name
+        self.folder = folder
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                hub.respond(self, with_body=True)
+
+            def do_HEAD(self):
+                hub.respond(self, with_body=False)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def files(self):
+        found = (file for file in self.folder.rglob("*") if file.is_file())
+        return {file.relative_to(self.folder).as_posix(): file for file in sorted(found)}
+
+    def respond(self, handler, with_body):
+        path = handler.path.partition("?")[0]
+        self.asked.append(path)
+        status, body, headers = self.answer(path)
+        handler.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        if with_body:
+            handler.wfile.write(body)
+
+    def answer(self, path):
+        file = self.files().get(path.partition(f"/{self.name}/resolve/{COMMIT}/")[2])
+        if file is not None:
+            body = file.read_bytes()
+            headers = {"ETag": f'"{sha256(body).hexdigest()}"', "X-Repo-Commit": COMMIT}
+            return 200, body, headers
+        if path in (f"/api/models/{self.name}", f"/api/models/{self.name}/revision/main"):
+            siblings = [{"rfilename": name} for name in self.files()]
+            info = {"id": self.name, "modelId": self.name, "sha": COMMIT, "siblings": siblings}
+            return 200, json.dumps(info).encode(), {"Content-Type": "application/json"}
+        if path == f"/api/models/{self.name}/tree/{COMMIT}":
+            tree = [
+                {"type": "file", "path": name, "size": file.stat().st_size, "oid": COMMIT}
+                for name, file in self.files().items()
+            ]
+            return 200, json.dumps(tree).encode(), {"Content-Type": "application/json"}
+        return 404, b"{}", {"X-Error-Code": "RepoNotFound"}
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)

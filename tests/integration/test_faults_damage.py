@@ -1,0 +1,34 @@
+"""Files of the index are damaged: answers are right or said not to be, and soon right again.
+
+Some pairs of file and damage; `make stress` has them all, and those of the other keyword engines.
+"""
+
+import pytest
+
+from tests.faults.damage import shapes_of, some_pairs
+from tests.faults.scene import Scene
+
+SEED = 4
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    return Scene(tmp_path_factory.mktemp("damage"))
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_damage_at_rest_is_healed_by_the_next_start(scene, number):
+    left = scene.at_rest[number % 2]
+    pair = some_pairs(shapes_of(left), 4, f"{SEED} rest")[number]
+    print(f"seed {SEED}: {left.name} {pair}")  # noqa: T201
+    scene.heal_at_rest(left, pair, SEED)
+
+
+def test_damage_under_a_server_is_healed_without_a_restart(scene):
+    with scene.running() as running:
+        # Cut short under a process that has it mapped, it would end the process.
+        pairs = [("store.db-shm", "emptied"), ("store.db", "old file")]
+        for pair in pairs + some_pairs(shapes_of(running.index), 3, f"{SEED} run"):
+            print(f"seed {SEED}: {pair}")  # noqa: T201
+            running.heal(pair, SEED)
+        assert running.end() == [0]

@@ -1,0 +1,47 @@
+"""A full disk, no descriptors left, an index that must not be written: said, lived with, healed."""
+
+import os
+
+import pytest
+
+from tests.faults.hardship import Hardship
+from tests.faults.trouble import Forbidden, few_descriptors, full_disk, read_only, shim_for
+
+CPU_SHARE = 0.3
+"""Of a core, for one or two attempts in a second; a busy loop takes all of it."""
+
+
+@pytest.fixture
+def index(tmp_path):
+    return tmp_path / "index"
+
+
+def endure(hardship, server, trouble):
+    assert hardship.endure(server, trouble, is_answered=True)["cpu_seconds"] < CPU_SHARE
+
+
+def test_a_server_says_what_it_lacks_and_heals(tmp_path, index):
+    shim, hardship = shim_for(tmp_path, index), Hardship(tmp_path, index)
+    with hardship.server(shim.environment) as server:
+        hardship.settle(server)
+        for trouble in (full_disk(shim), few_descriptors()):
+            trouble.begin(server)
+            endure(hardship, server, trouble)
+
+
+def test_an_index_that_was_read_only_at_the_start_is_written_later(tmp_path, index):
+    hardship = Hardship(tmp_path, index)
+    hardship.index_now()
+    trouble = read_only(shim := shim_for(tmp_path, index))
+    trouble.begin(None)
+    with hardship.server(shim.environment) as server:
+        endure(hardship, server, trouble)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may write anywhere")
+def test_without_the_right_to_write_what_is_there_is_read(tmp_path, index):
+    hardship, trouble = Hardship(tmp_path, index), Forbidden(index)
+    hardship.index_now()
+    trouble.begin(None)
+    with hardship.server() as server:
+        endure(hardship, server, trouble)

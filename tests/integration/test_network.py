@@ -1,0 +1,131 @@
+"""What leaves this process: nothing by default, and nothing but to the address that was set."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ragdocs import open_index
+from ragdocs.app import App
+from ragdocs.config.loading import load_config
+from ragdocs.errors import ConfigError
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.index_state import Readiness
+from tests.embedding_server import EmbeddingServer
+
+WATCHED = """
+import sys
+seen = []
+def note(event, arguments):
+    if event.startswith("socket."):
+        seen.append(event)
+sys.addaudithook(note)
+{work}
+print(*seen)
+"""
+INDEX_AND_ASK = """
+from ragdocs import open_index
+with open_index("docs") as index:
+    response = index.search("how do I log in?")
+    assert response.results[0].path == "auth.md", response
+    assert response.index.complete, response.index
+"""
+PROVE_THE_HOOK = """
+import socket
+socket.socket().connect_ex(("127.0.0.1", 9))
+"""
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "auth.md").write_text("# Authentication\n\nHow to sign in.\n", encoding="utf-8")
+    (folder / "garden.md").write_text("# Garden\n\nTomatoes need sun.\n", encoding="utf-8")
+    return folder
+
+
+def socket_events(work, cwd):
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED.format(work=work)],
+        cwd=cwd,
+        env=dict(os.environ),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_no_socket_is_opened_in_default_use(docs, tmp_path):
+    assert socket_events(INDEX_AND_ASK, tmp_path) == []
+    assert "socket.connect" in socket_events(PROVE_THE_HOOK, tmp_path)
+
+
+def settings(server, model):
+    return {"embedding": {"provider": "http", "url": server.url, "model": model, "retries": 0}}
+
+
+def models_in(index):
+    with index._app.reader.snapshot() as snapshot:
+        return {
+            identity
+            for (identity,) in snapshot.select(
+                "SELECT DISTINCT m.identity FROM embeddings e JOIN models m ON m.key = e.model"
+            )
+        }
+
+
+def test_a_local_endpoint_embeds_passages_and_queries(docs):
+    with EmbeddingServer() as server, open_index(docs, settings=settings(server, "a")) as index:
+        response = index.search("tomatoes need", top_n=1)
+        sent = [text for body in server.requests for text in body["input"]]
+    assert response.results[0].path == "garden.md"
+    assert Strategy.SEMANTIC in response.results[0].strategies
+    assert response.index.readiness is Readiness.READY
+    assert any("Tomatoes need sun." in text for text in sent)
+
+
+def test_a_model_that_replaces_another_leaves_nothing_of_it(docs):
+    with EmbeddingServer() as server:
+        with open_index(docs, settings=settings(server, "a")) as index:
+            (first,) = models_in(index)
+        with open_index(docs, settings=settings(server, "b")) as index:
+            (second,) = models_in(index)
+            assert index.state.vectors_pending == 0
+            assert index.search("tomatoes").index.complete
+        assert first != second
+    with open_index(docs) as index:
+        (builtin,) = models_in(index)
+        assert "http" not in builtin
+        assert index.search("how do I log in?").results[0].path == "auth.md"
+
+
+def test_an_endpoint_that_is_gone_leaves_search_by_words_and_says_so(docs):
+    with EmbeddingServer() as server:
+        chosen = settings(server, "a")
+        with open_index(docs, settings=chosen) as index:
+            assert index.state.complete
+    with open_index(docs, settings=chosen, update=False) as index:
+        response = index.search("tomatoes")
+    assert response.results[0].path == "garden.md"
+    assert any("without vectors" in note and "cannot be reached" in note for note in response.notes)
+
+
+def test_a_projects_file_cannot_send_texts_to_another_machine(docs, tmp_path):
+    (docs / ".ragdocs.toml").write_text(
+        '[embedding]\nprovider = "http"\nurl = "http://192.0.2.1/v1"\nallow_remote = true\n',
+        encoding="utf-8",
+    )
+    with App(load_config(cwd=docs)) as app, pytest.raises(ConfigError, match="your own config"):
+        app.embedder.load()
+    environ = {**os.environ, "RAGDOCS_EMBEDDING__ALLOW_REMOTE": "true"}
+    with App(load_config(cwd=docs, environ=environ)) as app:
+        assert app.embedder

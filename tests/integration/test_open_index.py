@@ -1,0 +1,137 @@
+"""The Python API, over real files and the built-in model or the tiny one."""
+
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from ragdocs import open_index
+from ragdocs.errors import ConfigError, IndexMissing, QueryError
+from ragdocs.indexing.lock import try_watch_lock
+from ragdocs.search.index_state import Readiness
+from ragdocs.search.requests import Filters
+from ragdocs.search.responses import SearchResponse, SearchResult
+from tests import compass
+
+
+class Compass(compass.Compass):
+    """Whole, as the indexing thread wants it."""
+
+    def load(self):
+        pass
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "auth.md").write_text(
+        "---\ntags: [access]\n---\n# Authentication\n\nHow to sign in.\n", encoding="utf-8"
+    )
+    (folder / "garden.md").write_text("# Garden\n\nTomatoes need sun.\n", encoding="utf-8")
+    return folder
+
+
+def test_a_folder_becomes_answers_in_two_lines(docs):
+    with open_index("docs") as index:
+        response = index.search("how do I log in?", top_n=1)
+    assert isinstance(response, SearchResponse)
+    (result,) = response.results
+    assert isinstance(result, SearchResult)
+    assert (result.path, result.span.line_start) == ("auth.md", 4)
+    assert response.index.readiness is Readiness.READY
+
+
+def test_opening_brings_it_in_step_unless_told_not_to(docs):
+    with open_index(docs, embedder=Compass()) as index:
+        assert index.state.documents == 2
+    (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
+    with open_index(docs, embedder=Compass(), update=False) as index:
+        assert index.state.documents == 2
+        updated = index.update()
+        assert (updated.files.added, updated.vectors_made, updated.problem) == (1, 1, "")
+        assert index.search("tempest").results[0].path == "boats.md"
+    with open_index(docs, embedder=Compass()) as index:
+        assert index.state.documents == 3
+
+
+def test_a_running_server_is_left_to_keep_the_index_in_step(docs):
+    with open_index(docs, embedder=Compass()) as index:
+        directory = index.config.index_directory
+    (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
+    with try_watch_lock(directory), open_index(docs, embedder=Compass()) as index:
+        assert index.state.documents == 2
+
+
+def test_without_an_index_and_without_building_one_it_says_so(docs):
+    with open_index(docs, embedder=Compass(), update=False) as index:
+        assert index.search("tomatoes").index.readiness is Readiness.UNAVAILABLE
+        with pytest.raises(IndexMissing):
+            index.get("auth.md")
+
+
+def test_filters_several_questions_and_reading_a_section(docs):
+    with open_index(docs, embedder=Compass()) as index:
+        tagged = Filters(tags=frozenset({"access"}))
+        assert {r.path for r in index.search("sun sign", filters=tagged).results} == {"auth.md"}
+        both = index.search(["tomatoes", "authentication"]).results
+        assert {result.path for result in both} == {"auth.md", "garden.md"}
+        assert "Tomatoes need sun." in index.get("garden.md#garden").text
+        with pytest.raises(QueryError, match="top_n"):
+            index.search("tomatoes", top_n=0)
+        with pytest.raises(QueryError, match="empty"):
+            index.search(" ")
+
+
+def test_settings_are_those_of_a_configuration_file(docs, tmp_path):
+    place = tmp_path / "elsewhere"
+    settings = {"indexing": {"index_path": str(place)}, "search": {"max_chunks_per_doc": 1}}
+    with open_index(docs, settings=settings, embedder=Compass()) as index:
+        assert index.config.index_directory == place
+        assert index.config.search.max_chunks_per_doc == 1
+        assert index.state.documents == 2
+    with pytest.raises(ConfigError, match="max_chunks_per_doc"):
+        open_index(docs, settings={"search": {"max_chunks_per_dok": 1}})
+    file = tmp_path / "own.toml"
+    file.write_text('[indexing]\ndocuments_path = "docs"\n', encoding="utf-8")
+    with open_index(config_file=file, embedder=Compass()) as index:
+        assert [tree.root for tree in index.config.trees] == [docs]
+
+
+@pytest.mark.parametrize(("name", "why"), [("nowhere", "does not exist"), ("f.md", "not a folder")])
+def test_a_folder_that_is_none_is_refused(docs, name, why):
+    (docs.parent / "f.md").write_text("# F\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=why):
+        open_index(name)
+    with pytest.raises(ConfigError, match="table"):
+        open_index(docs, settings={"indexing": 3})
+
+
+def test_several_threads_may_ask_at_once(docs):
+    found = []
+    with open_index(docs, embedder=Compass()) as index:
+
+        def ask():
+            found.append(index.search("tomatoes", top_n=1).results[0].path)
+
+        threads = [threading.Thread(target=ask) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert found == ["garden.md"] * 6
+
+
+def test_what_the_page_shows_runs(docs, capsys):
+    page = Path(__file__).parents[2] / "docs" / "python-api.md"
+    shown = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    here = [code for code in shown if "ragdocs.integrations" not in code]
+    assert (len(here), len(shown)) == (2, 3)  # the other one is run by tests/extras
+    for code in here:
+        exec(compile(code, str(page), "exec"), {})
+    assert capsys.readouterr().out.startswith("auth.md:4 ")

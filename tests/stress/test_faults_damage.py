@@ -1,0 +1,60 @@
+"""Every file of the index, damaged in every way: 0 wrong answers, 0 crashes, healed in 15 s."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.faults.damage import pairs_of, shapes_of
+from tests.faults.scene import Scene
+
+HEALED_SECONDS = 15.0
+
+
+def at_rest(folder, engine, seed):
+    scene = Scene(folder, engine)
+    return [
+        scene.heal_at_rest(left, pair, seed)
+        for left in scene.at_rest
+        for pair in pairs_of(_shapes(left, engine))
+    ]
+
+
+def under_servers(folder, engine, seed, servers):
+    scene = Scene(folder, engine)
+    with scene.running(servers) as running:
+        pairs = pairs_of(_shapes(running.index, engine))
+        seconds = [running.heal(pair, seed) for pair in pairs]
+        assert running.end() == [0] * servers
+    return [each for each in seconds if each is not None]
+
+
+def _shapes(index, engine):
+    """What the engines have in common need not be damaged under each of them."""
+    shapes = shapes_of(index)
+    return shapes if engine == "fts5" else [name for name in shapes if name.startswith("keyword")]
+
+
+def tell(measured, what, seconds):
+    measured(what, damages=len(seconds), slowest_seconds=max(seconds))
+    assert max(seconds) < HEALED_SECONDS
+
+
+@pytest.mark.parametrize("engine", ["fts5", "whoosh", "tantivy"])
+@pytest.mark.parametrize("round_", range(2))
+def test_at_rest(tmp_path, seed, measured, engine, round_):
+    seconds = at_rest(tmp_path, engine, f"{seed} {round_}")
+    tell(measured, f"a file damaged at rest ({engine})", seconds)
+
+
+def test_under_servers(tmp_path, seed, measured):
+    """Side by side: most of the time they wait for the next look."""
+    runs = [("fts5", 1), ("fts5", 2), ("whoosh", 1), ("tantivy", 1)]
+    with ThreadPoolExecutor(len(runs)) as pool:
+        begun = {
+            (engine, servers): pool.submit(
+                under_servers, tmp_path / f"{engine}{servers}", engine, seed, servers
+            )
+            for engine, servers in runs
+        }
+        for (engine, servers), running in begun.items():
+            tell(measured, f"a file damaged under {servers} server(s) ({engine})", running.result())

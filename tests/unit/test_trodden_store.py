@@ -1,0 +1,119 @@
+"""A store whose files are changed by something else, while it is in use: noticed, and repaired."""
+
+import sqlite3
+
+import pytest
+
+from ragdocs.errors import IndexIncompatible
+from ragdocs.store.reader import Reader
+from tests.corpus import Corpus
+from tests.managed_index import Place, held, settled
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = Place(tmp_path)
+    for number in range(30):
+        made.write(f"{number}.md", f"# Note {number}\n\n" + f"lark{number} sings. " * 40)
+    made.update()
+    made.manager.close()
+    made.manager = made.another(settled())
+    made.manager.open()
+    yield made
+    made.manager.close()
+
+
+def flip(path, place=-5000):
+    """A bit far behind in the file."""
+    with path.open("r+b") as opened:
+        opened.seek(place, 2)
+        byte = opened.read(1)[0]
+        opened.seek(place, 2)
+        opened.write(bytes([byte ^ 4]))
+
+
+def test_a_store_that_was_left_alone_is_continued(place):
+    assert place.manager.is_continued()
+    place.write("new.md", "# New\n")
+    place.update()
+    assert place.manager.is_continued()
+    assert place.manager.is_continued()
+
+
+def test_commits_of_others_are_no_damage(place):
+    assert place.manager.is_continued()
+    place.write("new.md", "# New\n")
+    with place.another(settled()) as other:
+        other.update()
+        assert place.manager.is_continued()
+        other.fill()
+    assert place.manager.is_continued()
+
+
+@pytest.mark.parametrize("side", ["", "-wal"])
+def test_a_changed_file_is_noticed_and_the_store_repaired(place, side):
+    place.write("new.md", "# New\n\n" + "words " * 2000)
+    place.update()
+    assert place.manager.is_continued()
+    flip(place.index / f"store.db{side}")
+    with pytest.raises(IndexIncompatible) as caught:
+        place.manager.is_continued()
+    place.manager.lose(caught.value)
+    place.update()
+    assert place.manager.is_continued()
+    assert place.is_as_new()
+
+
+def test_nothing_is_written_onto_a_changed_file(place):
+    flip(place.index / "store.db")
+    place.write("new.md", "# New\n")
+    place.update()
+    assert place.is_as_new()
+
+
+def test_a_reader_has_doubts_about_a_changed_file(place):
+    with Reader.open(place.index) as reader:
+        reader.position()
+        assert reader.doubts == 0
+        place.write("new.md", "# New\n")
+        place.update()
+        reader.position()
+        assert reader.doubts == 0
+        flip(place.index / "store.db")
+        reader.position()
+        assert reader.doubts == 1
+        reader.position()
+        assert reader.doubts == 1
+
+
+def test_a_store_emptied_under_those_who_read_it_is_made_anew(place):
+    with Reader.open(place.index), Reader.open(place.index):
+        with (place.index / "store.db").open("r+b") as opened:
+            opened.truncate(0)
+        for side in ("-wal", "-shm"):
+            (place.index / f"store.db{side}").unlink(missing_ok=True)
+        place.manager.lose(IndexIncompatible("changed"))
+        place.update()
+    assert len(place.paths()) == 30
+    held(place.index)
+
+
+def test_a_damaged_list_of_words_is_made_anew(tmp_path):
+    """No page and no row is damaged: only what FTS5 made of them."""
+    corpus = Corpus(tmp_path, {"a.md": "# Lark\n", "b.md": "# Owl\n", "c.md": "# Zebra\n"})
+    assert corpus.paths("zebra") == ["c.md"]
+    connection = sqlite3.connect(tmp_path / "store.db")
+    ((number, block),) = connection.execute(
+        "SELECT id, block FROM keyword_data ORDER BY length(block) DESC LIMIT 1"
+    ).fetchall()
+    rows = [row for (row,) in connection.execute("SELECT rowid FROM keyword ORDER BY rowid")]
+    place = block.index(b"zebra") + len(b"zebra")  # there the row is named that has it
+    assert block[place] == rows[2]
+    wrong = block[:place] + bytes([rows[1]]) + block[place + 1 :]
+    connection.execute("UPDATE keyword_data SET block = ? WHERE id = ?", (wrong, number))
+    connection.commit()
+    connection.close()
+    assert corpus.paths("zebra") == ["b.md"]
+    with corpus.writer() as writer:
+        assert writer.rebuilt is None
+    assert corpus.paths("zebra") == ["c.md"]
