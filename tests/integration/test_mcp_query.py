@@ -78,7 +78,7 @@ def paths_for(server, **arguments):
         ({"tree": "other"}, lambda path: False),
         ({"min_score": 1.0}, lambda path: False),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_filters_bind(server, filters, expected):
     everything = paths_for(server)

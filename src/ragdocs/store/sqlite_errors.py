@@ -45,6 +45,8 @@ def raise_as_ours(path: Path, sides: tuple[Path, ...], error: sqlite3.Error) -> 
     short_read = code == sqlite3.SQLITE_IOERR_SHORT_READ
     if primary in _DAMAGED or short_read or any(word in str(error) for word in _DAMAGED_SCHEMA):
         raise IndexCorrupt(f"{path} is damaged ({error}): rebuild the index") from error
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # which only the one that writes can do
+        raise IndexMissing(f"{path} was left half made: update the index") from error
     if primary == sqlite3.SQLITE_CANTOPEN and not path.exists():
         raise IndexMissing(f"there is no index at {path} yet: build it first") from error
     if any(is_obstacle(side) for side in sides):
