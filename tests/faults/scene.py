@@ -41,10 +41,10 @@ class Scene:
         """The seconds that a server needs that is started on the damaged index."""
         index = self._copied(left)
         damage(index, *pair, self.old, seed)
-        with self._asking(index) as asking:
+        with _told(left.name, pair), self._asking(index) as asking:
             seconds = heal(asking, self.asked, self.docs)
             self.go_on([asking])
-        held(index)
+            held(index)
         return seconds
 
     @contextmanager
@@ -93,13 +93,23 @@ class Running:
         if not damage(self.index, *pair, self._scene.old, seed):
             return None
         asking = [server.ask for server in self._servers]
-        seconds = [heal(each, self._scene.asked, self._scene.docs) for each in asking]
-        self._scene.go_on(asking)
-        held(self.index)
+        with _told("running", pair):
+            seconds = [heal(each, self._scene.asked, self._scene.docs) for each in asking]
+            self._scene.go_on(asking)
+            held(self.index)
         return sum(seconds)
 
     def end(self) -> list[int]:
         return [server.end() for server in self._servers]
+
+
+@contextmanager
+def _told(*what: object) -> Generator[None]:
+    """With what was damaged, and how, in the failure."""
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"{what}: {error!r}") from error
 
 
 def _is_only(answer: Mapping[str, Any], path: str) -> bool:

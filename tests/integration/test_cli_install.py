@@ -324,6 +324,7 @@ def test_every_command_on_the_page_runs(home, line):
 def test_the_page_shows_what_is_said(home):
     shown = re.search(r"```console\n\$ (ragdocs install .*?)\n(.*?)```", PAGE, re.DOTALL)
     said = run(*shlex.split(shown[1])[1:]).stdout
+    said = said.replace(shlex.quote(PROGRAM), PROGRAM)  # this folder's name may hold a blank
     said = said.replace(PROGRAM, "/home/you/.local/bin/ragdocs").replace(str(home), "/home/you")
     assert said == shown[2]
 

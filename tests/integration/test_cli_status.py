@@ -24,9 +24,12 @@ PLACE = ("--docs", "notes", "--index", "index")
 
 
 @pytest.fixture
-def home(tmp_path):
+def home(tmp_path, monkeypatch):
     folder = tmp_path.resolve()
     (folder / "notes").mkdir()
+    # Processes that other tests kill leave their copies in the usual place.
+    (folder / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder / "temporary"))
     return folder
 
 

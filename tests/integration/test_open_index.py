@@ -64,8 +64,12 @@ def test_a_running_server_is_left_to_keep_the_index_in_step(docs):
     with open_index(docs, embedder=Compass()) as index:
         directory = index.config.index_directory
     (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
+    with try_watch_lock(directory) as lock:
+        lock.say({"last_scan": "2026-11-16T12:00:00+00:00"})
+        with open_index(docs, embedder=Compass()) as index:
+            assert index.state.documents == 2
     with try_watch_lock(directory), open_index(docs, embedder=Compass()) as index:
-        assert index.state.documents == 2
+        assert index.state.documents == 3  # whoever holds it has not looked at the files yet
 
 
 def test_without_an_index_and_without_building_one_it_says_so(docs):

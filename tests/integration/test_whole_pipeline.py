@@ -73,6 +73,7 @@ EVERYTHING = {
     "graph_depth": 2,
     "recency_bias": 0.5,
     "cutoff_ratio": 0.01,
+    "candidate_limit": 1000,
     "adaptive_weights_enabled": True,
     "query_expansion_enabled": True,
     "dedup_enabled": True,

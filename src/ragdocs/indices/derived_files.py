@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ragdocs.errors import IndexStoreError
+from ragdocs.store.obstacles import is_obstacle
 
 Identity = tuple[int, int, int]
 """Inode, size and time of change: what tells quickly that a file was touched. Links share it."""
@@ -85,7 +86,7 @@ def make_folder(path: Path) -> None:
 def locked(path: Path) -> Generator[bool]:
     """Whether the lock could be had, without waiting. The kernel frees it with the process."""
     with translated(path.parent):
-        if path.is_dir() and not path.is_symlink():
+        if path.is_symlink() or is_obstacle(path):
             discard(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

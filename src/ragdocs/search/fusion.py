@@ -21,6 +21,9 @@ Lists = Mapping[Strategy, Sequence[Hit]]
 Scale = Callable[[Strategy, Sequence[float]], Sequence[float]]
 """One index's scores, best first, into [0, 1]."""
 
+LEAST_WEIGHT = 1e-9
+"""Less is nothing: what is divided by it would be no number any more."""
+
 
 class Fused(NamedTuple):
     """A chunk's place among all, and how it came to it: `score` is the sum of `contributions`.
@@ -56,7 +59,7 @@ def fuse_by_score(lists: Lists, weights: Weights, scale: Scale) -> list[Fused]:
     """
     measured = [strategy for strategy in MEASURED if strategy in lists] or list(lists)
     total = sum(weights.get(strategy, 1.0) for strategy in measured)
-    if total <= 0:
+    if total < LEAST_WEIGHT:
         return _fuse(lists, weights, scale)
     return _fuse(lists, {s: weights.get(s, 1.0) / total for s in lists}, scale)
 
