@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragdocs.embedding.base import Embedder
-from ragdocs.errors import EmbeddingError, IndexLocked
+from ragdocs.errors import EmbeddingError, IndexIncompatible, IndexLocked
 from ragdocs.indexing.index_access import LOST, IndexAccess
 from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.outcome import Phase, Progress
@@ -151,7 +151,13 @@ class Filler:
             before = transaction.position
             return put(transaction), before, transaction
 
-        stored, before, transaction = self._access.run(work)
+        try:
+            stored, before, transaction = self._access.run(work)
+        except IndexIncompatible as error:
+            # Others may only have put the log into the store. A vector belongs to its text,
+            # whatever became of the rest: so it is opened, with its checks, and tried once more.
+            self._access.lose(error)
+            stored, before, transaction = self._access.run(work)
         self._access.manifest.advance(before, transaction.position)
         if self._at == before:
             self._at = transaction.position
