@@ -1,5 +1,6 @@
-"""A request whose indices are led on to a later commit by another one, while it is answered."""
+"""A request whose indices have followed another commit than the one it is answered from."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,9 @@ class Interrupted:
     @property
     def position(self):
         return getattr(self._engine, "position", None)
+
+    def forget(self):
+        """Never, here."""
 
     def search(self, *arguments):
         self._happens()
@@ -73,3 +77,21 @@ def test_when_that_never_ends_it_is_said(tmp_path):
     response, _ = search_while_edited(tmp_path, "whoosh", times=10)
     assert response.index.readiness is Readiness.BUILDING
     assert "changed while" in response.index.reason
+
+
+@pytest.mark.parametrize("keyword_engine", ["fts5", "whoosh"])
+def test_after_an_older_copy_was_put_back_all_start_over(tmp_path, keyword_engine):
+    store = tmp_path / "store.db"
+    with Engine(tmp_path, BEFORE, WordEmbedder(), keyword_engine=keyword_engine) as engine:
+        assert engine.ask("lark").index.complete
+        engine.writer._database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copy(store, tmp_path / "older")
+        engine.update({"dawn.md": "# Dawn\n\nThe lark sings again.\n"}, removed=("dusk.md",))
+        assert engine.paths("lark") == ["dawn.md"]
+        engine.writer.close()
+        (tmp_path / "older").replace(store)
+        for side in ("-wal", "-shm"):
+            (tmp_path / f"store.db{side}").unlink(missing_ok=True)
+        response = engine.ask("lark", "bats")
+        assert response.index.complete
+        assert {result.path: result.text for result in response.results} == BEFORE

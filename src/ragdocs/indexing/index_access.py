@@ -6,6 +6,7 @@ the whole store, and is kept open; each transaction takes the write lock for its
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import chain, repeat
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from ragdocs.indexing.footprint import Footprint
 from ragdocs.indexing.index_setup import Control, IndexSetup
 from ragdocs.indexing.lock import write_lock
 from ragdocs.indexing.manifest_cache import ManifestCache
+from ragdocs.store.connection import reset_shared_memory
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import Position
 from ragdocs.store.transaction import Transaction
@@ -36,6 +38,7 @@ class IndexAccess:
         self._writer: Writer | None = None
         self._is_suspect = False
         self._is_unchecked = False
+        self._is_lost = False
         self._rebuilt: str | None = None
         self.claims = True
         """Whether a store of other settings may be emptied: two programs that both do that would
@@ -109,6 +112,7 @@ class IndexAccess:
     def lose(self, error: Exception) -> None:
         """After one of LOST: what was open or known is not to be used any more."""
         self._is_suspect |= isinstance(error, IndexCorrupt)
+        self._is_lost = True
         self._footprint.forget()
         self._close_writer()
         self.manifest.forget()
@@ -140,6 +144,7 @@ class IndexAccess:
                     if self._footprint.differs_at(transaction.position):
                         raise self._trodden()
                     done = work(transaction)
+                self._check_visible(transaction.position)
                 self._footprint.leave(transaction.position)
                 return done
             except IndexLocked:
@@ -166,8 +171,17 @@ class IndexAccess:
             self._close_writer()
             raise
 
+    def _check_visible(self, position: Position) -> None:
+        """While the lock is held, the last commit is ours: who reads must see it."""
+        with suppress(IndexLocked):  # it was done: it must not be done again for that
+            if self.reader.position() != position:
+                raise IndexCorrupt("what was written to the index cannot be read: it is checked")
+
     def _open(self, deep: bool) -> None:
         setup = self._setup
+        if self._is_lost:
+            reset_shared_memory(setup.directory)
+            self._is_lost = False
         writer = Writer.open(
             setup.directory,
             setup.fingerprint,

@@ -132,6 +132,11 @@ class DerivedIndex(Generic[O]):
         finally:
             self._catching_up.release()
 
+    def forget(self) -> None:
+        """The next catch-up starts over: commits that were applied are gone from the store."""
+        with self._catching_up:
+            self._progress.forget()
+
     def _busy(self) -> IndexLocked:
         return IndexLocked(f"{self._folder.path} is still being written: try again")
 

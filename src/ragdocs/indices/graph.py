@@ -81,6 +81,11 @@ class GraphIndex:
                 self._redo(snapshot, touched)
             self._progress.reach(snapshot.position)
 
+    def forget(self) -> None:
+        """The next catch-up starts over: commits that were applied are gone from the store."""
+        with self._catching_up:
+            self._progress.forget()
+
     def neighbours(
         self,
         hits: Mapping[DocId, float],

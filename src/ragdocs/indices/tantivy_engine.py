@@ -50,6 +50,9 @@ class TantivyEngine:
     def catch_up(self, snapshot: Snapshot) -> None:
         self._files.catch_up(snapshot)
 
+    def forget(self) -> None:
+        self._files.forget()
+
     def search(
         self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
     ) -> KeywordHits:

@@ -84,6 +84,11 @@ class VectorIndex:
             self._progress.reach(snapshot.position)
             self._embeddings = snapshot.ledger.count("embeddings")
 
+    def forget(self) -> None:
+        """The next catch-up starts over: commits that were applied are gone from the store."""
+        with self._catching_up:
+            self._progress.forget()
+
     def search(self, vector: "Vector", limit: int, scope: Scope = None) -> list[Hit]:
         """The best chunks within the scope, best first; their scores are cosines.
 

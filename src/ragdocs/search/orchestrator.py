@@ -115,7 +115,10 @@ class QueryOrchestrator:
     def _once(
         self, begun: Sequence[Started], request: QueryRequest
     ) -> tuple[Attempt, IndexState, bool]:
+        newest = self._indices.newest()
         with self._reader.snapshot() as snapshot:
+            if snapshot.position.generation < newest:  # the store was put back since
+                self._indices.start_over()
             self._indices.catch_up(snapshot)
             attempt = self._as_deep_as_needed(snapshot, begun, request)
             is_degraded = any(each.found.is_degraded for each in attempt.answered)

@@ -47,6 +47,8 @@ class Follows(Protocol):
     @property
     def position(self) -> Position | None: ...
 
+    def forget(self) -> None: ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indices:
@@ -68,10 +70,21 @@ class Indices:
 
     def is_ahead_of(self, snapshot: Snapshot) -> bool:
         """Whether one of them has followed a later commit than the snapshot's."""
+        return self.newest() > snapshot.position.generation
+
+    def newest(self) -> int:
+        """The last commit that one of them has followed."""
+        reached = [view.position for view in self._following]
+        return max((position.generation for position in reached if position), default=0)
+
+    def start_over(self) -> None:
+        for view in self._following:
+            view.forget()
+
+    @property
+    def _following(self) -> "list[Follows]":
         views = (self.keyword, self.vector, self.graph)
-        reached = [view.position for view in views if isinstance(view, Follows)]
-        generation = snapshot.position.generation
-        return any(position and position.generation > generation for position in reached)
+        return [view for view in views if isinstance(view, Follows)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ragdocs.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexStoreError
-from ragdocs.store.shared_memory import SharedMemory
+from ragdocs.store.shared_memory import SharedMemory, reset
 from ragdocs.store.sqlite_errors import check_writable, raise_as_ours
 
 STORE_FILE = "store.db"
@@ -38,6 +38,11 @@ def store_path(directory: Path) -> Path:
 
 def side_paths(path: Path) -> tuple[Path, ...]:
     return tuple(path.with_name(path.name + side) for side in SIDE_FILES)
+
+
+def reset_shared_memory(directory: Path) -> None:
+    """For whoever holds the write lock, and has found the store to be not as it should be."""
+    reset(side_paths(store_path(directory))[1])
 
 
 def identity_of(path: Path) -> Identity:
