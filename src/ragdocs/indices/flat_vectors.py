@@ -29,15 +29,24 @@ BITMAP_LIMIT = 1 << 26
 """Chunk numbers grow with every edit; above this a set of them is smaller than a bit for each."""
 TIES_GROWTH = 4
 HEADROOM = 1.1
+MOST_DEAD = 0.05
+"""Of all vectors; then those that have gone are taken out."""
 _FLOAT_BYTES = 4
 KEY_CODE = "q"
 """64-bit integers, as FAISS has them."""
+
+
+class _Numbers(Protocol):
+    """A `std::vector` of chunk numbers."""
+
+    def data(self) -> object: ...
 
 
 class _Index(Protocol):
     """What we use of `faiss.IndexIDMap2`, which has no type stubs."""
 
     ntotal: int
+    id_map: "_Numbers"
 
     def add_with_ids(self, x: "Vector", ids: "Keys", /) -> None: ...
     def remove_ids(self, x: "Keys", /) -> int: ...
@@ -66,13 +75,15 @@ class FlatVectors:
         # Without this the room doubles whenever it is used up, and is half empty afterwards.
         flat.codes.resize(int(expected * HEADROOM) * dimension * _FLOAT_BYTES)
         flat.codes.resize(0)
+        self._flat = flat
         self._index: _Index = faiss.IndexIDMap2(flat)
+        self._dead: set[int] = set()
         self._keys: dict[DocId, array[int]] = {}
         self._owners: dict[ChunkKey, DocId] = {}
         self._themes: dict[DocId, Vector] = {}
 
     def __len__(self) -> int:
-        return self._index.ntotal
+        return self._index.ntotal - len(self._dead)
 
     def add(self, batch: VectorBatch) -> None:
         """Chunks that are there already stay: a number never comes to mean another text."""
@@ -90,6 +101,8 @@ class FlatVectors:
             rows, keys = rows[new], keys[new]
         if not new:
             return
+        if not self._dead.isdisjoint(keys.tolist()):
+            self._clear()
         faiss_library()
         self._index.add_with_ids(rows, keys)
         for at in new:
@@ -99,9 +112,7 @@ class FlatVectors:
             self._themes.pop(doc_id, None)
 
     def keep(self, doc_ids: Collection[DocId], kept: Set[ChunkKey] = frozenset()) -> None:
-        """Of these documents only those chunks; the rest goes in one pass, because each pass moves
-        every later vector.
-        """
+        """Of these documents only those chunks."""
         gone = array(KEY_CODE)
         for doc_id in doc_ids:
             known = self._keys.pop(doc_id, array(KEY_CODE))
@@ -110,11 +121,10 @@ class FlatVectors:
             if left:
                 self._keys[doc_id] = left
             self._themes.pop(doc_id, None)
+        for key in gone:
+            del self._owners[ChunkKey(key)]
         if gone:
-            faiss_library()
-            self._index.remove_ids(_joined([gone]))
-            for key in gone:
-                del self._owners[ChunkKey(key)]
+            self._bury(_joined([gone]))
 
     def search(self, vector: "Vector", limit: int, scope: Scope) -> list[Hit]:
         """Best first, by inner product."""
@@ -170,6 +180,26 @@ class FlatVectors:
             key: part * product + document_weight * themes[doc_id]
             for (key, doc_id), product in zip(owners.items(), own, strict=True)
         }
+
+    def _bury(self, keys: "Keys") -> None:
+        """Taking a vector out moves every later one, so first it only becomes something that no
+        query finds: a product with what is not a number is never among the best.
+        """
+        import numpy as np
+
+        self._dead.update(keys.tolist())
+        if len(self._dead) > MOST_DEAD * self._index.ntotal:
+            self._clear()
+            return
+        faiss, total = faiss_library(), self._index.ntotal
+        numbers = faiss.rev_swig_ptr(self._index.id_map.data(), total)
+        rows = faiss.rev_swig_ptr(self._flat.get_xb(), total * self.dimension)
+        rows.reshape(total, self.dimension)[np.isin(numbers, keys)] = np.nan
+
+    def _clear(self) -> None:
+        faiss_library()
+        self._index.remove_ids(_joined([array(KEY_CODE, self._dead)]))
+        self._dead.clear()
 
     def _theme(self, doc_id: DocId) -> "Vector":
         """The direction of the mean of a document's vectors; kept until the document changes."""
