@@ -22,7 +22,8 @@ help:
 	@echo "make test   set up $(VENV) and run every test"
 	@echo "make test-extras  set up $(EXTRAS), with torch and LlamaIndex, and run the tests that need them"
 	@echo "make stress run the long forms of the tests of reliability, some 10 minutes, and tell what was measured"
-	@echo "make bench  run every benchmark and keep what was measured, dated, under docs/benchmarks"
+	@echo "make bench  run every benchmark, about 15 minutes, and keep what was measured, dated, under"
+	@echo "            docs/benchmarks; BENCH=--full takes longer, BENCH=--tiny only tries them"
 	@echo "make test-clients  call every tool through the official MCP Inspector (needs npm)"
 	@echo "make lint | types | imports | wheel   the other checks of .ci/run, one by one"
 	@echo "make ci     all of .ci/run"
@@ -33,9 +34,10 @@ help:
 demo: $(VENV)/.ready-base
 	@$(BIN)/python scripts/demo.py
 
-# A file's tests stay together: what they share is made once.
+# A file's tests stay together: what they share is made once. The files keep the order that tests/conftest.py gives
+# them. Bytecode is kept even where the environment says otherwise: hundreds of processes are started.
 test: $(VENV)/.ready-dev
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-extras: $(EXTRAS)/.ready-extras
 	@$(EXTRAS)/bin/python -m pytest tests/extras
@@ -47,7 +49,7 @@ test-clients: $(VENV)/.ready-dev
 	@$(BIN)/python scripts/test_clients.py
 
 bench: $(VENV)/.ready-dev
-	@$(BIN)/python benchmarks/run_all.py
+	@$(BIN)/python benchmarks/run_all.py $(BENCH)
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .
@@ -69,6 +71,7 @@ docs: $(VENV)/.ready-dev
 	@$(BIN)/python scripts/generate_config_docs.py
 	@$(BIN)/python scripts/generate_tool_docs.py
 	@$(BIN)/python scripts/generate_cli_docs.py
+	@$(BIN)/python scripts/generate_spec_index.py
 
 ci:
 	@.ci/run

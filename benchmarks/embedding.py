@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from machine import processor
 from numpy.typing import NDArray
+from readings import Reading, note
 
 from ragdocs.embedding.builtin import BuiltinEmbedder, Precision
 from ragdocs.embedding.runtime import load_onnxruntime
@@ -163,24 +165,30 @@ def report(contenders: list[Contender], base: Contender, texts: list[str]) -> No
         ratios = [b / e for b, e in zip(base.seconds, each.seconds, strict=True)]
         query = statistics.median(each.query_seconds)
         query_ratio = statistics.median(base.query_seconds) / query
+        speed = len(texts) / statistics.median(each.seconds)
         print(
             f"| {each.name} | {len(texts) / min(each.seconds):.1f} "
-            f"| {len(texts) / statistics.median(each.seconds):.1f} "
+            f"| {speed:.1f} "
             f"| {statistics.median(ratios):.2f} | {query * 1e3:.2f} | {query_ratio:.2f} |"
+        )
+        beside = f"{each.name} / {base.name}"
+        note(
+            Reading(what="throughput", of=each.name, value=speed, unit="chunks/s"),
+            Reading(what="latency", of=each.name, value=query * 1e3, unit="ms", at="p50"),
+            Reading(what="speed", of=beside, value=query_ratio, unit="x", at="query"),
+            Reading(
+                what="speed",
+                of=beside,
+                value=statistics.median(ratios),
+                unit="x",
+                at="documents",
+                low=min(ratios),
+                high=max(ratios),
+            ),
         )
     print("\nSeconds per round:")
     for each in contenders:
         print(f"- {each.name}: {', '.join(f'{s:.2f}' for s in each.seconds)}")
-
-
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    model = next((line.partition(":")[2].strip() for line in lines if "model name" in line), "?")
-    wide = [flag for flag in ("avx2", "avx512_vnni", "avx_vnni") if f" {flag}" in "\n".join(lines)]
-    return f"{model} ({', '.join(wide)})"
 
 
 def main() -> None:

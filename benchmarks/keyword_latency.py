@@ -7,9 +7,12 @@ things are measured apart, each warm and in CPU time of the whole process: the e
 it, with spelling, code, links, stages, snippets and match ranges.
 
     python benchmarks/keyword_latency.py [--chunks 1000 10000 100000] [--rounds 2] [--folder DIR]
+
+With `--json FILE` the figures are written there too, a line for each size and engine.
 """
 
 import argparse
+import json
 import os
 import platform
 import sqlite3
@@ -145,6 +148,16 @@ def run(directory: Path, choice: Choice, asked: Sequence[str], options: argparse
         f"{verdict(choice, chunks, whole)}",
         flush=True,
     )
+    if options.json:
+        figures = {"chunks": chunks, "engine": choice.value, "making_seconds": made}
+        parts = {"engine_ms": own, "answer_ms": whole}
+        quantiles = {
+            f"{name}_p{part}": float(np.quantile(taken, part / 100))
+            for name, taken in parts.items()
+            for part in (50, 95)
+        }
+        with options.json.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(figures | quantiles) + "\n")
 
 
 def main() -> None:
@@ -153,6 +166,7 @@ def main() -> None:
     arguments.add_argument("--engines", nargs="+", default=[each.value for each in Choice])
     arguments.add_argument("--rounds", type=int, default=2)
     arguments.add_argument("--folder", type=Path, help="keep the stores here and use them again")
+    arguments.add_argument("--json", type=Path, help="add the figures to this file")
     options = arguments.parse_args()
     embedder = BuiltinEmbedder(threads=1)
     embedder.load()

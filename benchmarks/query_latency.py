@@ -16,17 +16,14 @@ default settings. Their wall clock, and the search's CPU time. Then where the ti
 
 import argparse
 import functools
-import importlib
 import os
 import platform
 import random
 import sqlite3
 import tempfile
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -36,6 +33,8 @@ from pathlib import Path
 import faiss
 import numpy as np
 from numpy.typing import NDArray
+from query_breakdown import show_breakdown
+from readings import Reading, note
 
 from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
@@ -266,106 +265,31 @@ def compare(bare: Bare, search: QueryOrchestrator, asked: Sequence[str], rounds:
     return samples
 
 
-WATCHED = {
-    "open a snapshot": "ragdocs.store.reader:check_compatible",
-    "catch-up check": "ragdocs.search.retrieval:Indices.catch_up",
-    "scope": "ragdocs.search.scopes:Scopes.of",
-    "embed (beside keyword)": "ragdocs.embedding.builtin:BuiltinEmbedder.embed_query",
-    "keyword": "ragdocs.indices.fts5:Fts5Engine.search",
-    "code": "ragdocs.indices.code:CodeEngine.search",
-    "meaning: rest (beside keyword)": "ragdocs.search.meaning:MeaningSearch._nearest",
-    "in context of documents": "ragdocs.indices.vector:VectorIndex.in_context",
-    "vector (beside keyword)": "ragdocs.indices.vector:VectorIndex.search",
-    "vectors of candidates": "ragdocs.indices.vector:VectorIndex.vectors_of",
-    "graph: walk": "ragdocs.indices.graph:GraphIndex.neighbours",
-    "graph: best passages": "ragdocs.indices.vector:VectorIndex.best_of",
-    "graph: rest": "ragdocs.search.retrieval:Retrieval.neighbours",
-    "fuse": "ragdocs.search.orchestrator:weigh",
-    "add links": "ragdocs.search.orchestrator:with_links",
-    "read chunks": "ragdocs.store.snapshot:Snapshot.chunks_by_key",
-    "read documents": "ragdocs.store.snapshot:Snapshot.document",
-    "read documents at once": "ragdocs.store.snapshot:Snapshot.documents_by_id",
-    "read trees": "ragdocs.store.snapshot:Snapshot.chunks",
-    "read signatures": "ragdocs.search.hydration:signatures_of",
-    "hydrate: rest": "ragdocs.search.hydration:Hydration.candidates",
-    "evidence": "ragdocs.search.orchestrator:with_evidence",
-    "presentation": "ragdocs.search.presentation:Presenter.present",
-    "index state": "ragdocs.search.index_state:IndexStates.of",
-    "stages": "ragdocs.search.orchestrator:run_stages",
-    "words, expansion, waiting": "ragdocs.search.retrieval:Retrieval.find",
-    "all the rest": "ragdocs.search.orchestrator:QueryOrchestrator.search",
-}
-
-
-class Watch:
-    """Each function's own time, without that of watched ones it calls."""
-
-    def __init__(self) -> None:
-        self.spent: defaultdict[str, float] = defaultdict(float)
-        self._local = threading.local()
-
-    @contextmanager
-    def on(self, label: str, place: str) -> Iterator[None]:
-        module, _, path = place.partition(":")
-        *owners, name = path.split(".")
-        try:
-            owner = functools.reduce(getattr, owners, importlib.import_module(module))
-            original = getattr(owner, name)
-        except (ImportError, AttributeError):
-            print(f"  not watched, because it is not there any more: {place}")
-            yield
-            return
-        setattr(owner, name, self._timed(label, original))
-        try:
-            yield
-        finally:
-            setattr(owner, name, original)
-
-    def _timed(self, label: str, original: Callable[..., object]) -> Callable[..., object]:
-        @functools.wraps(original)
-        def timed(*given: object, **named: object) -> object:
-            inner = self._local.__dict__.setdefault("inner", [])
-            inner.append(0.0)
-            start = time.thread_time()
-            try:
-                return original(*given, **named)
-            finally:
-                whole = time.thread_time() - start
-                self.spent[label] += whole - inner.pop()
-                if inner:
-                    inner[-1] += whole
-
-        return timed
-
-
-def show_breakdown(search: QueryOrchestrator, asked: Sequence[str]) -> None:
-    """Means of one more round, in which watching itself costs a little."""
-    watch = Watch()
-    stages: defaultdict[str, float] = defaultdict(float)
-    with ExitStack() as stack:
-        for label, place in WATCHED.items():
-            stack.enter_context(watch.on(label, place))
-        for question in asked:
-            response = search.search(QueryRequest(queries=(question,)))
-            for stage in response.stages:
-                stages[stage.name] += stage.seconds
-    print("  where a search spends CPU time, mean ms (a function without what it calls):")
-    for label, seconds in sorted(watch.spent.items(), key=lambda item: -item[1]):
-        print(f"    {label:32} {seconds * 1000 / len(asked):8.3f}")
-    listed = [f"{name} {seconds * 1000 / len(asked):.3f}" for name, seconds in stages.items()]
-    print(f"  stages by wall clock: {', '.join(listed)}")
-
-
-def show(samples: Samples) -> None:
+def show(samples: Samples, chunks: int) -> None:
     for name in ("embed", "faiss", "fts5", "sum", "search", "sum, CPU", "search, CPU"):
         halves = f"{samples.quantile(name, 0.5):9.3f} {samples.quantile(name, 0.95):9.3f}"
         print(f"    {name:28} {halves}")
+        note_latency(samples, name, chunks)
     for part, target in ((0.5, 1.5), (0.95, 3.0)):
         ratio = samples.quantile("search", part) / samples.quantile("sum", part)
         cpu = samples.quantile("search, CPU", part) / samples.quantile("sum, CPU", part)
-        print(f"  search / sum at p{part * 100:.0f}: {ratio:.2f} (at most {target}); CPU {cpu:.2f}")
+        at = f"p{part * 100:.0f}"
+        print(f"  search / sum at {at}: {ratio:.2f} (at most {target}); CPU {cpu:.2f}")
+        note_ratio("search / sum", at, ratio, chunks)
+        note_ratio("search / sum", f"{at}, CPU", cpu, chunks)
     ratio = samples.quantile("search", 0.5) / samples.quantile("embed", 0.5)
     print(f"  search / embed at p50: {ratio:.2f} (at most 2 at 10,000 chunks)")
+    note_ratio("search / embed", "p50", ratio, chunks)
+
+
+def note_latency(samples: Samples, name: str, chunks: int) -> None:
+    for at, part in (("p50", 0.5), ("p95", 0.95)):
+        value = samples.quantile(name, part)
+        note(Reading(what="latency", of=name, value=value, unit="ms", at=at, size=chunks))
+
+
+def note_ratio(of: str, at: str, value: float, chunks: int) -> None:
+    note(Reading(what="ratio", of=of, value=value, unit="x", at=at, size=chunks))
 
 
 def run(directory: Path, embedder: BuiltinEmbedder, chunks: int, rounds: int) -> None:
@@ -374,14 +298,15 @@ def run(directory: Path, embedder: BuiltinEmbedder, chunks: int, rounds: int) ->
     with writer_of(directory) as writer, Reader.open(directory) as reader:
         if is_new:
             build(writer, reader, embedder, chunks)
-        embed_terms(writer, reader, embedder)
+        if SETTINGS.query_expansion_enabled:
+            embed_terms(writer, reader, embedder)
     built = time.perf_counter() - start
     asked = questions(Words(embedder, 2))
     with Reader.open(directory) as reader:
         bare, search = Bare(reader, directory, embedder), engine(directory, reader, embedder)
         print(f"{len(bare)} chunks with vectors, made in {built:.0f} s")
         print(f"  milliseconds                       p50       p95   ({len(asked)} questions)")
-        show(compare(bare, search, asked, rounds))
+        show(compare(bare, search, asked, rounds), chunks)
         show_breakdown(search, asked)
         search.close()
 

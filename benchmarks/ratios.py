@@ -7,9 +7,11 @@ round can be trusted, so a ratio is the median of the rounds' ratios.
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+from readings import Reading, note
 
 _T = TypeVar("_T")
 
@@ -49,6 +51,8 @@ class Rounds:
             wall = statistics.median(t.wall for t in taken) * 1000
             cpu = statistics.median(t.cpu for t in taken) * 1000
             print(f"    {name:32} {wall:10.2f} {cpu:9.2f} {len(taken):8}")
+            note(Reading(what="time", of=name, value=wall, unit="ms", at="clock"))
+            note(Reading(what="time", of=name, value=cpu, unit="ms", at="CPU"))
 
     def show_ratio(self, name: str, beside: str, target: str) -> None:
         pairs = list(zip(self._taken[name], self._taken[beside], strict=True))
@@ -58,3 +62,17 @@ class Rounds:
             f"  {name} / {beside}: {statistics.median(wall):.3f} ({target}); "
             f"CPU {statistics.median(cpu):.3f}; by rounds {min(wall):.3f} to {max(wall):.3f}"
         )
+        for at, found in (("clock", wall), ("CPU", cpu)):
+            note(_ratio(f"{name} / {beside}", at, found))
+
+
+def _ratio(of: str, at: str, rounds: Sequence[float]) -> Reading:
+    return Reading(
+        what="ratio",
+        of=of,
+        at=at,
+        value=statistics.median(rounds),
+        unit="x",
+        low=min(rounds),
+        high=max(rounds),
+    )

@@ -25,6 +25,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 from numpy.typing import NDArray
+from readings import Reading, note
 
 from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
@@ -117,9 +118,14 @@ def in_turn(rounds: int, works: dict[str, Callable[[], object]]) -> dict[str, fl
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def show(times: dict[str, float], bare: str) -> None:
+def show(times: dict[str, float], bare: str, size: int) -> None:
     for name, taken in times.items():
-        print(f"  {name:44} {taken:9.3f} ms   {taken / times[bare]:6.2f} x")
+        ratio = taken / times[bare]
+        print(f"  {name:44} {taken:9.3f} ms   {ratio:6.2f} x")
+        note(
+            Reading(what="time", of=name, value=taken, unit="ms", at="clock", size=size),
+            Reading(what="ratio", of=f"{name} / {bare}", value=ratio, unit="x", size=size),
+        )
 
 
 def bare_index(snapshot: Snapshot, model: Model) -> faiss.IndexIDMap2:
@@ -158,7 +164,7 @@ def searching(corpus: Corpus, rounds: int) -> None:
         "vectors of 60 chunks": lambda: view.vectors_of(hits),
     }
     hits = [hit.key for hit in view.search(query, 60)]
-    show(in_turn(rounds, works), "bare faiss")
+    show(in_turn(rounds, works), "bare faiss", len(view))
 
 
 def catching_up(corpus: Corpus, rounds: int) -> None:
@@ -176,7 +182,8 @@ def catching_up(corpus: Corpus, rounds: int) -> None:
             times["catch up with one edit"].append(timed(partial(view.catch_up, snapshot)))
             times["start over"].append(timed(partial(fresh.catch_up, snapshot)))
             times["count the store's vectors"].append(timed(partial(counted, snapshot)))
-    show({name: statistics.median(taken) for name, taken in times.items()}, "start over")
+    medians = {name: statistics.median(taken) for name, taken in times.items()}
+    show(medians, "start over", len(view))
 
 
 def starting(corpus: Corpus, rounds: int) -> None:
@@ -202,7 +209,7 @@ def starting(corpus: Corpus, rounds: int) -> None:
                 faiss.serialize_index(index).tobytes()
             ),
         }
-        show(in_turn(rounds, works), "start from the store")
+        show(in_turn(rounds, works), "start from the store", index.ntotal)
         path.unlink()
         path.parent.rmdir()
         print(f"  a checkpoint has {len(data) / 1e6:.0f} MB")

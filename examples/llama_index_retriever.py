@@ -37,7 +37,7 @@ def main() -> None:
     best = given.folder / found[0].node.metadata["path"]
     document = Document(text=best.read_text(encoding="utf-8"), metadata={"file_path": best.name})
     passages = RagdocsNodeParser().get_nodes_from_documents([document])
-    say(f"\n{best.name} is {len(passages)} passages:\n")
+    say(f"\n{best.name}, passages: {len(passages)}\n")
     for node in passages[:5]:
         lines = f"{node.metadata['line_start']}-{node.metadata['line_end']}"
         say(f"      {lines:>9}  {node.metadata['heading_path']}\n")

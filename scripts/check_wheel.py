@@ -27,6 +27,24 @@ close, far = vectors @ embedder.embed_query("where is the cat?")
 assert vectors.shape == (2, embedder.dimension) and close > far, (close, far)
 print(f"{embedder.name}: {close:.2f} > {far:.2f}")
 """
+SHOWN_MEGABYTES = 5
+SIZES = f"""
+from importlib.metadata import distributions
+
+def megabytes(package):
+    places = [file.locate() for file in package.files or ()]
+    return sum(place.stat().st_size for place in places if place.is_file()) / 1e6
+
+there = {{one.name: megabytes(one) for one in distributions()}}
+needed = {{name: size for name, size in there.items() if name not in ("pip", "setuptools")}}
+print(f"installed with everything it needs: {{sum(needed.values()):.0f}} MB, "
+      f"{{len(needed)}} packages")
+for name, size in sorted(needed.items(), key=lambda each: -each[1]):
+    if size >= {SHOWN_MEGABYTES}:
+        print(f"{{size:7.0f}} MB  {{name}}")
+rest = sum(size for size in needed.values() if size < {SHOWN_MEGABYTES})
+print(f"{{rest:7.0f}} MB  all others")
+"""
 
 
 def run(*command: str | Path, cwd: Path, env: dict[str, str]) -> str:
@@ -56,10 +74,6 @@ def build(into: Path, env: dict[str, str]) -> Path:
     return wheel
 
 
-def megabytes(folder: Path) -> float:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
-
-
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
@@ -87,8 +101,7 @@ def main() -> None:
             sys.exit(f"inspect doc shows no section:\n{shown}")
         run(python, "-c", PROBE, cwd=work, env=env)
         print(run(python, "-c", EMBED, cwd=work, env=env))
-        size = megabytes(home / "lib")
-        print(f"installed with everything it needs: {size:.0f} MB")
+        print(run(python, "-c", SIZES, cwd=work, env=env))
 
 
 if __name__ == "__main__":

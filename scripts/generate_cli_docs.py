@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from ragdocs.cli.answer_fields import json_fields
 from ragdocs.cli.main import main as program
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -28,7 +29,8 @@ and `mcp-markdown-ragdocs` are the same program; `-h` and `--help` are known to 
 
 
 def page() -> str:
-    return "\n".join([HEAD, *(line for each in commands() for line in section(each))])
+    sections = (line for each in commands() for line in section(each))
+    return "\n".join([HEAD, *sections, *json_fields()])
 
 
 def commands() -> Iterator[click.Context]:

@@ -22,6 +22,8 @@ CALLS = {
     "index_status": {},
 }
 """A call for every tool, which must succeed over the project's own documentation."""
+CONNECT_MILLISECONDS = 120_000
+"""The Inspector's own 15 s are not enough on a machine with much else to do."""
 
 
 def main() -> int:
@@ -53,10 +55,11 @@ class Inspector:
         server = [str(Path(sys.executable).with_name("ragdocs")), "mcp"]
         place = ["--docs", str(PROJECT / "docs"), "--index", str(index)]
         self._command = [str(programs / "mcp-inspector"), "--cli", *server, *place]
+        self._patience = ["--connect-timeout", str(CONNECT_MILLISECONDS)]
         self._environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
     def ask(self, method: str, tool: str = "", arguments: dict[str, str] | None = None) -> dict:
-        command = [*self._command, "--method", method]
+        command = [*self._command, *self._patience, "--method", method]
         if tool:
             command += ["--tool-name", tool]
         for name, value in (arguments or {}).items():
@@ -67,7 +70,7 @@ class Inspector:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=240,
             check=False,
         )
         if done.returncode:

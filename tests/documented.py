@@ -8,7 +8,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
-_BLOCK = re.compile(r"^```(sh|console|toml|json)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```(sh|console|toml|json|text|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

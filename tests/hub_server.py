@@ -10,10 +10,19 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class HubServer:
-    """Serves `folder` as the model `name` while it is in a `with`; `asked` are the paths."""
+    """Serves `folder` as the model `name` while it is in a `with`; `asked` are the paths.
+
+    Of the file `stops_in` only the first half is sent: then nothing more comes until `goes_on` is
+    set, or, when `cuts` is set, the connection ends.
+    """
 
     def __init__(self, name: str, folder: Path):
         self.asked = []
+        self.commit = COMMIT
+        self.stops_in = ""
+        self.cuts = False
+        self.goes_on = threading.Event()
+        self.is_stopped = threading.Event()
         self.name = name
         self.folder = folder
         hub = self
@@ -47,22 +56,33 @@ class HubServer:
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             handler.send_header(name, value)
         handler.end_headers()
-        if with_body:
+        if with_body and self.stops_in and path.endswith(f"/{self.stops_in}"):
+            self.send_half(handler, body)
+        elif with_body:
             handler.wfile.write(body)
 
+    def send_half(self, handler, body):
+        handler.wfile.write(body[: len(body) // 2])
+        handler.wfile.flush()
+        self.is_stopped.set()
+        if self.cuts:
+            handler.connection.close()
+        else:
+            self.goes_on.wait(60)
+
     def answer(self, path):
-        file = self.files().get(path.partition(f"/{self.name}/resolve/{COMMIT}/")[2])
+        file = self.files().get(path.partition(f"/{self.name}/resolve/{self.commit}/")[2])
         if file is not None:
             body = file.read_bytes()
-            headers = {"ETag": f'"{sha256(body).hexdigest()}"', "X-Repo-Commit": COMMIT}
+            headers = {"ETag": f'"{sha256(body).hexdigest()}"', "X-Repo-Commit": self.commit}
             return 200, body, headers
         if path in (f"/api/models/{self.name}", f"/api/models/{self.name}/revision/main"):
             siblings = [{"rfilename": name} for name in self.files()]
-            info = {"id": self.name, "modelId": self.name, "sha": COMMIT, "siblings": siblings}
+            info = {"id": self.name, "modelId": self.name, "sha": self.commit, "siblings": siblings}
             return 200, json.dumps(info).encode(), {"Content-Type": "application/json"}
-        if path == f"/api/models/{self.name}/tree/{COMMIT}":
+        if path == f"/api/models/{self.name}/tree/{self.commit}":
             tree = [
-                {"type": "file", "path": name, "size": file.stat().st_size, "oid": COMMIT}
+                {"type": "file", "path": name, "size": file.stat().st_size, "oid": self.commit}
                 for name, file in self.files().items()
             ]
             return 200, json.dumps(tree).encode(), {"Content-Type": "application/json"}
@@ -73,6 +93,7 @@ class HubServer:
         return self
 
     def __exit__(self, *_):
+        self.goes_on.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(10)

@@ -1,7 +1,8 @@
 """The program as a server runs it, with a tiny real model: in this process, or in one of its own.
 
 As a process it is `python -m tests.served DOCS INDEX [SETTINGS]`: for each line of standard input,
-a query, it writes one line of JSON; it ends at the end of input.
+a query, it writes one line of JSON; for `!status`, what `index_status` says. It ends at the end of
+input.
 """
 
 import json
@@ -14,11 +15,13 @@ from typing import Any
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.config.resolved import Config
+from ragdocs.diagnosis.gathering import gather_status
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import SearchResponse
 from tests.managed_index import CountingEmbedder
 
 QUICK = {"debounce_seconds": 0.05}
+STATUS = "!status"
 
 
 def config_of(docs: Path, index: Path, **sections: dict[str, object]) -> Config:
@@ -56,6 +59,12 @@ def value(app: App, response: SearchResponse) -> dict[str, Any]:
         "duty": state.duty,
         "error": state.error,
     }
+
+
+def status_of(app: App) -> dict[str, Any]:
+    """As a server tells it of itself."""
+    status = gather_status(app, app.service.state)
+    return {"state": status.state, "summary": status.summary, "notes": status.notes}
 
 
 class ServedProcess:
@@ -113,7 +122,8 @@ def main(docs: str, index: str, sections: str = "{}") -> None:
     with served(Path(docs), Path(index), **json.loads(sections)) as app:
         app.service.start()
         for line in sys.stdin:
-            answer = value(app, ask(app, line.strip()))
+            asks_status = line.strip() == STATUS
+            answer = status_of(app) if asks_status else value(app, ask(app, line.strip()))
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
 

@@ -1,9 +1,13 @@
 """Documents and chunk trees made by hand, so that the store is tested without parser or chunker."""
 
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
+from pathlib import Path
 
 from ragdocs.models import (
     Chunk,
@@ -25,6 +29,8 @@ from ragdocs.models import (
     TreeName,
 )
 from ragdocs.parsers.identity import PREAMBLE, SlugCounter, document_id
+from ragdocs.store.reader import Reader
+from ragdocs.store.writer import Writer
 
 FINGERPRINT = "settings-1"
 MODEL = "tiny@1 dimension=3"
@@ -151,6 +157,17 @@ def _chunks(document, text, spans):
         parents = {level: node for level, node in parents.items() if level < heading.level}
         parents[heading.level] = chunks[-1].id
     return tuple(chunks)
+
+
+@contextmanager
+def temporary_store() -> Iterator[tuple[Writer, Reader]]:
+    """An empty store for one example of a property."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Writer.open(Path(directory), FINGERPRINT) as writer,
+        Reader.open(Path(directory)) as reader,
+    ):
+        yield writer, reader
 
 
 def put(writer, *files, read_ns=READ_NS):

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from re import sub
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
 
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
-from ragdocs.errors import ConfigError, EmbeddingError, IndexLocked
+from ragdocs.errors import ConfigError, EmbeddingError, IndexLocked, IndexStoreError, QueryError
 from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def open_index(
     flags = dict(settings or {})
     if documents is not None:
         flags["indexing"] = {**_table(flags, "indexing"), "documents_path": _folder(documents)}
-    config = load_config(Path(config_file) if config_file else None, flags=flags)
-    index = Index(config, embedder)
+    index = Index(_config(config_file, flags), embedder)
     if update:
         try:
             index.bring_in_step()
@@ -91,6 +91,7 @@ class Index:
 
     def __init__(self, config: "Config", embedder: "Embedder | None" = None) -> None:
         self._app = App(config, embedder)
+        self._is_closed = False
 
     @property
     def config(self) -> "Config":
@@ -100,12 +101,12 @@ class Index:
     @property
     def state(self) -> "IndexState":
         """What could be answered for now."""
-        return self._app.index_state()
+        return self._opened.index_state()
 
     @property
     def library(self) -> "Library":
         """Lists, relations and context. Raises IndexMissing when nothing was indexed yet."""
-        return self._app.library
+        return self._opened.library
 
     def search(
         self, query: str | Sequence[str] = (), **options: Unpack[SearchOptions]
@@ -114,12 +115,11 @@ class Index:
 
         Raises QueryError for a request that cannot be answered.
         """
-        queries = (query,) if isinstance(query, str) else tuple(query)
-        return self.ask(QueryRequest(queries=queries, **options))
+        return self.ask(QueryRequest(queries=_questions(query), **options))
 
     def ask(self, request: QueryRequest) -> "SearchResponse":
         """As `search`, for a request that is already made."""
-        return self._app.search(request)
+        return self._opened.search(request)
 
     def get(self, reference: str) -> "DocumentText":
         """A document, section or lines: `guide.md`, `guide.md#set-up`, `guide.md:10-40`, an id.
@@ -128,7 +128,7 @@ class Index:
         """
         from ragdocs.search.library.requests import DocumentRequest
 
-        return self._app.library.get(DocumentRequest(reference=reference))
+        return self._opened.library.get(DocumentRequest(reference=reference))
 
     def update(self, *, rebuild: bool = False) -> Updated:
         """Brings the index in step with the files, vectors included.
@@ -139,7 +139,7 @@ class Index:
         """
         from ragdocs.indexing.index_setup import Control
 
-        with self._app.manager(Control(lock_seconds=WAIT_SECONDS)) as manager:
+        with self._opened.manager(Control(lock_seconds=WAIT_SECONDS)) as manager:
             outcome = manager.update(rebuild=rebuild)
             filled = manager.fill()
             if not outcome.kept and not filled.error:
@@ -159,6 +159,8 @@ class Index:
             return None
 
     def close(self) -> None:
+        """What is asked of it afterwards raises IndexStoreError."""
+        self._is_closed = True
         self._app.close()
 
     def __enter__(self) -> Self:
@@ -171,6 +173,27 @@ class Index:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def _opened(self) -> App:
+        if self._is_closed:
+            raise IndexStoreError("this index is closed: open it again with open_index")
+        return self._app
+
+
+def _questions(query: object) -> tuple[str, ...]:
+    if isinstance(query, str):
+        return (query,)
+    if not isinstance(query, Sequence):
+        raise QueryError(f"a query is {query!r}: it must be a text, or a list of texts")
+    return tuple(cast("Sequence[str]", query))
+
+
+def _config(file: str | Path | None, settings: Mapping[str, object]) -> "Config":
+    try:
+        return load_config(Path(file) if file else None, flags=settings)
+    except ConfigError as error:  # what was given here did not come from a command line
+        raise ConfigError(sub("(?m)^command line: ", "settings: ", str(error))) from None
 
 
 def _table(flags: Mapping[str, object], name: str) -> dict[str, object]:

@@ -5,15 +5,23 @@ Nothing heavy is imported or opened before it is asked for; each part is made on
 
 import os
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ragdocs.assembly import Assembly, TreeFiles
 from ragdocs.config.resolved import Config
-from ragdocs.errors import EmbeddingError, IndexCorrupt, IndexMissing, IndexStoreError
+from ragdocs.errors import (
+    EmbeddingError,
+    IndexCorrupt,
+    IndexIncompatible,
+    IndexMissing,
+    IndexStoreError,
+)
 
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Embedder
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from ragdocs.search.orchestrator import QueryOrchestrator
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import SearchResponse
+    from ragdocs.search.upkeep import Upkeep
     from ragdocs.store.reader import Reader
     from ragdocs.store.records import Position
 
@@ -75,27 +84,44 @@ class App(Assembly):
         """
         from ragdocs.search.unavailable import no_answer
 
-        before = self._service_state()
+        before = self.upkeep()
         try:
             with self._making:
                 orchestrator = self._orchestrator
             response = orchestrator.search(request)
         except IndexStoreError as error:
-            return no_answer(self._reported(error))
-        return replace(response, index=self._kept_in_step(response.index, before))
+            return no_answer(self._reported(error), before)
+        return replace(response, index=self._judged(response.index, before))
 
     def index_state(self) -> "IndexState":
         """What could be answered for now; never raises for an index that cannot be used."""
         from ragdocs.search.unavailable import no_index
 
-        before = self._service_state()
+        before = self.upkeep()
         try:
             with self._making:
                 orchestrator = self._orchestrator
             state = orchestrator.state()
         except IndexStoreError as error:
-            return no_index(self._reported(error))
-        return self._kept_in_step(state, before)
+            return no_index(self._reported(error), before)
+        return self._judged(state, before)
+
+    def upkeep(self, service: "ServiceState | None" = None) -> "Upkeep":
+        """How the index is kept in step: as this process's own thread says, or whoever watches.
+        When nobody does, only what is to be seen of the folders. `service`: as it was before.
+        """
+        from ragdocs.indexing.lock import SILENT_SECONDS, watching, writing
+        from ragdocs.indexing.roots import unseen_trees
+        from ragdocs.search.upkeep import Upkeep
+
+        service = service or self._service_state()
+        if service is not None:
+            return _said(service.facts(), is_at_work=service.is_alive)
+        holder = watching(self.config.index_directory)
+        if holder is not None and holder.is_heard_within(SILENT_SECONDS):
+            return _said(holder.says, is_at_work=True)
+        is_at_work = writing(self.config.index_directory) is not None
+        return Upkeep(kept=unseen_trees(self.config.trees), is_at_work=is_at_work)
 
     @cached_property
     def library(self) -> "Library":
@@ -126,7 +152,11 @@ class App(Assembly):
         """Raises IndexMissing when nothing was indexed yet."""
         from ragdocs.store.reader import Reader
 
-        return Reader.open(self.config.index_directory, self.fingerprint, indices=self.tables)
+        directory = self.config.index_directory
+        try:
+            return Reader.open(directory, self.fingerprint, indices=self.tables)
+        except IndexIncompatible as error:
+            raise _advised(error, directory) from error
 
     def close(self) -> None:
         """Only what was made. The indexing thread is given a moment to end."""
@@ -159,9 +189,10 @@ class App(Assembly):
         if "service" in vars(self):
             if isinstance(error, IndexCorrupt):
                 self.service.suspect(error)
-            if isinstance(error, IndexMissing):
-                failed = self.service.state.error
-                error = IndexMissing(failed or _FIRST_BUILD)
+            state = self.service.state
+            if isinstance(error, IndexMissing) and (state.error or state.is_alive):
+                error = IndexMissing(state.error or _FIRST_BUILD)
+        error = _advised(error, self.config.index_directory)
         return type(error)(self._for_others(str(error)))
 
     def _for_others(self, text: str) -> str:
@@ -171,15 +202,17 @@ class App(Assembly):
     def _service_state(self) -> "ServiceState | None":
         return self.service.state if "service" in vars(self) else None
 
-    def _kept_in_step(self, state: "IndexState", before: "ServiceState | None") -> "IndexState":
-        """The same, with what the indexing thread knew against it before it was asked, and knows
-        now: it may have brought the index in step just after."""
-        if before is None:
-            return state
-        if self.reader.doubts != self._doubts:
-            self._doubts = self.reader.doubts
-            self.service.doubt("the index was changed by another program: it is checked")
-        known = _known_to(self.service.state, _known_to(before, state))
+    def _judged(self, state: "IndexState", before: "Upkeep") -> "IndexState":
+        """The same, with what was known against it before it was asked, and is known now: it may
+        have been brought in step just after."""
+        from ragdocs.search.upkeep import judged
+
+        known = judged(state, before)
+        if "service" in vars(self):
+            if self.reader.doubts != self._doubts:
+                self._doubts = self.reader.doubts
+                self.service.doubt("the index was changed by another program: it is checked")
+            known = judged(known, self.upkeep())
         return replace(known, reason=self._for_others(known.reason))
 
     def _follow(self) -> None:
@@ -204,17 +237,35 @@ class App(Assembly):
         return BackgroundCommunities(graph)
 
 
-def _known_to(service: "ServiceState", state: "IndexState") -> "IndexState":
-    from ragdocs.indexing.service_state import Duty
+def _advised(error: IndexStoreError, directory: Path) -> IndexStoreError:
+    """An index of other settings may be someone's: then it is not simply to be made anew."""
+    from ragdocs.search.upkeep import made_otherwise
 
-    if service.duty in (Duty.FAILING, Duty.STOOD_DOWN):
-        return state.behind(service.error)
-    if service.doubt:
-        return state.unsure(service.doubt)
-    if service.trouble and state.vectors_pending:
-        return state.behind(service.trouble)
-    if service.kept:
-        return state.behind(service.kept)
-    if service.last_scan is None:
-        return state.unsure("the files are being compared with the index")
-    return state
+    what, advice, _ = str(error).partition(": rebuild it")
+    if not isinstance(error, IndexIncompatible) or not advice:
+        return error
+    return IndexIncompatible(made_otherwise(what, _keeper_of(directory)))
+
+
+def _keeper_of(directory: Path) -> str:
+    """The other process that watches; empty when none does."""
+    from ragdocs.indexing.lock import watching
+
+    holder = watching(directory)
+    if holder is None or holder.pid == os.getpid():
+        return ""
+    return f"process {holder.pid}" if holder.pid else "another process"
+
+
+def _said(facts: Mapping[str, str], *, is_at_work: bool) -> "Upkeep":
+    """What an indexing thread says of itself, here or in another process."""
+    from ragdocs.search.upkeep import Upkeep
+
+    return Upkeep(
+        error=facts.get("error", ""),
+        trouble=facts.get("trouble", ""),
+        kept=facts.get("kept", ""),
+        doubt=facts.get("doubt", ""),
+        is_compared=bool(facts.get("last_scan")),
+        is_at_work=is_at_work,
+    )

@@ -15,6 +15,7 @@
     · ModelMissing         no usable model was found
     · ModelCorrupt         the model's files are damaged, or not the ones we know
   - QueryError             the request cannot be answered as asked
+    · NotThere             what it names is not in the index
   - EvaluationError        a labelled set or a run cannot be used
   - FileKept               a file was left as it is: to change it would have lost something
 
@@ -80,6 +81,10 @@ class ModelCorrupt(EmbeddingError):
 
 class QueryError(RagdocsError):
     """The request cannot be answered as asked."""
+
+
+class NotThere(QueryError):
+    """The document, section or line that was named is not in the index."""
 
 
 class EvaluationError(RagdocsError):

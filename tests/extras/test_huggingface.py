@@ -1,5 +1,6 @@
 """sentence-transformers models as embedders: tiny ones, real libraries, no network."""
 
+import json
 import shutil
 import threading
 import time
@@ -8,8 +9,8 @@ import numpy as np
 import pytest
 
 from ragdocs.config.sections import EmbeddingConfig
-from ragdocs.embedding.huggingface import declared_dimension
-from ragdocs.embedding.prefixes import Prefixes
+from ragdocs.embedding.declared import declared_dimension
+from ragdocs.embedding.prefixes import Prefixes, known_prefixes
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ModelCorrupt, ModelMissing
 
@@ -86,6 +87,30 @@ def test_a_family_that_llamaindex_knows_is_not_prefixed_against_the_settings(mod
     assert "Represent this sentence" in embedder(folder).identity
 
 
+def test_llamaindex_says_the_same_of_chinese_bge():
+    # Of the English ones it says "question", where the models' own pages say "sentence".
+    from llama_index.embeddings.huggingface.utils import get_query_instruct_for_model_name
+
+    name = "BAAI/bge-large-zh-v1.5"
+    assert known_prefixes(name).query == get_query_instruct_for_model_name(name)
+
+
+def test_a_default_prompt_of_the_model_is_not_put_before_ours(tmp_path):
+    from tests.tiny_models import make_embedding_model
+
+    folder = make_embedding_model(tmp_path / "tiny", seed=8, prompts={"query": "search query : "})
+    file = folder / "config_sentence_transformers.json"
+    said = json.loads(file.read_text(encoding="utf-8"))
+    none = embedder(folder, query_prefix="", passage_prefix="").embed_documents(["sun"])
+    file.write_text(json.dumps({**said, "default_prompt_name": "query"}), encoding="utf-8")
+    again = embedder(folder, query_prefix="", passage_prefix="").embed_documents(["sun"])
+    assert np.allclose(none, again, atol=1e-6)
+    asked = embedder(folder).embed_query("sun")
+    assert np.allclose(
+        asked, embedder(folder).embed_documents(["search query : sun"])[0], atol=1e-5
+    )
+
+
 def test_a_long_text_is_split_and_its_end_counts(models):
     made = embedder(models / "a")
     start = "tomatoes need sun " * 10
@@ -146,3 +171,22 @@ def test_a_folder_without_a_model_and_one_with_a_damaged_one(models, tmp_path):
     (damaged / "model.safetensors").write_bytes(b"not weights")
     with pytest.raises(ModelCorrupt, match="cannot be loaded"):
         embedder(damaged).load()
+
+
+def test_a_model_that_wants_its_own_code_to_be_run_is_refused(models, tmp_path):
+    folder = shutil.copytree(models / "a", tmp_path / "custom")
+    said = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    said |= {
+        "model_type": "own",
+        "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"},
+    }
+    (folder / "config.json").write_text(json.dumps(said), encoding="utf-8")
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
+    with pytest.raises(ModelCorrupt, match="never done here"):
+        embedder(folder).load()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_device_that_is_not_there_is_named(models):
+    with pytest.raises(ModelCorrupt, match='Is there a device "cuda:99"'):
+        embedder(models / "a", device="cuda:99").load()

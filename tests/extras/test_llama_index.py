@@ -153,7 +153,7 @@ def test_the_example_runs(docs):
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=120,
+        timeout=480,
     )
     assert done.returncode == 0, done.stderr
     assert "auth.md:4-6" in done.stdout.splitlines()[0]

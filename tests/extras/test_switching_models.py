@@ -1,10 +1,15 @@
 """From one model to another and back: all is embedded anew, and nothing of the old one is left."""
 
+import random
+
+import numpy as np
 import pytest
 
 from ragdocs import open_index
+from ragdocs.chunking.embedding_text import embedding_text
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.index_state import Readiness
+from tests.tiny_models import WORDS
 
 BUILTIN = {}
 
@@ -49,6 +54,46 @@ def test_vectors_of_two_models_are_never_together(docs, models, names):
             assert len(index._app.indices.vector) == 3
         assert seen.setdefault(name, identity) == identity
     assert len(set(seen.values())) == len(set(names))
+
+
+def edit(docs, choices):
+    """A file comes, changes or goes."""
+    file = docs / f"{choices.choice('xyz')}.md"
+    if choices.random() < 0.3:
+        file.unlink(missing_ok=True)
+    else:
+        file.write_text(f"# {choices.choice(WORDS)}\n\n{choices.choice(WORDS)}\n", encoding="utf-8")
+
+
+def check_vectors(index):
+    """What is stored is what the model in use gives for the texts, and nothing else."""
+    embedder = index._app.embedder
+    with index._app.reader.snapshot() as snapshot:
+        texts = {leaf.key: embedding_text(leaf.chunk) for leaf in snapshot.leaves()}
+        batches = list(snapshot.vectors(embedder.identity))
+        assert set(snapshot.models()) == {embedder.identity}
+    rows = {
+        key: row for batch in batches for key, row in zip(batch.keys, batch.array(), strict=True)
+    }
+    assert set(rows) == set(texts)
+    wanted = embedder.embed_documents(list(texts.values()))
+    assert np.allclose(np.stack([rows[key] for key in texts]), wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_the_order_of_models_and_edits_is(docs, models, seed):
+    choices = random.Random(seed)
+    for _ in range(6):
+        name = choices.choice(["a", "b", "wide", None])
+        edit(docs, choices)
+        settings = by_name(models / name) if name else BUILTIN
+        with open_index(docs, settings=settings) as index:
+            edit(docs, choices)
+            index.update()
+            check_vectors(index)
+            found = index.search("tomatoes need sun")
+            assert found.results[0].path == "garden.md"
+            assert found.index.complete
 
 
 def test_a_model_replaced_in_its_folder_is_noticed(docs, models, tmp_path):

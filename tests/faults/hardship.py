@@ -1,11 +1,12 @@
 """A server in trouble: it lives, says so, answers what it can, and heals when the trouble ends."""
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from tests.faults.notes import heal, question, questions, write_notes
+from tests.faults.notes import WORDS, heal, path_of, question, questions, text_of, write_notes
 from tests.faults.trouble import Trouble, cpu_seconds
 from tests.managed_index import write
 from tests.served import ServedProcess, ask, served, value
@@ -38,8 +39,28 @@ class Hardship:
             assert started.end() == 0
 
     def settle(self, server: ServedProcess) -> None:
-        heal(server.ask, self._asked, self._docs)
+        """After a start, which takes as long as it takes."""
+        heal(server.ask, self._asked, self._docs, seconds=60)
         until(lambda: server.ask("x")["duty"] == "watching")
+
+    def edit(
+        self, server: ServedProcess, dated: Callable[[Path], None] = lambda path: None
+    ) -> float:
+        """A note is changed and another one comes, with the times that `dated` gives them. How
+        long it takes until both are found."""
+        self._turn += 1
+        word, began = f"turn{self._turn}", time.monotonic()
+        dated(write(self._docs, path_of(0), f"{text_of(0)}\nEdit {self._turn}.\n"))
+        dated(write(self._docs, f"{word}.md", f"# Turn\n\nAll of {word}.\n"))
+        self._asked[question(word)] = [f"{word}.md"]
+        for path, asked in ((path_of(0), question(WORDS[0])), (f"{word}.md", question(word))):
+            until(lambda path=path, asked=asked: self._is_found(server.ask(asked), path), 60)
+        return time.monotonic() - began
+
+    def _is_found(self, answer: Mapping[str, Any], path: str) -> bool:
+        text = (self._docs / path).read_text(encoding="utf-8")
+        is_right = answer["paths"] == [path] and answer["texts"][0].strip() == text.strip()
+        return bool(is_right and answer["complete"])
 
     def endure(
         self,

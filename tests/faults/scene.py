@@ -50,15 +50,9 @@ class Scene:
     @contextmanager
     def running(self, servers: int = 1) -> Generator["Running"]:
         with ExitStack() as stack:
-            index = self._copied(self.template)
-            started = [
-                stack.enter_context(ServedProcess(self.docs, index, **self.sections))
-                for _ in range(servers)
-            ]
-            for server in started:
-                until(lambda server=server: server.ask("x")["duty"] in ("watching", "standby"))
-                until(lambda server=server: server.ask("x")["complete"])
-            yield Running(self, index, started)
+            running = Running(self, self._copied(self.template), stack)
+            running.start(servers)
+            yield running
 
     def go_on(self, asking: list[Ask]) -> None:
         """What is written now is found."""
@@ -83,10 +77,27 @@ class Scene:
 class Running:
     """Servers on one index, whose files are damaged again and again."""
 
-    def __init__(self, scene: Scene, index: Path, servers: list[ServedProcess]) -> None:
+    def __init__(self, scene: Scene, index: Path, stack: ExitStack) -> None:
         self.index = index
         self._scene = scene
-        self._servers = servers
+        self._servers: list[ServedProcess] = []
+        self._stack = stack
+
+    def start(self, servers: int = 1) -> None:
+        """So many more."""
+        started = [
+            self._stack.enter_context(
+                ServedProcess(self._scene.docs, self.index, **self._scene.sections)
+            )
+            for _ in range(servers)
+        ]
+        self._servers += started
+        for server in started:
+            until(lambda server=server: server.ask("x")["duty"] in ("watching", "standby"))
+            until(lambda server=server: server.ask("x")["complete"])
+
+    def go_on(self) -> None:
+        self._scene.go_on([server.ask for server in self._servers])
 
     def heal(self, pair: Pair, seed: object) -> float | None:
         """The seconds that the slowest server needs; None when there was no such file."""

@@ -19,7 +19,7 @@ import pytest
 SOURCE = Path(__file__).with_name("shim.c")
 ENDED = 99
 """The exit code of a process that the shim has ended."""
-_LAYOUT = struct.Struct("6i116s")
+_LAYOUT = struct.Struct("6i116sq")
 
 
 class What(IntEnum):
@@ -76,11 +76,17 @@ class Shim:
             "FAULT_ROOT": str(root),
             "FAULT_CONTROL": str(control),
         }
+        self._clock = 0
+        self.clear()
+
+    def set_clock(self, seconds: int) -> None:
+        """By how much the processes' clocks are wrong from now on; those of files are not."""
+        self._clock = seconds
         self.clear()
 
     def set(self, what: What, nth: int = 1, error: int = errno.EIO, kinds: Kind = Kind.ALL) -> None:
         """From now on, and counted from now on."""
-        self._mapped[:] = _LAYOUT.pack(what, nth, error, kinds, 0, 0, b"")
+        self._mapped[:] = _LAYOUT.pack(what, nth, error, kinds, 0, 0, b"", self._clock)
 
     def clear(self) -> None:
         """Nothing fails; calls are counted from now on."""

@@ -19,6 +19,7 @@ from ragdocs.search.stages import StageName
 from tests.diversity import mean_cosine
 from tests.documentation import copies, distractors, documentation, expected, rank_of
 from tests.engine import NOW, DefaultEngine, WordEmbedder
+from tests.remembering_embedder import RememberingEmbedder
 
 LOW = 0.3
 """The seeds' own `min_confidence`: what is below it is said to be a guess."""
@@ -27,8 +28,8 @@ MADE_UP = "vrondelklip"
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
-    texts = documentation() | distractors() | copies()
-    with DefaultEngine(tmp_path_factory.mktemp("index"), texts, BuiltinEmbedder()) as engine:
+    texts, model = documentation() | distractors() | copies(), RememberingEmbedder("acceptance")
+    with DefaultEngine(tmp_path_factory.mktemp("index"), texts, model) as engine:
         engine.embed_terms()
         engine.find_communities()
         yield engine

@@ -16,13 +16,14 @@ import pytest
 from ragdocs.app import App
 from ragdocs.config.choices import Stemmer
 from ragdocs.config.loading import load_config
-from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.evaluation.labelled_set import read_set
 from ragdocs.evaluation.metrics import score_all
 from ragdocs.evaluation.running import ask_all
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.search.requests import QueryRequest
+from tests.managed_index import write
 from tests.parsing import parse
+from tests.remembering_embedder import RememberingEmbedder
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "benchmark"
 SET = read_set(FOLDER)
@@ -34,34 +35,36 @@ ANSWERED = [query for query in SET.queries if query.id in SET.labels]
 UNANSWERED = [query for query in SET.queries if query.id not in SET.labels]
 
 FLOORS = {
-    "all": 0.75,
-    "factual": 0.67,
-    "navigational": 0.92,
-    "exploratory": 0.54,
-    "code": 0.91,
-    "own words": 0.41,
+    "all": 0.845,
+    "factual": 0.78,
+    "navigational": 0.95,
+    "exploratory": 0.72,
+    "code": 0.93,
+    "own words": 0.65,
     "words of the answer": 0.94,
 }
 """nDCG@10 of groups of queries, some .04 under what was measured."""
-AUC_FLOOR = 0.84
+AUC_FLOOR = 0.87
 
 
 class Benchmark:
     """The corpus indexed once with the product's settings, asked with others at will."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, corpus: Path = SET.corpus) -> None:
         home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
         self.config = load_config(
             cwd=folder,
             environ={"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", ""), **home},
-            flags={
-                "indexing": {"documents_path": str(SET.corpus), "index_path": str(folder / "ix")}
-            },
+            flags={"indexing": {"documents_path": str(corpus), "index_path": str(folder / "ix")}},
         )
-        self.embedder = BuiltinEmbedder()
+        self.embedder = RememberingEmbedder("benchmark")
+
+    def index(self) -> int:
+        """How many documents there are now."""
         with App(self.config, self.embedder) as app, app.manager() as manager:
-            assert manager.update().documents == len(TEXTS)
+            documents = manager.update().documents
             assert not manager.fill().error
+        return documents
 
     def app(self, **settings) -> App:
         search = self.config.search.model_copy(update=settings)
@@ -81,7 +84,9 @@ class Benchmark:
 
 @pytest.fixture(scope="module")
 def benchmark(tmp_path_factory):
-    return Benchmark(tmp_path_factory.mktemp("benchmark"))
+    benchmark = Benchmark(tmp_path_factory.mktemp("benchmark"))
+    assert benchmark.index() == len(TEXTS)
+    return benchmark
 
 
 def fallen(figures) -> dict[str, float]:
@@ -94,7 +99,22 @@ def test_the_product_stays_above_the_floors(benchmark):
 
 @pytest.mark.parametrize("weight", ["semantic_weight", "keyword_weight"])
 def test_neither_words_nor_meaning_alone_would(benchmark, weight):
-    assert fallen(benchmark.figures(**{weight: 0.0}))
+    assert "all" in fallen(benchmark.figures(**{weight: 0.0}))
+
+
+def test_two_runs_give_the_same_ranking_and_so_does_another_index(benchmark, tmp_path):
+    """The other is built in two goes, the last documents first."""
+    other = Benchmark(tmp_path / "other", tmp_path / "corpus")
+    backwards = sorted(TEXTS, reverse=True)
+    for part in (backwards[:25], backwards[25:]):
+        for path in part:
+            write(tmp_path / "corpus", path, TEXTS[path])
+        other.index()
+    asked = SET.queries[::3]
+    with benchmark.app() as one, benchmark.app() as two, other.app() as three:
+        first, *others = (ask_all(app, asked).ranked for app in (one, two, three))
+    assert all(first.values())
+    assert others == [first, first]
 
 
 def test_confidence_tells_what_can_be_answered(benchmark):

@@ -74,6 +74,29 @@ def test_an_unfulfilled_query_says_so(engine):
     assert any("fulfils" in note for note in query.notes)
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('when does a "migration begins in spring" article end', {"a.md"}),
+        ("which savannah sees zebra herds -lions", {"a.md", "code.md", "prose.md"}),
+        ('where is the "striped okapi" zebra', set()),
+        ("okapi zebra author:nobody", set()),
+    ],
+)
+def test_a_question_with_an_operator_need_not_have_all_its_words_in_one_passage(
+    engine, query, expected
+):
+    response = ask(engine, query)
+    assert paths(response) == expected
+    assert any("only ranked" in note for note in response.notes) == bool(expected)
+
+
+def test_plain_words_bind_where_a_passage_has_them_all(engine):
+    response = ask(engine, 'spring "zebra migration"')
+    assert paths(response) == {"a.md"}
+    assert not response.notes
+
+
 def test_a_query_that_only_filters_says_so(engine):
     assert any("only filters" in note for note in ask(engine, "path:code").notes)
 

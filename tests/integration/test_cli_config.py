@@ -1,4 +1,4 @@
-"""`check-config` and `config` as a user meets them: the real program, its output, its status."""
+"""`check-config` and `config` as a user meets them: their output and their status."""
 
 import json
 import os
@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.called import called
 
 PROGRAM = [sys.executable, "-c", "from ragdocs.cli.main import main; main()"]
 
@@ -19,18 +21,39 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def home_of(folder: Path) -> dict[str, str]:
+    return {"HOME": str(folder.parent), "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
+
+
+def run(folder: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    return called(folder, *arguments, **home_of(folder), **environ)
+
+
+def run_process(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The real program, where its streams and its status are what is asked about."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGDOCS_")}
-    home = {"HOME": str(folder.parent), "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
     return subprocess.run(
         [*PROGRAM, *arguments],
         cwd=folder,
-        env={**kept, **home, **environ},
+        env={**kept, **home_of(folder)},
         capture_output=True,
         encoding="utf-8",
         timeout=60,
         check=False,
     )
+
+
+def run_code(folder: Path, code: str) -> str:
+    """What Python code prints that must not fail."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def configure(folder: Path, text: str) -> Path:
@@ -59,7 +82,7 @@ def test_no_configuration_at_all_is_fine(project):
 def test_problems_go_to_stderr_all_of_them_and_the_status_is_2(project):
     path = configure(project, "[search]\nmmr_lamda = 0.1\nmin_confidence = 2\n")
 
-    done = run(project, "check-config")
+    done = run_process(project, "check-config")
 
     assert done.returncode == 2
     first, second, last = done.stderr.splitlines()
@@ -150,12 +173,12 @@ def test_a_folder_whose_name_is_not_utf_8(tmp_path):
     configure(folder, "[search]\nnothing = 1\n")
 
     for command in (["check-config"], ["check-config", "--json"], ["config"]):
-        done = run(folder, *command)
+        done = run_process(folder, *command)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
 
     configure(folder, "")
-    assert run(folder, "config").returncode == 0
+    assert run_process(folder, "config").returncode == 0
 
 
 def test_help_loads_nothing_heavy(project):
@@ -165,16 +188,7 @@ def test_help_loads_nothing_heavy(project):
         "heavy = {'numpy', 'faiss', 'onnxruntime', 'torch', 'llama_index', 'mcp', 'pydantic'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert "check-config" in done.stdout
+    assert "check-config" in run_code(project, code)
 
 
 def test_reading_the_configuration_loads_nothing_heavy(project):
@@ -183,15 +197,7 @@ def test_reading_the_configuration_loads_nothing_heavy(project):
         "heavy = {'numpy', 'faiss', 'onnxruntime', 'torch', 'llama_index', 'mcp'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
+    run_code(project, code)
 
 
 def test_the_generator_finds_the_kept_files_up_to_date():

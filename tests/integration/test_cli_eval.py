@@ -2,6 +2,9 @@
 
 import json
 import os
+import struct
+import zlib
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -45,7 +48,7 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def run(place, monkeypatch):
+def run(place, one_model, monkeypatch):
     env = {"HOME": str(place), "XDG_CACHE_HOME": str(place / "cache")}
     for name, value in env.items():
         monkeypatch.setenv(name, value)
@@ -110,6 +113,34 @@ def test_each_part_is_switched_off_and_drawn(run, place):
     assert "without vectors: 0.6667" in titles
 
 
+def test_bars_are_drawn_as_png_too(run, place):
+    assert run("set", "--plot", "bars.png").exit_code == 0
+    width, height, rows = png_rows((place / "bars.png").read_bytes())
+    assert len(rows) == height
+    colours = Counter(row[at : at + 3].hex() for row in rows for at in range(0, 3 * width, 3))
+    # Hit@1 and the recall are 1: their bars have the whole height, at both ends of the group.
+    assert colours["0072b2"] > 2 * 220 * 2 * 20
+    assert {"ffffff", "000000", "dddddd"} <= set(colours)
+
+
+def png_rows(content: bytes):
+    """A decoder of our own: nothing but the format's definition."""
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    chunks, at = {}, 8
+    while at < len(content):
+        length, kind = struct.unpack(">I4s", content[at : at + 8])
+        chunks[kind] = content[at + 8 : at + 8 + length]
+        (check,) = struct.unpack(">I", content[at + 8 + length : at + 12 + length])
+        assert check == zlib.crc32(kind + chunks[kind])
+        at += 12 + length
+    width, height, *kind = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
+    assert kind == [8, 2, 0, 0, 0]
+    pixels, step = zlib.decompress(chunks[b"IDAT"]), 1 + 3 * width
+    assert set(pixels[::step]) == {0}
+    rows = [pixels[start + 1 : start + step] for start in range(0, len(pixels), step)]
+    return width, height, rows
+
+
 def test_two_runs_give_the_same_ranking(run, place):
     for name in ("one.jsonl", "two.jsonl"):
         assert run("set", "--run", name).exit_code == 0
@@ -121,7 +152,8 @@ def test_two_runs_give_the_same_ranking(run, place):
     [
         (("none",), "is not a folder: name one that holds corpus/"),
         (("set", "--by", "colour"), "has the field 'colour': there are kind"),
-        (("set", "--plot", "bars.png"), "only SVG is drawn; name it bars.svg"),
+        (("set", "--plot", "bars.gif"), "bars.gif: a picture's name ends in .svg or .png"),
+        (("set", "--plot", "none/bars.png"), "none/bars.png cannot be written: No such file"),
         (("set", "--compare", "none.jsonl"), "none.jsonl"),
         (("set", "--config", "none.toml"), "none.toml"),
     ],

@@ -15,15 +15,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ragdocs.cli.index_run import Orders, run
 from ragdocs.cli.main import main
 from ragdocs.cli.place import named
-from ragdocs.cli.progress import Lines
+from ragdocs.cli.progress import Lines, Silence
+from ragdocs.config.loading import load_config
 from ragdocs.embedding import model_files
-from ragdocs.errors import IndexStoreError
+from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.indexing.lock import try_write_lock, watching, writing
 from ragdocs.indexing.outcome import Phase, Progress
+from ragdocs.lifecycle import Ending
 from ragdocs.store.reader import Reader
 from tests.managed_index import held, write
+from tests.permissions import bound_by_permissions
 from tests.waiting import until
 
 PROGRAM = (sys.executable, "-m", "ragdocs")
@@ -55,6 +59,7 @@ KEYS = {
     "vectors_forgotten",
     "vectors_lacking",
     "vectors_error",
+    "vectors_notes",
     "vocabulary",
     "seconds",
     "seconds_reading",
@@ -156,14 +161,14 @@ def test_from_the_first_build_to_a_rebuild(folder):
     write(folder.notes, "dawn.md", "# dawn\n\nThe harbour at dawn is quiet. Gulls.\n")
     (folder.notes / "dusk.md").unlink()
     (folder.notes / "noon.md").rename(folder.notes / "storm-noon.md")
-    answer = folder.run("update", "--json", "--config", str(settings)).json
+    answer = folder.call("update", "--json", "--config", str(settings)).json
     counts = ("added", "modified", "moved", "removed", "unchanged", "documents")
     assert [answer[name] for name in counts] == [0, 1, 1, 1, 1, 3]
     assert (answer["complete"], answer["vectors_made"]) == (True, 2)  # a passage, and a word
     assert answer["vocabulary"] == words  # `gulls` for `dusk`
     assert answer["vectors_forgotten"] == 0
 
-    rebuilt = folder.run("rebuild-index", "--config", str(settings))
+    rebuilt = folder.call("rebuild-index", "--config", str(settings))
     assert rebuilt.code == 0
     example = re.search(r"\$ ragdocs rebuild-index .*\n([^`]*)\nIn .* s\n```", COMMANDS_PAGE)
     assert rebuilt.out.splitlines()[:-1] == example[1].splitlines()
@@ -388,10 +393,9 @@ def test_a_file_that_may_not_be_read_and_a_folder_that_may_not_be_looked_into(fo
     closed = write(folder.notes, "closed/a.md", "# A\n").parent
     for path in (secret, closed):
         path.chmod(0)
-    if os.access(secret, os.R_OK):
-        pytest.skip("this user may read everything")
 
-    done = folder.call("update", TEXT_ONLY, "-q")
+    with bound_by_permissions():
+        done = folder.call("update", TEXT_ONLY, "-q")
 
     closed.chmod(0o700)
     assert done.code == 1
@@ -464,6 +468,26 @@ def test_whoever_keeps_it_from_writing_is_named(folder):
     assert done.code == 3
     assert f"process {os.getpid()} is writing the index in {folder.index}" in done.err
     assert "--wait" in done.err
+
+
+def test_only_a_command_that_has_an_option_to_wait_names_it(folder):
+    write(folder.notes, "a.md", "# A\n")
+    flags = {"indexing": {"documents_path": str(folder.notes), "index_path": str(folder.index)}}
+    config = load_config(cwd=folder.notes, environ={"HOME": str(folder.notes)}, flags=flags)
+    with (
+        try_write_lock(folder.index),
+        Ending(watch_parent=False) as ending,
+        pytest.raises(IndexLocked, match=r"Try again later\.$"),
+    ):
+        run(config, Orders(rebuild=False, wait=0.1), ending, Silence())
+
+
+def test_files_without_text_give_no_rate():
+    said: list[str] = []
+    lines = Lines(said.append)
+    lines.report(Progress(Phase.READING, 1, 1, 0))
+    lines.close()
+    assert said == ["reading: 1 of 1 file"]
 
 
 def test_numeric_libraries_get_one_thread_unless_the_user_says_otherwise(monkeypatch):

@@ -1,9 +1,11 @@
-"""`ragdocs inspect doc`, as a real process."""
+"""`ragdocs inspect doc`: once as a real process, and called for the rest."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.called import called
 
 NOTE = """---
 title: Handbook
@@ -19,21 +21,20 @@ print("hi")
 """
 
 
-def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ragdocs", "inspect", "doc", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
+def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    return called(cwd, "inspect", "doc", *arguments)
 
 
 def test_the_tree_is_drawn_with_lines_and_sizes(tmp_path):
     (tmp_path / "a note.md").write_text(NOTE, encoding="utf-8")
-    done = run("a note.md", cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "ragdocs", "inspect", "doc", "a note.md"],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0
     assert done.stdout.startswith("Handbook  (docs:a note.md)\n")
     assert "1 heading, 1 link, 1 code block" in done.stdout
@@ -51,6 +52,19 @@ def test_json_has_every_node(tmp_path):
     assert found["title"] == "Handbook"
     assert [chunk["id"] for chunk in found["chunks"]] == ["docs:a.md", "docs:a.md#guide"]
     assert found["chunks"][1]["lines"] == [5, 11]
+
+
+def test_docs_and_index_mean_what_they_mean_elsewhere(tmp_path):
+    notes = tmp_path / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / "deep" / "a.md").write_text(NOTE, encoding="utf-8")
+    index = str(tmp_path / "index")
+    done = run("notes/deep/a.md", "--docs", "notes", "--index", index, "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["id"] == "docs:deep/a.md"
+    assert not Path(index).exists()
+    (tmp_path / "others").mkdir()
+    outside = run("notes/deep/a.md", "--docs", "others", cwd=tmp_path)
+    assert "note: outside every tree" in outside.stdout
 
 
 def test_settings_are_obeyed(tmp_path):

@@ -76,7 +76,7 @@ def test_a_large_document_is_given_whole(run, tmp_path):
 
 def test_a_mistyped_document_names_the_nearest(run):
     result = run("get", "auht.md")
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "auth.md" in result.stderr
 
 
@@ -120,7 +120,9 @@ def test_context_reads_a_diff(run):
         "--- a/src/auth.py\n+++ b/src/auth.py\n@@ -1 +1,2 @@\n"
         " import token\n+# the bearer token lives for an hour\n"
     )
-    value = json.loads(run("context", "--diff", "--json", stdin=diff).stdout)
+    printed = run("context", "--diff", "--json", stdin=diff).stdout
+    assert run("context", "-", "--json", stdin=diff).stdout == printed
+    value = json.loads(printed)
     assert value["results"][0]["path"] == "tokens.md"
 
 

@@ -71,6 +71,7 @@ def without_figures(text: str) -> str:
     """But for sizes, versions and limits, which differ from machine to machine."""
     text = re.sub(r"[\d.]+ (kB|MB|GB|TB)\b", "SIZE", text)
     text = re.sub(r"(ragdocs|Python|SQLite|generation) [\d.]+", r"\1 N", text)
+    text = re.sub(r"fingerprint [0-9a-f]{32}", "fingerprint N", text)
     text = re.sub(r"[\d,]+ can be watched \(max_user_watches\)", "N can be watched", text)
     return re.sub(r"may have (any number of|[\d,]+) files open", "may have N files open", text)
 
@@ -81,6 +82,31 @@ def test_the_page_shows_what_status_prints(home):
     assert (done.returncode, done.stderr) == (0, "")
     page = shown("ragdocs status --docs notes --index index")
     assert without_figures(done.stdout) == without_figures(page)
+
+
+def test_the_page_names_every_field_of_the_json(home):
+    build(home)
+    answer = json.loads(run(home, "status", "--json", *PLACE).stdout)
+    page = PAGE.read_text(encoding="utf-8").partition("### As JSON")[2].partition("## doctor")[0]
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+    told = [name for row in rows for name in re.findall(r"`(\w+)`", row[1])]
+    assert sorted(told) == sorted(answer)
+    for field in ("trees", "holdings", "disk", "agreement", "model", "keyword"):
+        inner = answer[field][0] if field == "trees" else answer[field]
+        (row,) = [row for row in rows if f"`{field}`" in row[1]]
+        missing = [name for name in inner if f"`{name}`" not in row[2] and name != "total"]
+        assert missing == []
+
+
+def test_other_settings_are_told_in_both_forms(home):
+    build(home)
+    write(home, "other.toml", "[chunking]\nmax_leaf_chars = 900\n")
+    done = run(home, "status", *PLACE, "--config", "other.toml")
+    answer = json.loads(run(home, "status", "--json", *PLACE, "--config", "other.toml").stdout)
+    found = answer["agreement"]
+    assert done.returncode == 1
+    assert f"fingerprint {found['stored_fingerprint']}; it should be" in done.stdout
+    assert found["fingerprint"] in done.stdout
 
 
 def test_the_page_shows_what_doctor_prints(home):

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,19 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from markdown_it import MarkdownIt
 
 from ragdocs.assembly import Assembly
 from ragdocs.cli.main import main
-from ragdocs.config.loading import read_config
+from ragdocs.config.loading import load_config, read_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
+from ragdocs.indexing.discovery import discover
+from ragdocs.indexing.scan import Scan
+from ragdocs.models import TreeName
+from ragdocs.store.reader import Reader
+from ragdocs.store.records import FileFailure
+from ragdocs.store.writer import Writer
+from tests import store_builder
 from tests.documented import PAGES, PROJECT, Example, blocks, examples, mentions, session
 from tests.managed_index import CountingEmbedder, write
 from tests.parsing import parse
@@ -47,7 +56,8 @@ DIFF = """--- a/src/auth.py
 
 def elsewhere(line: str) -> bool:
     """Needs a network or another program, or ends this process; has a test of its own below."""
-    return line.startswith(("make ", "pip ", "claude ", "codex ", "ragdocs mcp"))
+    away = ("make ", "pip ", "claude ", "codex ", "ragdocs mcp", "ragdocs models fetch")
+    return line.startswith(away)
 
 
 SESSION, SHOWN = session(README, "ragdocs query")
@@ -107,13 +117,113 @@ def test_every_example_runs(example: Example, typed):
 
 def test_the_examples_that_are_not_run_are_these():
     kinds = {" ".join(example.line.split()[:2]) for example in RUN_ELSEWHERE}
-    assert kinds == {"make demo", "pip install", "claude mcp", "codex mcp", "ragdocs mcp"}
+    ours = {"ragdocs mcp", "ragdocs models"}
+    assert kinds == {"make demo", "pip install", "claude mcp", "codex mcp"} | ours
     assert len(RUN_HERE) > 30
+
+
+OTHER_BLOCKS = {
+    ("README.md", "json"): "test_the_entries_of_the_readme_are_those_of_the_page_on_clients",
+    ("README.md", "text"): "a picture",
+    ("architecture.md", ""): "the layers: make imports",
+    ("cli.md", ""): "test_the_page_of_commands_is_what_would_be_generated",
+    ("clients.md", "json"): "tests/integration/test_cli_install.py",
+    ("configuration.md", "text"): "test_the_problem_that_is_shown_is_told_so",
+    ("evaluation.md", "text"): "figures of one run",
+    ("mcp.md", "json"): "tests/integration/test_mcp_documentation.py",
+    ("mcp.md", "text"): "tests/integration/test_mcp_documentation.py",
+    ("python-api.md", "python"): "tests/integration/test_open_index.py",
+    ("search.md", ""): "the steps in a line",
+    ("store.md", "python"): "test_the_examples_of_the_store_run",
+    ("trees.md", "text"): "test_what_is_said_to_be_indexed_is",
+}
+"""Blocks of a page by their kind, and what shows that they are right. Commands (sh, console) are
+all run, configurations (toml) all loaded."""
+RUN_KINDS = {"sh", "console", "toml"}
+
+
+def test_every_example_is_of_a_kind_that_is_run():
+    """A new page, or a new kind of example on one, needs a test first; then its name here."""
+    found = set[tuple[str, str]]()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for token in MarkdownIt("commonmark").parse(text):
+            if token.type in ("fence", "code_block"):
+                found.add((page.name, token.info.strip()))
+    assert {each for each in found if each[1] not in RUN_KINDS} == set(OTHER_BLOCKS)
+    source = Path(__file__).read_text(encoding="utf-8")
+    for check in OTHER_BLOCKS.values():
+        is_there = f"def {check}(" in source if check.startswith("test_") else True
+        assert is_there, check
+        assert not check.startswith("tests/") or (PROJECT / check).exists(), check
+
+
+def test_every_command_in_a_block_is_one_of_the_examples():
+    """However it is written: nothing that looks like ours stands in a block and is not run."""
+    known = {example.line for example in [*RUN_HERE, *RUN_ELSEWHERE]} | {SESSION}
+    for page in PAGES:
+        for text in (*blocks(page, "sh"), *blocks(page, "console")):
+            for line in text.splitlines():
+                words = re.split(r"\s+# ", line.removeprefix("$ "))[0].strip()
+                if re.match(r"\S*ragdocs ", words):
+                    assert words in known, f"{page.name}: {line}"
+
+
+def test_fetching_a_model_without_a_network_is_an_error_that_says_so(typed, monkeypatch):
+    [shown] = {tuple(each.words) for each in RUN_ELSEWHERE if each.words[1:2] == ["models"]}
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    done = typed(list(shown))
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: ")
+
+
+def test_the_examples_of_the_store_run(tmp_path):
+    writing, reading = blocks(PROJECT / "docs" / "store.md", "python")
+    indexed = store_builder.file("a.md", [store_builder.Section("A", "text")])
+    names = {
+        "Writer": Writer,
+        "Reader": Reader,
+        "directory": tmp_path / "index",
+        "fingerprint": store_builder.FINGERPRINT,
+        "indexed_file": indexed,
+        "read_ns": store_builder.READ_NS,
+        "doc_id": "docs:gone.md",
+        "failure": FileFailure(TreeName("docs"), "b.md", "binary", "no text", None, 1),
+        "model": store_builder.MODEL,
+        "text_hash": b"0" * 16,
+        "vector": struct.pack("<3f", 1, 0, 0),
+        "tables": (),
+    }
+    exec(compile(writing, "store.md", "exec"), names)
+    exec(compile(reading, "store.md", "exec"), names)
+    assert names["seen"] == names["transaction"].position
+
+
+def test_what_is_said_to_be_indexed_is(tmp_path):
+    [text] = blocks(PROJECT / "docs" / "trees.md", "text")
+    said = dict(re.split(r" {2,}", line) for line in text.splitlines())
+    for path in said:
+        write(tmp_path, path, "# A\n")
+    write(tmp_path, ".gitignore", "old/\n")
+    flags = {"indexing": {"documents_path": str(tmp_path)}}
+    [tree] = load_config(cwd=tmp_path, environ={"HOME": str(tmp_path)}, flags=flags).trees
+    scan = discover(tree)
+    assert isinstance(scan, Scan)
+    assert {found.path for found in scan.files} == {
+        path for path, what in said.items() if what == "indexed"
+    }
+
+
+def test_the_problem_that_is_shown_is_told_so(tmp_path):
+    [text] = blocks(PROJECT / "docs" / "configuration.md", "text")
+    write(tmp_path, ".ragdocs.toml", "[chunking]\nmax_leaf_char = 800\n")
+    [problem] = read_config(cwd=tmp_path, environ={"HOME": str(tmp_path)}).problems
+    assert str(problem).replace(f"{tmp_path}/", "") == " ".join(text.split())
 
 
 def test_the_server_that_is_shown_starts_and_ends_with_its_input(project):
     environ = {**os.environ, "HOME": str(project.parent), "XDG_CACHE_HOME": str(project / "cache")}
-    shown = {tuple(each.words) for each in RUN_ELSEWHERE if each.words[0] == "ragdocs"}
+    shown = {tuple(each.words) for each in RUN_ELSEWHERE if each.words[:2] == ["ragdocs", "mcp"]}
     places = ("~/notes", "/home/you/notes")
     assert shown == {("ragdocs", "mcp", "--docs", place) for place in places}
     done = subprocess.run(
@@ -161,9 +271,15 @@ def test_the_readme_shows_what_query_prints_in_a_clone(typed, monkeypatch):
         ("ragdocs query tomatoes --top-n 0 --docs notes", 2),
         ("ragdocs query tomatoes --docs notes --index nowhere --no-update", 3),
         ("ragdocs get tomatoes.md --docs notes", 0),
-        ("ragdocs get nothing.md --docs notes", 2),
-        ("ragdocs related nothing.md --docs notes", 2),
-        ("ragdocs ls docs --path nothing --docs notes", 0),
+        ("ragdocs get nothing.md --docs notes", 1),
+        ("ragdocs get tomatoes.md#nothing --docs notes", 1),
+        ("ragdocs get tomatoes.md:900 --docs notes", 1),
+        ("ragdocs get /tomatoes.md --docs notes", 2),
+        ("ragdocs related nothing.md --docs notes", 1),
+        ("ragdocs related tomatoes.md --docs notes", 1),
+        ("ragdocs ls docs --docs notes", 0),
+        ("ragdocs ls docs --path nothing --docs notes", 1),
+        ("ragdocs ls docs --tree nothing --docs notes", 2),
         ("ragdocs update --docs nowhere", 2),
         ("ragdocs update --docs broken", 1),
     ],
@@ -172,6 +288,49 @@ def test_exit_codes_are_as_the_tables_say(line: str, code: int, typed, project):
     write(project, "broken/picture.md", b"\x89PNG\r\n\x1a\n\0\0\0")
     done = typed(shlex.split(line))
     assert done.exit_code == code, done.output
+
+
+def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
+    found: dict[str, click.Command] = {}
+    for name in group.list_commands(click.Context(group)):
+        command = group.commands[name]
+        found[before + name] = command
+        if isinstance(command, click.Group):
+            found |= commands(command, f"{before}{name} ")
+    return found
+
+
+def test_docs_index_and_config_mean_the_same_everywhere():
+    """Commands that are about neither documents nor their index are told in docs/commands.md;
+    `init` writes a configuration, so that it reads none."""
+    without = {"eval", "models", "models fetch", "agents", "completion", "inspect"}
+    for name, command in commands(main).items():
+        known = {option: each.help for each in command.params for option in each.opts}
+        named = {option for option in ("--docs", "--index", "--config") if option in known}
+        if name == "init":
+            assert named == {"--docs"}
+        elif name in without:
+            assert named <= {"--config"}
+        else:
+            assert named == {"--docs", "--index", "--config"}, name
+            usual = {each.opts[0]: each.help for each in main.commands["query"].params}
+            assert all(known[option] == usual[option] for option in named), name
+
+
+def test_every_command_has_an_example_in_its_help():
+    for name, command in commands(main).items():
+        is_group = isinstance(command, click.Group) and not command.invoke_without_command
+        assert is_group or "ragdocs " in str(command.help), name
+
+
+def test_a_model_that_is_not_the_configured_one_is_told(typed, monkeypatch):
+    note = "not used: the configured folder: it has no model"
+    monkeypatch.setattr(Assembly.embedder, "notes", (note,))
+    done = typed(["ragdocs", "query", "tomatoes", "--docs", "notes", "--json"])
+    assert f"note: {note}" in done.stderr
+    again = typed(["ragdocs", "rebuild-index", "--docs", "notes"])
+    assert note in again.stderr
+    assert json.loads(done.stdout)["results"]
 
 
 def test_the_page_on_commands_shows_what_rebuilding_prints(typed, monkeypatch):
@@ -252,6 +411,49 @@ def test_the_page_of_commands_is_what_would_be_generated():
     spec.loader.exec_module(script)
     kept = (PROJECT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert kept == script.page(), "run make docs"
+
+
+def test_the_page_on_architecture_has_a_section_for_every_package():
+    """Headed by the question that it answers, with what it is not for."""
+    text = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    named = [name for heading, _ in sections for name in re.findall(r"`(\w+)`", heading)]
+    package = PROJECT / "src" / "ragdocs"
+    parts = {path.stem for path in package.iterdir() if not path.name.startswith(("_", "py.typed"))}
+    assert sorted(named) == sorted(parts)
+    for heading, body in sections:
+        assert heading.endswith("?"), heading
+        assert re.search(r"\bNot for\b|, and not for\b", body), heading
+        for module in re.findall(r"`([\w/]+\.py)`", body):
+            assert list(package.rglob(module)), f"{heading}: {module}"
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("query", "query tomatoes --docs notes"),
+        ("get", "get tomatoes.md --docs notes"),
+        ("ls", "ls chunks --docs notes"),
+        ("related", "related auth.md --docs guides"),
+        ("context", "context src/auth.py --docs guides"),
+        ("status", "status --docs notes"),
+        ("inspect query", "inspect query tomatoes --docs notes"),
+        ("models", "models"),
+        ("config", "config --docs notes"),
+        ("check-config", "check-config --docs notes"),
+        ("inspect doc", "inspect doc notes/tomatoes.md --docs notes"),
+    ],
+)
+def test_the_fields_of_an_answer_are_those_that_are_documented(command, line, typed):
+    page = (PROJECT / "docs" / "cli.md").read_text(encoding="utf-8")
+    [row] = re.findall(rf"^\| `{command}` \| (.*) \|$", page, re.M)
+    plain = re.sub(r"\(.*?\)", "", row)
+    given = json.loads(typed(["ragdocs", *line.split(), "--json"]).stdout)
+    named = set(re.findall(r"`(\w+)`", plain))
+    if command == "inspect doc":
+        assert named <= set(given)
+    else:
+        assert named == set(given)
 
 
 def test_what_shows_the_reliability_is_there():

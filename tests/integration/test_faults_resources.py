@@ -1,11 +1,10 @@
 """A full disk, no descriptors left, an index that must not be written: said, lived with, healed."""
 
-import os
-
 import pytest
 
 from tests.faults.hardship import Hardship
 from tests.faults.trouble import Forbidden, few_descriptors, full_disk, read_only, shim_for
+from tests.permissions import bound_by_permissions
 
 CPU_SHARE = 0.3
 """Of a core, for one or two attempts in a second; a busy loop takes all of it."""
@@ -38,10 +37,9 @@ def test_an_index_that_was_read_only_at_the_start_is_written_later(tmp_path, ind
         endure(hardship, server, trouble)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may write anywhere")
 def test_without_the_right_to_write_what_is_there_is_read(tmp_path, index):
     hardship, trouble = Hardship(tmp_path, index), Forbidden(index)
     hardship.index_now()
     trouble.begin(None)
-    with hardship.server() as server:
+    with bound_by_permissions(), hardship.server() as server:
         endure(hardship, server, trouble)

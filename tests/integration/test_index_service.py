@@ -53,6 +53,11 @@ def is_ready(app):
     return ask(app, "lark").index.readiness is Readiness.READY
 
 
+def until_served(other: ServedProcess) -> None:
+    other.ask("lark")  # the start of a process is not what is waited for
+    until(lambda: other.ask("lark")["readiness"] == "ready")
+
+
 def test_it_follows_edits_new_files_and_deletions(apps, docs, index):
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
@@ -86,7 +91,7 @@ def test_a_second_one_stands_by_follows_and_takes_over(apps, docs, index):
 
 def test_it_takes_over_from_a_process_that_was_killed(apps, docs, index):
     with ServedProcess(docs, index) as other:
-        until(lambda: other.ask("lark")["readiness"] == "ready")
+        until_served(other)
         app = started(apps, docs, index)
         until(lambda: app.service.state.duty is Duty.STANDBY)
         holder = watching(index)
@@ -101,7 +106,7 @@ def test_it_takes_over_from_a_process_that_was_killed(apps, docs, index):
 def test_one_that_is_stopped_and_keeps_its_lock_is_not_relied_on(apps, docs, index, monkeypatch):
     monkeypatch.setattr(duty, "SILENT_SECONDS", 2.0)
     with ServedProcess(docs, index) as other:
-        until(lambda: other.ask("lark")["readiness"] == "ready")
+        until_served(other)
         app = started(apps, docs, index)
         until(lambda: app.service.state.duty is Duty.STANDBY and is_ready(app))
         os.kill(other.process.pid, signal.SIGSTOP)
@@ -265,6 +270,6 @@ def test_a_thread_that_died_is_seen_and_started_again(docs, index):
 
 def test_a_process_ends_with_its_input_and_leaves_no_lock(docs, index):
     with ServedProcess(docs, index) as other:
-        until(lambda: other.ask("lark")["readiness"] == "ready")
+        until_served(other)
         assert other.end() == 0
     assert watching(index) is None

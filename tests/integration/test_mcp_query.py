@@ -47,6 +47,19 @@ def test_both_forms_of_the_answer_have_all_of_it(server, era):
         assert found["text"].rstrip() in asked.text
 
 
+def test_where_the_words_match_is_said_in_both_forms(server):
+    asked = server.call("query_documents", query="press the button twice", top_n=1)
+    [found] = asked.data["results"]
+    words = {found["text"][start:end] for start, end in found["matches"]}
+    assert {"Press", "button"} <= words
+    lines = HOSTILE.split("\n")
+    assert lines[found["match_lines"][-1] - 1].startswith("Press")
+    said = ", ".join(map(str, found["match_lines"]))
+    assert f"id: {found['id']} · words match on lines {said}\n" in asked.text
+    unmatched = server.call("query_documents", query="zzzyx", top_n=1)
+    assert all("matches" not in each or not each["matches"] for each in unmatched.data["results"])
+
+
 def test_every_passage_has_a_link_that_can_be_read(server):
     asked = server.call("query_documents", query="renewing access tokens")
     assert [link.uri for link in asked.links] == [found["uri"] for found in asked.data["results"]]

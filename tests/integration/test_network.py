@@ -1,8 +1,6 @@
 """What leaves this process: nothing by default, and nothing but to the address that was set."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -13,28 +11,34 @@ from ragdocs.errors import ConfigError
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.index_state import Readiness
 from tests.embedding_server import EmbeddingServer
+from tests.mcp_process import ServerProcess
+from tests.sockets.watched import WatchedSockets
+from tests.waiting import until
 
-WATCHED = """
-import sys
-seen = []
-def note(event, arguments):
-    if event.startswith("socket."):
-        seen.append(event)
-sys.addaudithook(note)
-{work}
-print(*seen)
-"""
-INDEX_AND_ASK = """
+EVERYTHING_ELSE = """
 from ragdocs import open_index
+from ragdocs.cli.main import main
+
+for words in (
+    ["update"],
+    ["query", "how do I log in?"],
+    ["query", "how do I log in?", "--json"],
+    ["get", "auth.md"],
+    ["status"],
+    ["models"],
+    ["doctor"],
+):
+    try:
+        main(words)
+    except SystemExit as ended:
+        assert not ended.code, words
 with open_index("docs") as index:
     response = index.search("how do I log in?")
     assert response.results[0].path == "auth.md", response
     assert response.index.complete, response.index
 """
-PROVE_THE_HOOK = """
-import socket
-socket.socket().connect_ex(("127.0.0.1", 9))
-"""
+OPENED = "import socket; socket.socket().connect_ex(('127.0.0.1', 9))"
+OPENED_BY_A_LIBRARY = "import ctypes; ctypes.CDLL(None).socket(2, 1, 0)"
 
 
 @pytest.fixture
@@ -50,23 +54,48 @@ def docs(tmp_path, monkeypatch):
     return folder
 
 
-def socket_events(work, cwd):
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED.format(work=work)],
-        cwd=cwd,
-        env=dict(os.environ),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
+@pytest.fixture
+def sockets(tmp_path):
+    return WatchedSockets(tmp_path)
+
+
+def test_no_socket_is_opened_by_the_command_line_nor_in_python(docs, sockets, tmp_path):
+    (tmp_path / ".ragdocs.toml").write_text(
+        '[indexing]\ndocuments_path = "docs"\n', encoding="utf-8"
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    assert "auth.md" in sockets.run("-c", EVERYTHING_ELSE, cwd=tmp_path)
+    assert sockets.seen() == []
 
 
-def test_no_socket_is_opened_in_default_use(docs, tmp_path):
-    assert socket_events(INDEX_AND_ASK, tmp_path) == []
-    assert "socket.connect" in socket_events(PROVE_THE_HOOK, tmp_path)
+def test_no_socket_is_opened_by_the_server(docs, sockets):
+    command = ("-m", "ragdocs", "mcp", "--docs", str(docs))
+    with ServerProcess(*command, **sockets.environment) as server:
+        server.initialize()
+
+        def holds(documents):
+            index = server.call("state", "index_status")["result"]["structuredContent"]["index"]
+            return index["state"] == "ready" and index["documents"] == documents
+
+        until(lambda: holds(2), seconds=60)
+        said = server.call("query", "query_documents", query="how do I log in?")["result"]
+        assert said["structuredContent"]["results"][0]["path"] == "auth.md"
+        (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
+        until(lambda: holds(3), seconds=60)
+        server.process.stdin.close()
+        server.ended(10)
+    assert sockets.seen() == []
+
+
+def test_a_socket_would_be_seen(sockets, tmp_path):
+    sockets.run("-c", OPENED, cwd=tmp_path)
+    assert any(line.startswith("python connect") for line in sockets.seen())
+
+
+def test_a_librarys_socket_would_be_seen(sockets, tmp_path):
+    if not sockets.has_native:
+        pytest.skip("native sockets are seen where there is Linux and a C compiler")
+    sockets.run("-c", OPENED_BY_A_LIBRARY, cwd=tmp_path)
+    assert sockets.seen() == ["native socket 2"]
 
 
 def settings(server, model):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragdocs import open_index
-from ragdocs.errors import ConfigError, IndexMissing, QueryError
+from ragdocs.errors import ConfigError, IndexMissing, IndexStoreError, QueryError
 from ragdocs.indexing.lock import try_watch_lock
 from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import Filters
@@ -92,6 +92,42 @@ def test_filters_several_questions_and_reading_a_section(docs):
             index.search(" ")
 
 
+@pytest.mark.parametrize(
+    ("query", "options", "why"),
+    [
+        (5, {}, "a text, or a list of texts"),
+        (None, {}, "a text, or a list of texts"),
+        (b"tomatoes", {}, "a text"),
+        (["tomatoes", 3], {}, "a text"),
+        ("tomatoes", {"filters": {"tags": ["access"]}}, "filters is .* a Filters"),
+        ("tomatoes", {"top_n": "3"}, "top_n is '3'"),
+        ("tomatoes", {"min_score": 2}, "min_score is 2"),
+    ],
+)
+def test_a_request_of_another_kind_is_refused_with_a_reason(docs, query, options, why):
+    with (
+        open_index(docs, embedder=Compass(), update=False) as index,
+        pytest.raises(QueryError, match=why),
+    ):
+        index.search(query, **options)
+
+
+@pytest.mark.parametrize("wrong", [{"tags": "access"}, {"tags": ["access"]}, {"paths": "guides"}])
+def test_a_filter_of_another_kind_is_refused_and_not_taken_by_letters(wrong):
+    with pytest.raises(QueryError, match=r"filters\.(tags|paths) is .*it must be a"):
+        Filters(**wrong)
+
+
+def test_a_closed_index_says_so(docs):
+    index = open_index(docs, embedder=Compass())
+    index.close()
+    index.close()
+    asked = (lambda: index.search("x"), lambda: index.get("auth.md"), index.update)
+    for ask in (*asked, lambda: index.state, lambda: index.library):
+        with pytest.raises(IndexStoreError, match="closed"):
+            ask()
+
+
 def test_settings_are_those_of_a_configuration_file(docs, tmp_path):
     place = tmp_path / "elsewhere"
     settings = {"indexing": {"index_path": str(place)}, "search": {"max_chunks_per_doc": 1}}
@@ -99,7 +135,7 @@ def test_settings_are_those_of_a_configuration_file(docs, tmp_path):
         assert index.config.index_directory == place
         assert index.config.search.max_chunks_per_doc == 1
         assert index.state.documents == 2
-    with pytest.raises(ConfigError, match="max_chunks_per_doc"):
+    with pytest.raises(ConfigError, match=r"^settings: search\.max_chunks_per_dok"):
         open_index(docs, settings={"search": {"max_chunks_per_dok": 1}})
     file = tmp_path / "own.toml"
     file.write_text('[indexing]\ndocuments_path = "docs"\n', encoding="utf-8")

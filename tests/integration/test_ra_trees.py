@@ -149,3 +149,17 @@ def test_a_tree_of_many_good_passages_does_not_cut_off_another_before_it_is_rais
         off, on = ranked(engine), ranked(engine, tree_normalisation=1.0)
     assert "quiet:a.md" not in off
     assert "quiet:a.md" in on[:5]
+
+
+def test_a_tree_that_is_behind_all_that_the_indices_give_is_searched_by_itself(tmp_path):
+    texts = {
+        f"loud:{n}.md": f"# Kestrel\n\nThe kestrel number{n}. {'And so it was. ' * (n // 8)}\n"
+        for n in range(120)
+    }
+    texts["quiet:a.md"] = "# Birds\n\nWords about the weather, and a kestrel at the end of it.\n"
+    texts["other:a.md"] = "# Fish\n\nNothing of the kind.\n"
+    with Engine(tmp_path, texts, Compass()) as engine:
+        off, on = ranked(engine), ranked(engine, tree_normalisation=1.0)
+    assert "quiet:a.md" not in off
+    assert "quiet:a.md" in on
+    assert "other:a.md" not in on

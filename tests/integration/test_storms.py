@@ -1,7 +1,7 @@
 """Storms in their short form: kills, many servers, many edits, questions, hostile files.
 
-The long form, with the figures that are promised, is `make stress`. Here only deadlines for what
-must come about at all are asserted.
+The long form, with the figures that are promised, is `make stress`. Here the deadlines are three
+times as long: other tests run beside these, and what must come about at all is what is asserted.
 """
 
 import random
@@ -18,6 +18,11 @@ from tests.storms.seeds import storm_seed
 from tests.storms.servers import ServerStorm
 from tests.storms.words import Words
 
+RECOVERED_SECONDS = 30
+TAKEN_OVER_SECONDS = 15
+CONVERGED_SECONDS = 30
+STORM_CONVERGED_SECONDS = 90
+
 
 @pytest.fixture
 def seed() -> int:
@@ -32,6 +37,7 @@ def test_servers_that_are_killed_at_random_moments_lose_nothing(tmp_path: Path, 
     assert figures.errors == []
     assert (figures.missing, figures.ghosts, figures.stale) == (0, 0, 0)
     assert figures.kills >= 5
+    assert figures.recovery <= RECOVERED_SECONDS
 
 
 def test_three_servers_answer_while_files_change_and_one_takes_over(tmp_path: Path, seed: int):
@@ -39,8 +45,12 @@ def test_three_servers_answer_while_files_change_and_one_takes_over(tmp_path: Pa
         storm.start(servers=3)
         storm.edit(seconds=2, killing=1)
         storm.converge()
-    assert storm.figures.errors == []
-    assert storm.figures.answers > 0
+    figures = storm.figures
+    assert figures.errors == []
+    assert (figures.missing, figures.ghosts, figures.stale) == (0, 0, 0)
+    assert figures.answers > 0
+    assert figures.take_over <= TAKEN_OVER_SECONDS
+    assert figures.convergence <= CONVERGED_SECONDS
 
 
 def test_a_storm_of_edits_and_a_checkout_end_in_a_fresh_build(tmp_path: Path, seed: int):
@@ -48,6 +58,7 @@ def test_a_storm_of_edits_and_a_checkout_end_in_a_fresh_build(tmp_path: Path, se
     storm.run(per_second=170, seconds=1.5, checkout=150)
     assert storm.figures.errors == []
     assert storm.figures.edits >= 250
+    assert storm.figures.convergence <= STORM_CONVERGED_SECONDS
 
 
 def test_questions_during_the_first_build_are_answered_right_or_said_to_be_early(

@@ -491,8 +491,8 @@ def test_min_confidence_drops_what_is_too_doubtful(make):
     [
         ({"score_calibration_threshold": 0.0}, {"score_calibration_threshold": 5.0}),
         (
-            {"score_calibration_threshold": 0.5, "score_calibration_steepness": 0.01},
-            {"score_calibration_threshold": 0.5, "score_calibration_steepness": 100.0},
+            {"score_calibration_threshold": 1.0, "score_calibration_steepness": 0.01},
+            {"score_calibration_threshold": 1.0, "score_calibration_steepness": 100.0},
         ),
     ],
 )

@@ -188,7 +188,8 @@ def test_ngram_before_semantic(tmp_path):
     """Copies fall by their wording, and only paraphrases are left for the vectors."""
     texts = {**SAME_MEANING, "copy.md": SAME_MEANING["one.md"].replace("mouse", "vole")}
     with Engine(tmp_path, texts, Compass()) as small:
-        response = answer(small, "kestrel", DEDUP, explain=True)
+        settings = {**DEDUP, "ngram_dedup_threshold": 0.7}
+        response = answer(small, "kestrel", settings, explain=True)
     fallen = {stage.name: {each.chunk_id for each in stage.fallen} for stage in response.stages}
     by_wording, by_meaning = fallen[StageName.NGRAM], fallen[StageName.SEMANTIC]
     assert len(by_wording) == len(by_meaning) == 1

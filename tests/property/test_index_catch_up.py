@@ -1,9 +1,5 @@
 """Whatever happens to the store, a view that catches up now and then answers as a fresh one."""
 
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +8,7 @@ from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
 from ragdocs.parsers.identity import document_id
-from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
-from tests.store_builder import FINGERPRINT, READ_NS, Section, file, related, wiki
+from tests.store_builder import READ_NS, Section, file, related, temporary_store, wiki
 from tests.word_vectors import WordModel, catch_up, embed_missing, stored_vectors
 
 NAMES = ["a", "b", "c", "x/a", "x/d"]
@@ -48,16 +42,6 @@ histories = st.lists(st.tuples(operations, st.booleans()), max_size=12)
 scopes = st.frozensets(st.sampled_from([DocId(f"docs:{name}.md") for name in NAMES]))
 
 
-@contextmanager
-def store():
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        Writer.open(Path(directory), FINGERPRINT) as writer,
-        Reader.open(Path(directory)) as reader,
-    ):
-        yield writer, reader
-
-
 def apply(writer, reader, kind, what):
     if kind == "embed":
         embed_missing(writer, reader, MODEL, limit=what)
@@ -84,7 +68,7 @@ def replay(writer, reader, history, view):
 @settings(max_examples=60, deadline=None)
 @given(histories, scopes, st.integers(1, 8))
 def test_a_vector_index_that_catches_up_answers_as_a_fresh_one(history, scope, limit):
-    with store() as (writer, reader):
+    with temporary_store() as (writer, reader):
         view = replay(writer, reader, history, VectorIndex(MODEL))
         fresh = catch_up(VectorIndex(MODEL), reader)
         rows = stored_vectors(reader, MODEL)
@@ -100,7 +84,7 @@ def test_a_vector_index_that_catches_up_answers_as_a_fresh_one(history, scope, l
 @settings(max_examples=60, deadline=None)
 @given(histories, scopes, st.integers(1, 3))
 def test_a_graph_that_catches_up_answers_as_a_fresh_one(history, scope, depth):
-    with store() as (writer, reader):
+    with temporary_store() as (writer, reader):
         view = replay(writer, reader, history, GraphIndex())
         fresh = catch_up(GraphIndex(), reader)
         assert view.position == fresh.position == reader.position()

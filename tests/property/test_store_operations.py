@@ -1,9 +1,6 @@
 """Whatever happens to a store, it ends up equal to a fresh one of the same final documents."""
 
 import struct
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,11 +8,8 @@ from hypothesis import strategies as st
 from ragdocs.models import DocId
 from ragdocs.parsers.identity import document_id
 from ragdocs.store.link_resolution import Catalogue, Names
-from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
-from ragdocs.store.writer import Writer
 from tests.store_builder import (
-    FINGERPRINT,
     MODEL,
     READ_NS,
     Section,
@@ -23,6 +17,7 @@ from tests.store_builder import (
     markdown,
     put,
     related,
+    temporary_store,
     wiki,
 )
 
@@ -125,20 +120,10 @@ def dump(snapshot):
     }
 
 
-@contextmanager
-def store():
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        Writer.open(Path(directory), FINGERPRINT) as writer,
-        Reader.open(Path(directory)) as reader,
-    ):
-        yield writer, reader
-
-
 @settings(max_examples=60, deadline=None)
 @given(histories)
 def test_a_store_after_any_history_equals_a_fresh_one(history):
-    with store() as (writer, reader), store() as (fresh, other):
+    with temporary_store() as (writer, reader), temporary_store() as (fresh, other):
         model = run(writer, reader, history)
         put(fresh, *(found for found in model.values() if found))
         with fresh.transaction() as transaction:
@@ -154,7 +139,7 @@ def test_a_store_after_any_history_equals_a_fresh_one(history):
 @settings(max_examples=60, deadline=None)
 @given(histories)
 def test_links_after_any_history_are_as_resolved_from_scratch(history):
-    with store() as (writer, reader):
+    with temporary_store() as (writer, reader):
         run(writer, reader, history)
         with reader.snapshot() as snapshot:
             known = {
@@ -170,7 +155,7 @@ def test_links_after_any_history_are_as_resolved_from_scratch(history):
 @settings(max_examples=60, deadline=None)
 @given(histories)
 def test_a_view_that_replays_the_change_log_equals_one_made_anew(history):
-    with store() as (writer, reader):
+    with temporary_store() as (writer, reader):
         view, seen, model = {}, writer.position, {}
         for batch in history:
             model = run(writer, reader, [batch], model)

@@ -66,7 +66,10 @@ class Editor:
         self._write(self._new_path(), self._text(word := self._made.new()), word)
 
     def edit(self) -> None:
-        self._write(self._some(), self._text(word := self._made.new()), word)
+        self.rewrite(self._some())
+
+    def rewrite(self, path: str) -> None:
+        self._write(path, self._text(word := self._made.new()), word)
 
     def edit_in_place(self) -> None:
         """Another word of the same length; half the time even the file's time is set back."""

@@ -58,3 +58,15 @@ def test_under_servers(tmp_path, seed, measured):
         }
         for (engine, servers), running in begun.items():
             tell(measured, f"a file damaged under {servers} server(s) ({engine})", running.result())
+
+
+@pytest.mark.parametrize("side", ["store.db-shm", "store.db-wal"])
+def test_a_server_that_comes_after_a_side_file_was_deleted_sees_what_others_write(
+    tmp_path, seed, side
+):
+    """Who still has the deleted one open would write what nobody else ever sees."""
+    with Scene(tmp_path).running() as running:
+        running.heal((side, "deleted"), seed)
+        running.start()
+        running.go_on()
+        assert running.end() == [0, 0]

@@ -5,7 +5,7 @@ import pytest
 from tests.faults.nth import FAULTS, CommitTrial, KeywordTrial, running
 
 
-def fail_all(trial, fault, measured):
+def fail_all(what, trial, fault, measured):
     """Tells every failure, not the first alone."""
     failures = {}
     with running(trial):
@@ -15,17 +15,18 @@ def fail_all(trial, fault, measured):
                 trial.fail(number, fault)
             except AssertionError as error:
                 failures[number] = str(error)
-    measured(f"every step of a commit ({fault})", steps=steps, failures=len(failures))
+    measured(f"every step of {what} ({fault})", steps=steps, failures=len(failures))
     assert failures == {}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("is_new", [False, True], ids=["changes", "a first build"])
 def test_a_commit_is_there_or_not(tmp_path, fault, is_new, measured):
-    fail_all(CommitTrial(tmp_path, is_new=is_new), fault, measured)
+    what = "a first build" if is_new else "a commit"
+    fail_all(what, CommitTrial(tmp_path, is_new=is_new), fault, measured)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("engine", ["whoosh", "tantivy"])
 def test_a_keyword_engine_has_followed_or_not(tmp_path, engine, fault, measured):
-    fail_all(KeywordTrial(tmp_path, engine), fault, measured)
+    fail_all(f"following a commit, {engine}", KeywordTrial(tmp_path, engine), fault, measured)

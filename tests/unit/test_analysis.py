@@ -240,13 +240,13 @@ HOSTILE = {
     "marks on an ideograph": "語" + "\u0301\u0323" * 25_000 + "語",
     "one word": "x" * 1_000_000,
     "capitals": "X" * 1_000_000,
-    "one run": "語" * 100_000,
-    "a chain": "a." * 100_000,
-    "colons": "a::" * 100_000,
+    "one run": "語" * 40_000,
+    "a chain": "a." * 40_000,
+    "colons": "a::" * 40_000,
     "underscores": "a" + "_" * 500_000 + "b",
     "snake": "a_" * 300_000,
     "dots": "." * 500_000,
-    "pluses": "c+" * 100_000,
+    "pluses": "c+" * 40_000,
     "invisible": "\u200b" * 300_000 + "a" + "\u200b" * 300_000,
     "right to left": "\u202eשלום עולם مرحبا\u202c" * 20_000,
     "emoji": "👩‍👩‍👧‍👦🎉" * 20_000,
@@ -262,7 +262,7 @@ def test_hostile_text_is_read_in_linear_time(name, analyzer):
     for token in analyzer.tokens(HOSTILE[name]):
         token.term.encode()
         assert 0 < len(token.term) <= 80
-    assert process_time() - before < 10
+    assert process_time() - before < 4
 
 
 TEXTS = st.text(

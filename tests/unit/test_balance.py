@@ -1,29 +1,53 @@
 import pytest
 
-from ragdocs.search.balance import LARGEST_SHARE, SMALLEST_SHARE, balanced, semantic_share
+from ragdocs.search.balance import LARGEST_SHARE, SMALLEST_SHARE, Signs, balanced, semantic_share
 from ragdocs.search.candidates import Strategy
 
-EVEN = {Strategy.SEMANTIC: 1.0, Strategy.KEYWORD: 1.0, Strategy.GRAPH: 0.7}
+EVEN = {Strategy.SEMANTIC: 1.0, Strategy.KEYWORD: 1.0, Strategy.GRAPH: 0.7, Strategy.CODE: 0.3}
+USUAL = Signs(similarity=0.5, prose=0.5, code=0.0, words=5)
+
+
+def share(configured=0.5, **signs):
+    return semantic_share(configured, USUAL._replace(**signs))
 
 
 def test_a_near_passage_speaks_for_meaning_and_a_long_query_for_words():
-    usual = semantic_share(0.5, 0.6, 5)
-    assert usual == pytest.approx(0.6)
-    assert semantic_share(0.5, 0.7, 5) > usual > semantic_share(0.5, 0.5, 5)
-    assert semantic_share(0.5, 0.6, 1) > usual > semantic_share(0.5, 0.6, 15)
+    assert share() == pytest.approx(0.65)
+    assert share(similarity=0.6) == pytest.approx(0.75)
+    assert share(words=3) > share() > share(words=10)
+
+
+def test_a_passage_with_most_of_the_words_speaks_for_words():
+    assert share(prose=0.7) == pytest.approx(0.5)
+    assert share(code=0.7) == share(prose=0.7)
+    assert share(prose=0.2) == share()
+
+
+def test_that_nothing_is_near_speaks_for_nothing():
+    assert share(similarity=0.1) == share()
+
+
+def test_one_word_may_be_a_name_and_says_as_much_as_four():
+    assert share(words=0) == share(words=1) == share(words=4)
 
 
 def test_both_always_have_a_say():
-    assert semantic_share(0.5, 1.0, 1) == LARGEST_SHARE
-    assert semantic_share(0.5, 0.0, 50) == SMALLEST_SHARE
+    assert share(similarity=1.0, prose=0.0, words=1) == LARGEST_SHARE
+    assert share(similarity=0.0, prose=1.0, words=50) == SMALLEST_SHARE
 
 
 def test_the_configured_weights_are_where_it_starts():
-    assert semantic_share(0.7, 0.6, 5) == pytest.approx(semantic_share(0.5, 0.6, 5) + 0.2)
+    assert share(0.6) == pytest.approx(share(0.5) + 0.1)
 
 
-def test_the_sum_and_the_other_weights_stay():
-    shifted = balanced(EVEN, 0.65, 3)
+@pytest.mark.parametrize(("prose", "left"), [(0.0, 1.0), (0.5, 1.0), (0.6, 0.5), (0.8, 0.0)])
+def test_where_prose_has_the_words_code_has_less_to_add(prose, left):
+    shifted = balanced(EVEN, USUAL._replace(prose=prose))
+    assert shifted[Strategy.CODE] == pytest.approx(left * EVEN[Strategy.CODE])
+
+
+def test_the_sum_and_the_weight_of_links_stay():
+    shifted = balanced(EVEN, Signs(0.65, 0.4, 0.0, 4))
     assert shifted[Strategy.GRAPH] == 0.7
     assert shifted[Strategy.SEMANTIC] + shifted[Strategy.KEYWORD] == pytest.approx(2.0)
 
@@ -31,4 +55,4 @@ def test_the_sum_and_the_other_weights_stay():
 @pytest.mark.parametrize("off", [Strategy.SEMANTIC, Strategy.KEYWORD])
 def test_an_index_that_is_off_stays_off(off):
     weights = {**EVEN, off: 0.0}
-    assert balanced(weights, 0.9, 1) == weights
+    assert balanced(weights, Signs(0.9, 0.0, 0.0, 1)) == weights

@@ -190,7 +190,7 @@ def test_fences_by_the_rules_of_markdown():
 
 
 def test_monstrous_passages_take_linear_time():
-    started = time.perf_counter()
+    started = time.process_time()
     for text in (
         "x" * 2_000_000,
         "word " * 400_000,
@@ -200,4 +200,4 @@ def test_monstrous_passages_take_linear_time():
     ):
         made = pack([item(text)], 5000)
         assert made.tokens <= 5000
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30

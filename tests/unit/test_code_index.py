@@ -7,6 +7,7 @@ import pytest
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
+from ragdocs.indices.hits import scope_of
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
@@ -99,6 +100,13 @@ def test_an_edit_and_a_delete_are_seen(code):
 
 def test_a_scope_restricts_the_search(code):
     assert code.ask("user", scope=frozenset({DocId("docs:snake.md")})) == ["snake.md#snake"]
+
+
+def test_a_scope_that_leaves_out_few_finds_what_is_left(code):
+    found, left_out = code.ask("user"), frozenset({DocId("docs:snake.md")})
+    every = frozenset(DocId(f"docs:{path}") for path in DOCUMENTS)
+    kept = code.ask("user", scope=scope_of(every - left_out, left_out))
+    assert kept == [chunk for chunk in found if chunk != "snake.md#snake"] != found
 
 
 def test_the_words_of_a_question_do_not_count(code):

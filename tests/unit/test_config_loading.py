@@ -471,11 +471,12 @@ PATHS = st.one_of(st.tuples(NAMES), st.tuples(st.just("tree"), NAMES), st.tuples
 LAYERS = st.dictionaries(
     PATHS,
     st.builds(Assigned, st.integers(), st.builds(Origin, st.sampled_from(OriginKind))),
+    max_size=5,
 )
 
 
 @settings(deadline=None)
-@given(st.lists(LAYERS))
+@given(st.lists(LAYERS, max_size=len(OriginKind)))
 def test_the_nearest_layer_that_has_a_key_wins(layers):
     merged = merge(layers)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.config.loading import read_config
+from tests.permissions import bound_by_permissions
 
 
 def problems(tmp_path: Path, text: str | bytes, **environ: str) -> list[str]:
@@ -267,12 +268,12 @@ def test_a_named_file_that_cannot_be_read(tmp_path, name):
     assert str(problem).isprintable()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
 def test_a_file_without_permission(tmp_path):
     path = tmp_path / ".ragdocs.toml"
     path.touch(mode=0o000)
 
-    (problem,) = read_config(cwd=tmp_path, environ={}).problems
+    with bound_by_permissions():
+        (problem,) = read_config(cwd=tmp_path, environ={}).problems
 
     assert "Permission denied" in str(problem)
 

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ragdocs.diagnosis import watch_look
 from ragdocs.diagnosis.checks import platform
 from ragdocs.diagnosis.doctor import examine, open_case, repair
 from ragdocs.diagnosis.findings import Level, is_fine
@@ -13,7 +14,7 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.verification import MEMORY_NAME
 from ragdocs.errors import EmbeddingError
 from ragdocs.indexing.lock import try_watch_lock
-from tests.examined import NOTES, Bench, levels, only
+from tests.examined import NOTES, Bench, holding, levels, only
 from tests.managed_index import CountingEmbedder, write
 from tests.tiny_cross_encoder import TinyCrossEncoder
 
@@ -85,7 +86,7 @@ def test_trees_that_are_there_away_and_empty(bench):
         "void": "note",
         "gone": "warning",
     }
-    assert "its 1 documents stay as they were last seen" in found["other"].message
+    assert "1 document kept as last seen" in found["other"].message
     assert "*.md" in found["void"].advice
 
 
@@ -299,3 +300,25 @@ def test_half_written_files(bench):
     assert is_fine(found)
     assert [done.done for done in repair(found)] == [True]
     assert (dead.exists(), kept.exists()) == (False, True)
+
+
+def test_what_whoever_watches_says_is_told(tmp_path):
+    bench = Bench(tmp_path)
+    bench.build()
+    with try_watch_lock(bench.index) as lock:
+        lock.say({"error": "the disk is full", "mode": "off"})
+        fine, trouble = only(bench.case(), "locks")
+    assert (fine.level, trouble.level) == (Level.OK, Level.WARNING)
+    assert "says: the disk is full" in trouble.message
+    assert trouble.advice
+
+
+def test_a_watcher_that_gives_no_sign_of_life(tmp_path, monkeypatch):
+    bench = Bench(tmp_path)
+    bench.build()
+    monkeypatch.setattr(watch_look, "SILENT_SECONDS", -1.0)
+    with holding(bench, "try_watch_lock") as pid:
+        _, silent = only(bench.case(), "locks")
+    assert silent.level is Level.WARNING
+    assert f"process {pid}" in silent.message
+    assert "ragdocs update" in silent.advice

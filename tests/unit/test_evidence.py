@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import pytest
@@ -8,25 +7,24 @@ from ragdocs.search.evidence import (
     LAG_WEIGHT,
     LEAD_WEIGHT,
     MAX_LEAD,
-    WORDS_WEIGHT,
+    SIMILARITY_PART,
     Measures,
     with_evidence,
+    worth,
 )
 from tests.candidates import Corpus, candidates
 
-USUAL = 5
 
-
-def judged(items, nearness, words=USUAL, **ideals):
+def judged(items, nearness, **ideals):
     known = dict(zip((item.stored.key for item in items), nearness, strict=True))
-    measures = Measures(known, {Strategy(kind): ideal for kind, ideal in ideals.items()}, words)
+    measures = Measures(known, {Strategy(kind): ideal for kind, ideal in ideals.items()})
     return [item.relevance for item in with_evidence(items, measures)]
 
 
-def alone(*nearness, words=USUAL):
+def alone(*nearness):
     """One passage from each of so many documents, judged by meaning alone."""
     items = candidates(*(f"text {number}" for number in range(len(nearness))))
-    return judged(items, nearness, words)
+    return judged(items, nearness)
 
 
 def test_who_leads_gains_and_who_lags_loses():
@@ -54,12 +52,16 @@ def test_passages_of_one_document_do_not_compete():
     assert found[2] == pytest.approx(0.4 - LAG_WEIGHT * 0.1)
 
 
-def test_meaning_and_words_count_alike():
+def own(similarity, coverage):
+    return SIMILARITY_PART * similarity + (1 - SIMILARITY_PART) * coverage
+
+
+def test_meaning_says_more_than_words_and_both_alike_make_the_lead():
     one, other = candidates("a", "b")
     one = replace(one, evidence={Strategy.KEYWORD: Evidence(1, 6.0)})
-    first, _ = judged([one, other], [0.4, 0.4], keyword=10.0)
-    both = (0.4 + 0.6) / 2
-    assert first == pytest.approx(both + LEAD_WEIGHT * MAX_LEAD)
+    first, second = judged([one, other], [0.4, 0.7], keyword=10.0)
+    assert first == pytest.approx(own(0.4, 0.6) + LEAD_WEIGHT * (0.5 - 0.35))
+    assert second == pytest.approx(own(0.7, 0.0) - LAG_WEIGHT * (0.5 - 0.35))
 
 
 def test_a_name_found_in_code_is_as_good_as_one_found_in_prose():
@@ -73,29 +75,30 @@ def test_a_name_found_in_code_is_as_good_as_one_found_in_prose():
 def test_what_was_not_asked_does_not_count_against_a_passage():
     (item,) = candidates("a")
     item = replace(item, evidence={Strategy.KEYWORD: Evidence(1, 5.0)})
-    (measured,) = with_evidence([item], Measures(None, {Strategy.KEYWORD: 10.0}, USUAL))
+    (measured,) = with_evidence([item], Measures(None, {Strategy.KEYWORD: 10.0}))
     assert measured.relevance == pytest.approx(0.5 + LEAD_WEIGHT * MAX_LEAD)
 
 
 def test_where_no_word_is_known_meaning_alone_counts():
     (item,) = candidates("a")
-    measures = Measures({item.stored.key: 0.5}, {Strategy.KEYWORD: 10.0}, USUAL, False)
+    measures = Measures({item.stored.key: 0.5}, {Strategy.KEYWORD: 10.0}, has_known_words=False)
     (measured,) = with_evidence([item], measures)
     assert measured.relevance == pytest.approx(0.5 + LEAD_WEIGHT * MAX_LEAD)
     (measured,) = with_evidence([item], replace(measures, has_known_words=True))
-    assert measured.relevance == pytest.approx(0.25 + LEAD_WEIGHT * MAX_LEAD)
+    assert measured.relevance == pytest.approx(own(0.5, 0.0) + LEAD_WEIGHT * MAX_LEAD)
 
 
-def test_a_long_query_is_not_held_against_its_passages():
-    short, usual, long = (alone(0.4, 0.4, words=words)[0] for words in (3, USUAL, 15))
-    assert usual == 0.4
-    assert long - usual == pytest.approx(WORDS_WEIGHT * math.log(3))
-    assert short < usual
-    assert alone(0.4, 0.4, words=0) == alone(0.4, 0.4, words=3)
-    assert alone(0.4, 0.4, words=20) == alone(0.4, 0.4, words=500)
+def test_what_the_evidence_was_made_from_is_kept():
+    one, other = candidates("a", "b")
+    one = replace(one, evidence={Strategy.KEYWORD: Evidence(1, 6.0)})
+    measures = Measures({one.stored.key: 0.4, other.stored.key: 0.2}, {Strategy.KEYWORD: 10.0})
+    first, second = with_evidence([one, other], measures)
+    assert first.grounds == (0.4, 0.6, pytest.approx(0.5 - 0.1))
+    assert second.grounds == (0.2, 0.0, pytest.approx(0.1 - 0.5))
+    assert first.relevance == worth(first.grounds)
 
 
 def test_nothing_is_nothing():
-    assert with_evidence([], Measures({}, {}, 3)) == []
-    (item,) = with_evidence(candidates("a"), Measures(None, {}, USUAL))
+    assert with_evidence([], Measures({}, {})) == []
+    (item,) = with_evidence(candidates("a"), Measures(None, {}))
     assert item.relevance == 0.0

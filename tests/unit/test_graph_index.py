@@ -7,30 +7,17 @@ from pathlib import Path
 import pytest
 
 import ragdocs
+from ragdocs.indices.background import BackgroundCommunities
 from ragdocs.indices.communities import detect
 from ragdocs.indices.graph import MAX_NEIGHBOURS, Edge, GraphIndex
 from ragdocs.indices.spreading import EDGE_WEIGHTS, FREE_LINKS, MAX_GAIN, Neighbour
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
 from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
-from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
-from tests.store_builder import FINGERPRINT, Section, file, put, related, remove, wiki
+from tests.store_builder import Section, file, put, related, remove, wiki
 from tests.word_vectors import WordModel, catch_up, embed_missing
 
 MODEL = WordModel()
-
-
-@pytest.fixture
-def writer(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as opened:
-        yield opened
-
-
-@pytest.fixture
-def reader(tmp_path, writer):
-    with Reader.open(tmp_path) as opened:
-        yield opened
 
 
 def doc(name):
@@ -230,6 +217,39 @@ def test_communities_are_kept_until_a_link_changes(writer, reader):
     put(writer, note("alone", "r0", "r1"))
     assert not catch_up(graph, reader).has_current_communities()
     assert graph.community_of(doc("alone")) == graph.community_of(doc("r0"))
+
+
+def test_a_server_finds_communities_beside_all_else_and_not_first_of_all(writer, reader):
+    put(writer, *two_circles())
+    graph = graph_of(reader)
+    patient = BackgroundCommunities(graph)
+    patient.refresh()
+    assert patient.wait(30)
+    assert not graph.has_current_communities(), "it did not leave the first question its processor"
+    at_once = BackgroundCommunities(graph, first_rest=0)
+    at_once.refresh()
+    assert at_once.wait(30)
+    assert graph.has_current_communities()
+
+
+def test_neighbours_are_found_without_networkx(writer, tmp_path):
+    """To import it takes longer than the first search of a server."""
+    put(writer, note("a", "b"), note("b"))
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from ragdocs.indices.graph import GraphIndex
+        from ragdocs.store.reader import Reader
+        graph = GraphIndex()
+        with Reader.open(Path({str(tmp_path)!r})) as reader:
+            with reader.snapshot() as snapshot:
+                graph.catch_up(snapshot)
+        print(*(near.doc_id for near in graph.neighbours({{"docs:a.md": 1.0}})))
+        print("networkx" in sys.modules)"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
+    )
+    assert done.stdout.split() == ["docs:b.md", "False"]
 
 
 def test_communities_are_the_same_in_every_process():

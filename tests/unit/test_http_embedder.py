@@ -10,7 +10,7 @@ import pytest
 from ragdocs.config.sections import EmbeddingConfig
 from ragdocs.embedding.endpoint import Endpoint
 from ragdocs.embedding.http import HttpEmbedder
-from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes, known_prefixes
+from ragdocs.embedding.prefixes import Prefixes
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, EmbeddingError
 from tests.embedding_server import EmbeddingServer
@@ -207,36 +207,3 @@ def test_the_settings_make_it(server):
         *(f"search_document: {text}" for text in "abc"),
         "search_query: d",
     ]
-
-
-@pytest.mark.parametrize(
-    ("model", "query", "passage"),
-    [
-        ("BAAI/bge-small-en-v1.5", "Represent this sentence", ""),
-        ("BAAI/bge-m3", "", ""),
-        ("intfloat/e5-base-v2", "query: ", "passage: "),
-        ("intfloat/multilingual-e5-small", "query: ", "passage: "),
-        ("intfloat/multilingual-e5-large-instruct", "Instruct: ", ""),
-        ("thenlper/gte-small", "", ""),
-        ("Alibaba-NLP/gte-Qwen2-1.5B-instruct", "Instruct: ", ""),
-        ("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: "),
-        ("nomic-embed-text:latest", "search_query: ", "search_document: "),
-        ("Snowflake/snowflake-arctic-embed-m-v2.0", "query: ", ""),
-        ("Snowflake/snowflake-arctic-embed-xs", "Represent this sentence", ""),
-        ("snowflake-arctic-embed2", "query: ", ""),
-        ("/models/e5-small/", "query: ", "passage: "),
-        ("sentence-transformers/all-MiniLM-L6-v2", "", ""),
-        ("image-512", "", ""),
-    ],
-)
-def test_families_are_known_by_their_names(model, query, passage):
-    known = known_prefixes(model)
-    assert known.query.startswith(query)
-    assert bool(known.query) == bool(query)
-    assert known.passage == passage
-
-
-def test_a_prefix_that_is_set_counts():
-    known = Prefixes("query: ", "passage: ")
-    assert chosen_prefixes("auto", "auto", known) == known
-    assert chosen_prefixes("", "text: ", known) == Prefixes("", "text: ")

@@ -599,10 +599,8 @@ def test_stopped_while_others_write(place: Place):
         if progress.phase is Phase.READING:
             threading.Timer(0.05, stop.set).start()
 
-    with (
-        write_lock(place.index, 0),
-        place.another(Control(stop=stop, on_progress=on_progress)) as second,
-    ):
+    control = Control(stop=stop, on_progress=on_progress, clock_ns=later)
+    with write_lock(place.index, 0), place.another(control) as second:
         outcome = second.update()
     assert (did(outcome), outcome.stopped) == ({"unchanged": 1}, True)
 

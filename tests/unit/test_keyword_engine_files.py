@@ -22,40 +22,12 @@ from ragdocs.indices.derived_folder import DerivedFolder
 from ragdocs.indices.keyword import compile_query
 from ragdocs.indices.keyword_engines import keyword_setup
 from ragdocs.search.query_language import parse_query
-from ragdocs.store.reader import Reader
-from tests.unit.test_keyword_engines import NOTES, EngineCorpus
-from tests.word_vectors import WordModel, embed_missing
+from tests.engine_corpus import NOTES, EngineCorpus, FolderCorpus
+from tests.permissions import bound_by_permissions
 
 ENGINES = ["whoosh", "tantivy"]
 TURNS = ["zebra", "tiger", "panda", "otter", "camel", "gecko"]
 ROOT = Path(__file__).parents[2]
-
-
-class FolderCorpus(EngineCorpus):
-    """Knows the engine's folder, and can begin again with another engine object."""
-
-    def __init__(self, folder, texts, engine, **settings):
-        super().__init__(folder, texts, engine, **settings)
-        self.files = folder / f"keyword-{engine}"
-
-    def restarted(self, **settings):
-        chosen = self.settings.model_dump(include={"keyword_engine"}) | settings
-        self.settings = SearchConfig(**chosen)
-        self.engine = keyword_setup(self.settings, self.analyzer, self.folder).engine
-        return self
-
-    def embed(self, count):
-        """Commits that change no text."""
-        with self.writer() as writer, Reader.open(self.folder) as reader:
-            embed_missing(writer, reader, WordModel(), limit=count)
-
-    def current(self):
-        state = DerivedFolder(self.files).state()
-        return self.files / state.directory
-
-    def content_files(self):
-        files = [path for path in self.current().iterdir() if path.is_file()]
-        return sorted(path for path in files if not path.name.endswith(("lock", "LOCK")))
 
 
 @pytest.fixture(params=ENGINES)
@@ -381,7 +353,7 @@ def python(code, *arguments, **options):
 
 ASK = """
     from pathlib import Path
-    from tests.unit.test_keyword_engine_files import FolderCorpus
+    from tests.engine_corpus import FolderCorpus
     folder, engine, words = sys.argv[2:]
     notes = FolderCorpus.__new__(FolderCorpus)
     notes.folder, notes.files = Path(folder), Path(folder) / f"keyword-{engine}"
@@ -455,14 +427,14 @@ def test_a_full_disk_is_a_clear_error_and_heals(notes):
     assert notes.restarted().paths("zebra") == ["z.md"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may write anywhere")
 def test_a_read_only_folder_is_read_and_said_not_to_be_written(notes):
     notes.files.chmod(0o500)
     try:
-        assert answers(notes.restarted()) == EXPECTED
-        notes.update({"z.md": "# Zebra\n"})
-        with pytest.raises(IndexStoreError, match="cannot be written"):
-            notes.search("zebra")
+        with bound_by_permissions():
+            assert answers(notes.restarted()) == EXPECTED
+            notes.update({"z.md": "# Zebra\n"})
+            with pytest.raises(IndexStoreError, match="cannot be written"):
+                notes.search("zebra")
     finally:
         notes.files.chmod(0o700)
     assert notes.paths("zebra") == ["z.md"]

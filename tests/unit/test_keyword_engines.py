@@ -1,13 +1,12 @@
 """What every keyword engine must do alike: fts5, whoosh and tantivy behind one protocol."""
 
-from contextlib import contextmanager
-
 import pytest
 
 from ragdocs.config.choices import KeywordEngine
 from ragdocs.config.sections import SearchConfig
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.indices.fts5 import Fts5Index
+from ragdocs.indices.hits import few_left_out, scope_of
 from ragdocs.indices.keyword import (
     All,
     InTree,
@@ -21,55 +20,9 @@ from ragdocs.indices.keyword import (
 from ragdocs.indices.keyword_engines import keyword_setup
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
-from ragdocs.store.writer import Writer
-from tests.corpus import Corpus
+from tests.engine_corpus import NOTES, EngineCorpus
 
 ENGINES = [choice.value for choice in KeywordEngine]
-
-NOTES = {
-    "apples.md": "# Apples\n\nThe apple is a fruit. Apples grow on trees.\n",
-    "pears.md": "# Pears\n\nThe pear is a fruit. Pears grow on trees as apples do.\n",
-    "cars.md": "# Cars\n\nA car has an engine. The engine needs fuel.\n",
-    "fuel.md": "---\ntags: [energy]\nkeywords: [petrol]\n---\n# Fuel\n\nFuel burns in an engine.\n",
-    "deep/http.md": "# HTTP\n\nCall `getUserById` with a timeout. Error handling comes below.\n",
-}
-
-
-class EngineCorpus(Corpus):
-    """A corpus asked through the engine that the settings choose."""
-
-    def __init__(self, folder, texts, engine, **settings):
-        self.settings = SearchConfig(keyword_engine=engine, **settings)
-        self.analyzer = text_analyzer(self.settings.stemmer)
-        self.setup = keyword_setup(self.settings, self.analyzer, folder)
-        self.engine = self.setup.engine
-        super().__init__(folder, texts)
-
-    @contextmanager
-    def writer(self):
-        with Writer.open(self.folder, "test", indices=self.setup.tables) as writer:
-            yield writer
-
-    def search(self, query, limit=50, scope=None):
-        if isinstance(query, str):
-            query = compile_query(parse_query(query), self.analyzer)
-        with self.snapshot() as snapshot:
-            self.engine.catch_up(snapshot)
-            return self.engine.search(snapshot, query, limit, scope)
-
-    def ask(self, query, scope=None, limit=50):
-        found = self.search(query, limit, scope)
-        with self.snapshot() as snapshot:
-            chunks = snapshot.chunks_by_key([hit.key for hit in found.hits])
-            return [(chunks[hit.key].chunk.id, hit.score) for hit in found.hits]
-
-    def matching(self, condition):
-        with self.snapshot() as snapshot:
-            self.engine.catch_up(snapshot)
-            keys = self.engine.matching(snapshot, condition)
-            chunks = snapshot.chunks_by_key(keys)
-            assert len(chunks) == len(keys)
-            return {chunk.chunk.doc_id.partition(":")[2] for chunk in chunks.values()}
 
 
 @pytest.fixture(params=ENGINES)
@@ -274,6 +227,17 @@ def test_a_scope_restricts_the_search_itself(corpus):
     assert found.ask("needle", frozenset()) == []
     assert [chunk for chunk, _ in found.ask("path:small needle", scope)] == ["docs:small/a.md"]
     assert found.ask("path:big needle", scope) == []
+
+
+def test_a_scope_that_leaves_out_few_finds_what_is_left(corpus):
+    found = corpus({f"{n}.md": f"needle {'hay ' * n}" for n in range(6)})
+    every = frozenset(DocId(f"docs:{n}.md") for n in range(6))
+    left_out = frozenset({DocId("docs:0.md"), DocId("docs:3.md")})
+    scope = scope_of(every - left_out, left_out)
+    assert few_left_out(scope) == left_out
+    for query in ("needle", "needle OR path:0", "hay -path:5"):
+        assert found.ask(query, scope) == found.ask(query, frozenset(every - left_out)) != []
+    assert len(found.ask("needle", scope)) == 4
 
 
 def test_ties_are_ordered_by_number_wherever_the_list_ends(corpus):

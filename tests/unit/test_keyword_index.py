@@ -1,4 +1,4 @@
-"""The default keyword engine, by what it finds and in which order."""
+"""The default engine by its scores and tables; what all engines do is in test_keyword_engines."""
 
 from math import log
 
@@ -10,14 +10,7 @@ from ragdocs.indices.keyword import FIELDS, MAX_FIELD_CHARS, compile_query, fiel
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
 from tests.corpus import ANALYZER, Corpus, keyword_engine, keyword_tables
-
-NOTES = {
-    "apples.md": "# Apples\n\nThe apple is a fruit. Apples grow on trees.\n",
-    "pears.md": "# Pears\n\nThe pear is a fruit. Pears grow on trees as apples do.\n",
-    "cars.md": "# Cars\n\nA car has an engine. The engine needs fuel.\n",
-    "fuel.md": "---\ntags: [energy]\nkeywords: [petrol]\n---\n# Fuel\n\nFuel burns in an engine.\n",
-    "deep/http.md": "# HTTP\n\nCall `getUserById` with a timeout. Error handling comes below.\n",
-}
+from tests.engine_corpus import NOTES
 
 
 @pytest.fixture
@@ -65,19 +58,6 @@ def test_scores_agree_with_a_naive_reference(notes, query):
     with notes.snapshot() as snapshot:
         expected = naive_bm25f(snapshot, query)
     assert dict(notes.ask(query)) == pytest.approx(expected, rel=0.01)
-
-
-def test_a_folder_of_five_files_ranks_sensibly(notes):
-    assert notes.paths("fuel for an engine")[:2] == ["fuel.md", "cars.md"]
-    assert notes.paths("apple")[0] == "apples.md"
-    assert notes.paths("fruit trees") == ["apples.md", "pears.md"]
-
-
-def test_a_word_in_every_chunk_still_ranks(tmp_path):
-    corpus = Corpus(tmp_path, {"a.md": "word", "b.md": "word word word", "c.md": "word other"})
-    scores = dict(corpus.ask("word"))
-    assert len(scores) == 3
-    assert min(scores.values()) > 0
 
 
 def test_more_of_the_words_rank_higher(notes):
@@ -131,67 +111,6 @@ def test_tag_field_boost(tmp_path):
     assert dict(corpus.ask("backup", tags=0))["docs:a.md"] == 0
 
 
-@pytest.mark.parametrize(
-    ("query", "path"),
-    [
-        ("petrol", "fuel.md"),
-        ("energy", "fuel.md"),
-        ("http", "deep/http.md"),
-        ("deep", "deep/http.md"),
-        ("getUserById", "deep/http.md"),
-        ("user", "deep/http.md"),
-        ("handled errors", "deep/http.md"),
-    ],
-)
-def test_every_field_is_searched(notes, query, path):
-    assert notes.paths(query)[0] == path
-
-
-def test_a_document_without_text_is_found_by_its_title(tmp_path):
-    corpus = Corpus(tmp_path, {"a.md": "---\ntitle: Quarterly plan\n---\n", "b.md": "text"})
-    assert corpus.paths("quarterly") == ["a.md"]
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ('"grow on trees"', {"apples.md", "pears.md"}),
-        ('"trees on grow"', set()),
-        ("fruit -pear", {"apples.md"}),
-        ("pear OR car", {"pears.md", "cars.md"}),
-        ("(pear fruit) OR (car engine)", {"pears.md", "cars.md"}),
-        ("title:cars", {"cars.md"}),
-        ("tags:energy", {"fuel.md"}),
-        ("path:deep/ timeout", {"deep/http.md"}),
-        ("tree:docs fuel", {"fuel.md", "cars.md"}),
-        ("tree:other fuel", set()),
-        ("engine fuel -title:fuel", {"cars.md"}),
-        ('"error handling" timeout', {"deep/http.md"}),
-        ("-fruit", set()),
-    ],
-)
-def test_the_query_language_decides_what_is_found(notes, query, expected):
-    assert set(notes.paths(query)) == expected
-
-
-def test_a_boost_changes_the_order(notes):
-    assert notes.paths("pear^20 OR fuel")[0] == "pears.md"
-    assert notes.paths("pear OR fuel^20")[0] == "fuel.md"
-
-
-def test_a_scope_restricts_the_search_itself(tmp_path):
-    texts = {f"big/{n}.md": "needle " * 20 for n in range(60)} | {"small/a.md": "one needle here"}
-    corpus = Corpus(tmp_path, texts)
-    found = corpus.ask("needle", scope=frozenset({DocId("docs:small/a.md")}))
-    assert [chunk_id for chunk_id, _ in found] == ["docs:small/a.md"]
-
-
-def test_an_edit_and_a_delete_are_seen_at_once(notes):
-    notes.update({"cars.md": "# Cars\n\nElectric now.\n"}, removed=("fuel.md",))
-    assert notes.paths("engine") == []
-    assert notes.paths("electric") == ["cars.md"]
-
-
 def test_putting_the_same_again_changes_nothing(notes):
     before = notes.ask("engine fuel")
     notes.update(NOTES)
@@ -224,13 +143,6 @@ def test_the_ideal_is_what_a_perfect_chunk_would_score(notes):
         found = keyword_engine().search(snapshot, compiled, 10)
     assert found.hits[0].score < found.ideal
     assert sorted(found.frequencies.values()) == [0, 2]
-
-
-@pytest.mark.parametrize(
-    "query", ["", "   ", "\x00", '"', "((", "* NEAR(a b)", "' OR 1=1", "col:x"]
-)
-def test_no_query_is_an_error(notes, query):
-    notes.ask(query)
 
 
 def test_fields_have_the_seeds_weights():

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragdocs.config.choices import Stemmer
+from ragdocs.indices.analysis import text_analyzer
 from ragdocs.models import Boost, Or
 from ragdocs.search.library.context_answers import ContextTerm
 from ragdocs.search.library.context_query import query_text
@@ -14,11 +16,13 @@ from ragdocs.search.library.diffs import changed_files
 from ragdocs.search.library.requests import SourceFile
 from ragdocs.search.library.source_code import comments, definitions
 from ragdocs.search.library.source_texts import (
+    WEIGHTS,
     TermPlace,
     read_diff,
     read_source,
     read_sources,
 )
+from ragdocs.search.library.telling_terms import TermCounter
 from ragdocs.search.query_language import parse_query
 
 CODE = '''"""Retries of failed requests."""
@@ -55,6 +59,22 @@ def test_comments_of_many_languages_are_found_without_their_marks():
 def test_names_that_are_defined_are_found():
     code = "class RetryPolicy:\n  def next_delay(self): ...\nfn acquire() {}\ninterface Pool {}"
     assert definitions(code) == ["RetryPolicy", "next_delay", "acquire", "Pool"]
+
+
+def test_a_word_weighs_by_where_it_stands():
+    code = "# thunder\ndef make_lightning():\n    return wind\n"
+    notes = "# Hail\n\nAnd rain.\n"
+    counter = TermCounter(text_analyzer(Stemmer.ENGLISH))
+    for name, text in (("storm/front.py", code), ("storm.md", notes)):
+        for piece in read_source(SourceFile(name, text.encode())).pieces:
+            counter.add(piece.text, WEIGHTS[piece.place], piece.place, repeats=piece.repeats)
+    weights = {term: counter.weights[term] for term in ("front", "hail", "lightn", "thunder")}
+    assert weights == {"front": 4.0, "hail": 4.0, "lightn": 3.0, "thunder": 2.0}
+    assert counter.weights["wind"] == 1.0
+    assert counter.places["front"] == {TermPlace.PATH}
+    assert counter.places["hail"] == {TermPlace.HEADING, TermPlace.BODY}
+    assert counter.places["lightn"] == {TermPlace.NAME, TermPlace.BODY}
+    assert counter.places["thunder"] == {TermPlace.COMMENT, TermPlace.BODY}
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_the_densest_window_has_the_most_distinct_units_and_is_the_first_of_equa
 
 
 def test_a_long_phrase_of_one_word_takes_linear_time():
-    started = time.perf_counter()
+    started = time.process_time()
     assert words("a " * 20_000, f'"{"a " * 500}b"') == []
     assert len(words("a " * 20_000, f'"{"a " * 500}"')) == 1
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

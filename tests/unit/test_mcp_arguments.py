@@ -68,6 +68,9 @@ def test_every_parameter_has_a_type_a_range_and_a_description(tool, parameter, s
     assert schema["description"]
     is_required = parameter in LISTED[tool]["inputSchema"].get("required", ())
     assert is_required or "default" in schema or parameter in WITHOUT_DEFAULT
+    assert is_required or "default" in schema or "efault: " in schema["description"]
+    for part in schema.get("items", {}).get("properties", {}).values():
+        assert part["description"]
 
 
 @pytest.mark.parametrize("tool", LISTED.values(), ids=lambda tool: tool["name"])
@@ -130,10 +133,10 @@ def test_several_mistakes_are_told_at_once():
 def test_a_huge_call_is_refused_in_few_words_and_at_once():
     huge = {"query": "x" * 5_000_000, "tags": [["y" * 1_000] * 1_000] * 10}
     unknown = {f"{'z' * 500}{number}": number for number in range(2_000)}
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(BadArguments) as caught:
         QueryArguments.read(huge | unknown)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert len(str(caught.value)) < 2_500
 
 

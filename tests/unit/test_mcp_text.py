@@ -14,7 +14,7 @@ from ragdocs.mcp_server.addresses import (
     section_uri,
 )
 from ragdocs.mcp_server.tools.quoting import fenced, headed, without_home, without_places
-from ragdocs.mcp_server.visible import Cleaner
+from ragdocs.mcp_server.visible import Cleaner, moved
 from ragdocs.models import TreeName
 from ragdocs.parsers.identity import document_id
 
@@ -43,6 +43,26 @@ def test_what_cannot_be_seen_is_left_out_and_counted(text, shown, removed):
     cleaner = Cleaner()
     assert cleaner.clean(text) == shown
     assert cleaner.removed == removed
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("press the button", ["press", "button"]),
+        ("\u202epress\u200b\u200b the\n\u202dbutton", ["press", "button"]),
+        ("but\u200b\u200bton", ["but\u200b\u200bton"]),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 button", ["button"]),
+    ],
+)
+def test_matches_are_found_again_in_what_is_shown(text, words):
+    ranges = [(text.index(word), text.index(word) + len(word)) for word in words]
+    shown = Cleaner().clean(text)
+    found = [shown[start:end] for start, end in moved(text, ranges)]
+    assert found == [Cleaner().clean(word) for word in words]
+
+
+def test_a_match_of_which_nothing_is_shown_is_none():
+    assert moved("a\u200b\u200bb", [(1, 3), (3, 4)]) == ((1, 2),)
 
 
 @pytest.mark.parametrize("text", ["", "plain", "```\ncode\n```", "`````", "`" * 50 + "x"])

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from time import monotonic
+from time import process_time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -183,10 +183,10 @@ def test_the_ignore_files_can_be_left_aside(repository: Repository):
 )
 def test_no_pattern_takes_long(pattern: str):
     rules = RuleSet([pattern])
-    started = monotonic()
+    started = process_time()
     for parts in (["a" * 250], ["a"] * 250):
         assert rules.verdict(parts, False) is None
-    assert monotonic() - started < 2
+    assert process_time() - started < 2
 
 
 def test_patterns_of_an_ignore_file():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 
 import pytest
 
@@ -58,10 +58,10 @@ def test_the_limit_itself_is_allowed(tmp_path: Path, size: int):
 def test_a_file_over_the_limit_is_not_read(tmp_path: Path, size: int):
     (tmp_path / "big.md").touch()
     os.truncate(tmp_path / "big.md", size)
-    started = monotonic()
+    started = process_time()
     with pytest.raises(SourceTooLarge, match=rf"^big\.md: {size} bytes.*max_file_bytes") as caught:
         read_file(tmp_path, "big.md", LIMIT)
-    assert monotonic() - started < 1
+    assert process_time() - started < 0.2
     assert str(LIMIT) in str(caught.value)
     assert str(tmp_path) not in str(caught.value)
 
@@ -205,7 +205,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_half_read(tmp_path: Path):
     writer.start()
     noticed = 0
     try:
-        deadline = monotonic() + 10
+        deadline = monotonic() + 60
         while noticed < 3 and monotonic() < deadline:
             try:
                 read = read_file(tmp_path, "a.md", 32_000_000)

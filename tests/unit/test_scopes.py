@@ -1,5 +1,6 @@
 import pytest
 
+from ragdocs.indices.hits import few_left_out
 from ragdocs.search.requests import Filters
 from ragdocs.search.scopes import Scopes
 from ragdocs.store.reader import Reader
@@ -41,3 +42,17 @@ def test_edits_are_followed(corpus):
     corpus.update({"other/d.md": "# D\n"}, removed=("other/c.md",))
     assert found(corpus, scopes, paths=("other",)) == {"other/d.md"}
     assert found(corpus, scopes, paths=("guide",)) == {"guide/a.md", "guide/b.md"}
+
+
+def test_what_few_filters_leave_out_is_known_and_follows_edits_too(corpus):
+    scopes, filters = Scopes(), Filters(excluded_files=("c.md",))
+
+    def left_out():
+        with Reader.open(corpus.folder) as reader, reader.snapshot() as snapshot:
+            return few_left_out(scopes.of(snapshot, filters))
+
+    assert left_out() == {"docs:other/c.md"}
+    corpus.update({"c.md": "# Another\n", "d.md": "# D\n"})
+    assert left_out() == {"docs:other/c.md", "docs:c.md"}
+    with Reader.open(corpus.folder) as reader, reader.snapshot() as snapshot:
+        assert few_left_out(scopes.of(snapshot, Filters(paths=("other",)))) is None

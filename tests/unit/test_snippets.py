@@ -213,7 +213,7 @@ def test_borders_keep_together_what_is_seen_as_one_character():
     ids=lambda text: repr(text[:3]),
 )
 def test_monstrous_passages_take_linear_time(text):
-    started = time.perf_counter()
+    started = time.process_time()
     for query in (asked("needle"), Asked("something else", (Unit(("x",)),))):
         assert len(snippet(text, query).text) <= 152
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20

@@ -5,22 +5,9 @@ import pytest
 from ragdocs.chunking.embedding_text import embedding_text
 from ragdocs.models import DocId
 from ragdocs.store.chunk_rows import text_hash
-from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChangeKind, PendingText
 from ragdocs.store.writer import Writer
-from tests.store_builder import FINGERPRINT, MODEL, Section, file, put, remove
-
-
-@pytest.fixture
-def writer(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as opened:
-        yield opened
-
-
-@pytest.fixture
-def reader(tmp_path, writer):
-    with Reader.open(tmp_path) as opened:
-        yield opened
+from tests.store_builder import MODEL, Section, file, put, remove
 
 
 def vector(*values):

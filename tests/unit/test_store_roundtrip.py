@@ -1,13 +1,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
-
 from ragdocs.models import DateSource, LinkKind
-from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
 from tests.store_builder import (
-    FINGERPRINT,
     MODEL,
     READ_NS,
     Section,
@@ -46,18 +41,6 @@ AWKWARD = [
     "folder/a.md",
     "/".join(["deep"] * 300) + "/a.md",
 ]
-
-
-@pytest.fixture
-def writer(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as opened:
-        yield opened
-
-
-@pytest.fixture
-def reader(tmp_path, writer):
-    with Reader.open(tmp_path) as opened:
-        yield opened
 
 
 def test_a_document_comes_back_as_it_was_put(writer, reader):
@@ -163,6 +146,24 @@ def test_the_tree_is_walked_by_parents_and_not_by_slugs(writer, reader):
         assert [c.chunk.id for c in ancestors] == ["docs:a.md#one", "docs:a.md"]
         assert snapshot.ancestors("docs:a.md") == ()
         assert snapshot.ancestors("docs:none.md") == ()
+
+
+def test_what_was_read_is_remembered_for_its_commit_alone(writer, reader):
+    put(writer, file("a.md", title="Old"))
+    with reader.snapshot() as snapshot:
+        [leaf] = snapshot.leaves("docs:a.md")
+        before = snapshot.chunks_by_key([leaf.key]), snapshot.documents_by_id(["docs:a.md"])
+    with reader.snapshot() as snapshot:
+        again = snapshot.chunks_by_key([leaf.key]), snapshot.documents_by_id(["docs:a.md"])
+        assert again == before
+        assert again[0][leaf.key] is before[0][leaf.key]
+    put(writer, file("a.md", [Section("One")], title="New"))
+    with reader.snapshot() as snapshot:
+        assert snapshot.chunks_by_key([leaf.key]) == {}
+        assert snapshot.documents_by_id(["docs:a.md"])["docs:a.md"].title == "New"
+    remove(writer, file("a.md"))
+    with reader.snapshot() as snapshot:
+        assert snapshot.documents_by_id(["docs:a.md"]) == {}
 
 
 def test_leaves_are_found_by_document_by_key_and_by_byte(writer, reader):

@@ -5,6 +5,7 @@ import pytest
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.reader import Reader
 from tests.managed_index import CountingEmbedder, fresh, held, settled, setup, tree, write
+from tests.permissions import bound_by_permissions
 
 
 @pytest.mark.parametrize("sides", [("-wal",), ("-shm",), ("-wal", "-shm")])
@@ -25,3 +26,57 @@ def test_what_is_written_afterwards_is_seen_by_all(tmp_path, sides):
                     with newer.snapshot() as snapshot:
                         assert snapshot.ledger.count("documents") == number + 2
     assert held(index) == fresh(tmp_path / "other", tree(docs))
+
+
+def test_who_writes_is_the_last_of_its_process_and_leaves_no_log(tmp_path):
+    """One that only reads cannot put the log into the store."""
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    write(docs, "a.md", "# A\n\nOne.\n")
+    manager = IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=settled())
+    manager.update()
+    with Reader.open(index) as reader:
+        assert (index / "store.db-wal").stat().st_size > 0
+        manager.close()
+        assert not (index / "store.db-wal").exists()
+        assert reader.position().generation > 1
+
+
+def test_where_nothing_can_be_written_a_store_without_a_log_is_read(tmp_path):
+    """SQLite wants a file beside it, for those who read to have in common."""
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    write(docs, "a.md", "# A\n\nOne.\n")
+    control = settled()
+    with IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=control) as manager:
+        manager.update()
+    (index / "store.db").chmod(0o400)
+    index.chmod(0o500)
+    try:
+        with bound_by_permissions(), Reader.open(index) as reader:
+            assert not (index / "store.db-shm").exists()
+            before = reader.position()
+    finally:
+        index.chmod(0o700)
+        (index / "store.db").chmod(0o600)
+    with Reader.open(index) as reader:
+        assert reader.position() == before
+
+
+def test_what_was_read_alone_is_read_anew_when_someone_writes(tmp_path):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    write(docs, "a.md", "# A\n\nOne.\n")
+    control = settled()
+    with IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=control) as manager:
+        manager.update()
+    index.chmod(0o500)
+    with Reader(index) as reader:
+        try:
+            with bound_by_permissions():
+                before = reader.position()
+        finally:
+            index.chmod(0o700)
+        write(docs, "b.md", "# B\n")
+        manager = IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=control)
+        with manager:
+            manager.update()
+            assert reader.position().generation > before.generation
+            assert reader.doubts == 1

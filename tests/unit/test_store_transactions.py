@@ -5,7 +5,6 @@ import pytest
 from ragdocs.errors import IndexIncompatible, SourceError
 from ragdocs.models import FileState
 from ragdocs.store import change_log
-from ragdocs.store.reader import Reader
 from ragdocs.store.records import Change, ChangeKind, FileFailure, Position
 from ragdocs.store.writer import Writer
 from tests.store_builder import FINGERPRINT, MODEL, READ_NS, Section, file, put, remove, wiki
@@ -13,18 +12,6 @@ from tests.store_builder import FINGERPRINT, MODEL, READ_NS, Section, file, put,
 UPSERT, DELETE, LINKS = ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.LINKS
 STATE = FileState(1, 2, "hash")
 FAILURE = FileFailure("docs", "a.md", "SourceBinary", "a PNG", STATE, READ_NS)
-
-
-@pytest.fixture
-def writer(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as opened:
-        yield opened
-
-
-@pytest.fixture
-def reader(tmp_path, writer):
-    with Reader.open(tmp_path) as opened:
-        yield opened
 
 
 def changes(reader, seen):

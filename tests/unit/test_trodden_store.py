@@ -6,8 +6,9 @@ import pytest
 
 from ragdocs.errors import IndexIncompatible
 from ragdocs.store.reader import Reader
+from ragdocs.store.writer import Writer
 from tests.corpus import Corpus
-from tests.managed_index import Place, held, settled
+from tests.managed_index import Place, held, settled, setup
 
 
 @pytest.fixture
@@ -48,6 +49,27 @@ def test_commits_of_others_are_no_damage(place):
         assert place.manager.is_continued()
         other.fill()
     assert place.manager.is_continued()
+
+
+def test_others_that_close_leave_the_files_as_their_last_commit_did(place):
+    """A log that they put into the store then looked like a change by another program."""
+    place.write("new.md", "# New\n")
+    with place.another(settled()) as other:
+        other.update()
+        other.fill()
+        assert place.manager.is_continued()
+    assert place.manager.is_continued()
+
+
+def test_others_that_make_the_indices_anew_do_not_look_like_damage(place):
+    assert place.manager.is_continued()
+    given = setup(place.index, place.tree)
+    with Writer.open(place.index, given.fingerprint, indices=given.tables) as other:
+        before = other.position
+        other.remake_indices()
+        assert other.position.generation == before.generation + 1
+        assert place.manager.is_continued()
+    assert place.is_as_new()
 
 
 @pytest.mark.parametrize("side", ["", "-wal"])

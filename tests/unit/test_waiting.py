@@ -20,6 +20,8 @@ from tests.store_builder import FINGERPRINT, file, put
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(batching, "FILES_PER_BATCH", 2)
+    # A busy machine would make the batches smaller.
+    monkeypatch.setattr(batching, "SECONDS_PER_BATCH", 3600.0)
     monkeypatch.setattr(batching, "TURN_SECONDS", 0)
     made = Place(tmp_path)
     yield made

@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from time import monotonic
 
 import pytest
 
-from ragdocs.errors import IndexLocked
+from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.indexing.lock import (
     WATCH_LOCK,
     WRITE_LOCK,
@@ -25,6 +25,7 @@ from ragdocs.indexing.lock import (
     write_lock,
     writing,
 )
+from ragdocs.indexing.service_state import ServiceState
 from ragdocs.store.file_lock import Holder, holder, lock, try_lock
 
 DEADLINE = 20.0
@@ -175,8 +176,10 @@ def test_waiting_ends_at_the_deadline_and_names_the_holder(tmp_path: Path):
     with started("held = try_write_lock(directory)\nsay('held')\n", tmp_path) as process:
         said(process)
         began = monotonic()
-        with pytest.raises(IndexLocked, match=f"held by process {process.pid}: try again"):
+        with pytest.raises(IndexLocked) as caught:
             write_lock(tmp_path, timeout=0.1)
+        assert f"held by process {process.pid}" in str(caught.value)
+        assert "not free within 0.1 s: try again when" in str(caught.value)
         assert monotonic() - began < 5
 
 
@@ -259,6 +262,34 @@ def test_a_started_program_does_not_inherit_the_lock(tmp_path: Path):
 
 
 # Files
+
+
+@pytest.mark.parametrize(
+    ("make", "says", "advice"),
+    [
+        (lambda path: path.write_bytes(b""), "exists", "move away what is in its place"),
+        (lambda path: path.symlink_to(path), "", "index_path"),
+    ],
+    ids=["a file", "a loop of links"],
+)
+def test_a_lock_that_cannot_be_made_says_what_to_do(
+    tmp_path: Path, make: Callable[[Path], object], says: str, advice: str
+):
+    make(tmp_path / "index")
+    with pytest.raises(IndexStoreError) as caught:
+        try_watch_lock(tmp_path / "index")
+    said = str(caught.value)
+    assert "watch.lock cannot be locked: " in said
+    assert says in said
+    assert advice in said
+
+
+def test_the_longest_words_can_be_read(tmp_path: Path):
+    """Each fact is cut, and all of them fit: also those of the widest characters."""
+    facts = dict.fromkeys(ServiceState().facts(), "𝄞" * 1000)
+    with try_watch_lock(tmp_path) as held:
+        held.say(facts)
+        assert watching(tmp_path).says == {name: text[:300] for name, text in facts.items()}
 
 
 def test_the_file_is_private_and_stays(tmp_path: Path):

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
 
@@ -412,6 +413,8 @@ def test_a_root_that_comes_later(root: Path, running: Callable[..., Seen]):
 @contextmanager
 def folder_of_someone_whom_permissions_bind() -> Iterator[Path]:
     """Permissions mean nothing to root, so that root steps down for as long as this lasts."""
+    if sys.platform == "linux":
+        import_module("watchdog.observers.inotify_c")  # who has stepped down may not read it
     with tempfile.TemporaryDirectory() as folder:
         root, user = Path(folder), os.geteuid()
         if user == 0:

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from ragdocs.cli.place import Place, place_options
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import Reading
@@ -15,21 +16,14 @@ if TYPE_CHECKING:
 WRONG = 2
 """The exit status for a configuration that cannot be used."""
 
-_config_option = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Read this file alone, instead of the project's and the user's.",
-)
 _json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 
 
 @click.command("check-config")
-@_config_option
+@place_options
 @_json_option
 @click.pass_context
-def check_config(context: click.Context, config_file: Path | None, as_json: bool) -> None:
+def check_config(context: click.Context, place: Place, as_json: bool) -> None:
     """Check the configuration, and say everything that is wrong with it.
 
     Exits with 0 when it can be used, with 2 when it cannot.
@@ -38,9 +32,7 @@ def check_config(context: click.Context, config_file: Path | None, as_json: bool
     Example:
       ragdocs check-config --config notes/.ragdocs.toml
     """
-    from ragdocs.config.loading import read_config
-
-    reading = read_config(config_file)
+    reading = place.reading()
     if as_json:
         click.echo(json.dumps(_reading_value(reading), indent=2))
     else:
@@ -49,10 +41,10 @@ def check_config(context: click.Context, config_file: Path | None, as_json: bool
 
 
 @click.command("config")
-@_config_option
+@place_options
 @_json_option
 @click.option("--changed", is_flag=True, help="Leave out settings that have their default.")
-def show_config(config_file: Path | None, as_json: bool, changed: bool) -> None:
+def show_config(place: Place, as_json: bool, changed: bool) -> None:
     """Show the settings in force, and where each comes from.
 
     The answer is written as TOML.
@@ -61,10 +53,9 @@ def show_config(config_file: Path | None, as_json: bool, changed: bool) -> None:
     Example:
       ragdocs config --changed
     """
-    from ragdocs.config.loading import load_config
     from ragdocs.config.problems import OriginKind
 
-    config = load_config(config_file)
+    config = place.config()
     shown = [
         one for one in config.in_force() if not changed or one.origin.kind is not OriginKind.DEFAULT
     ]

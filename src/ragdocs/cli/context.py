@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 4_000_000
 """More than is looked at of a file."""
+_STANDARD_INPUT = "-"
 
 
 class _Asked(TypedDict):
@@ -32,7 +33,9 @@ class _Asked(TypedDict):
 
 @click.command("context")
 @click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
-@click.option("--diff", is_flag=True, help="Read a unified diff from standard input.")
+@click.option(
+    "--diff", is_flag=True, help="Read a unified diff from standard input; so does `-` as a FILE."
+)
 @click.option("--top-n", "-n", type=int, default=10, show_default=True, help="How many passages.")
 @click.option("--tree", "trees", multiple=True, metavar="NAME", help="Only in this tree.")
 @click.option("--max-tokens", type=int, default=5000, show_default=True, help="How much text.")
@@ -64,11 +67,13 @@ def context(click_context: click.Context, reading: Reading, **asked: Unpack[_Ask
 def _request(asked: _Asked, config: "Config") -> "ContextRequest":
     from ragdocs.search.library.requests import ContextRequest
 
-    if not asked["files"] and not asked["diff"]:
+    names = tuple(name for name in asked["files"] if name != _STANDARD_INPUT)
+    has_diff = asked["diff"] or len(names) < len(asked["files"])
+    if not names and not has_diff:
         raise QueryError("name source files, or pipe a diff in with --diff")
     return ContextRequest(
-        files=tuple(_source(name, config) for name in asked["files"]),
-        diff=sys.stdin.buffer.read(_MAX_BYTES) if asked["diff"] else b"",
+        files=tuple(_source(name, config) for name in names),
+        diff=sys.stdin.buffer.read(_MAX_BYTES) if has_diff else b"",
         top_n=asked["top_n"],
         max_tokens=asked["max_tokens"],
         trees=frozenset(asked["trees"]),

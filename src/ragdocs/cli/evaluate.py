@@ -52,7 +52,7 @@ class _Options(TypedDict):
     help="The grade from which a document is relevant, for MRR, recall and hit.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-@click.option("--plot", type=_FILE, metavar="FILE.svg", help="Draw the figures as bars.")
+@click.option("--plot", type=_FILE, metavar="FILE.png|svg", help="Draw the figures as bars.")
 def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     """Measure the search on a folder with corpus/, queries.jsonl and qrels.tsv.
 
@@ -67,8 +67,8 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     """
     from ragdocs.evaluation.evaluating import Evaluation, Helpers, Wishes
     from ragdocs.evaluation.labelled_set import read_set
-    from ragdocs.evaluation.pictures import check_name, picture
-    from ragdocs.evaluation.run_files import write_run, write_text
+    from ragdocs.evaluation.pictures import check_name, picture, write_picture
+    from ragdocs.evaluation.run_files import write_run
 
     if options["plot"]:
         check_name(options["plot"])
@@ -84,7 +84,7 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     if options["run"]:
         write_run(options["run"], answers.ranked)
     if options["plot"]:
-        write_text(options["plot"], picture(report))
+        write_picture(options["plot"], picture(report))
     if options["as_json"]:
         from ragdocs.cli.values import as_json
 

@@ -12,6 +12,7 @@ from ragdocs.config.problems import OriginKind
 from ragdocs.config.resolved import Config
 from ragdocs.indexing.outcome import Skipped
 from ragdocs.lifecycle import EndReason
+from ragdocs.store.file_lock import Holder
 
 MAX_LISTED = 10
 """Of each kind; --json lists all."""
@@ -85,8 +86,18 @@ def notes(run: Run) -> Iterator[str]:
         yield f"The index was begun anew: {shown(reason or advice)}"
     if not run.outcome.documents and not run.outcome.stopped and not run.failures:
         yield "There is nothing to search: the folders have no Markdown or text files to index"
+    yield from map(shown, run.vectors.notes)
     left_out = [_left_out(one) for one in run.outcome.skipped if one not in run.unseen]
     yield from _listed(f"{_number(len(left_out), 'path')} left out", left_out)
+
+
+def taken_from(run: Run, keeper: Holder | None) -> Iterator[str]:
+    """`keeper` watched when the run began: by other settings, it cannot use the index any more."""
+    if keeper is not None and keeper.pid and "other settings" in (run.outcome.rebuilt or ""):
+        yield (
+            f"Process {keeper.pid} kept it with the other settings, and cannot answer from it now: "
+            "restart it with these, or give one of you another index folder (--index)"
+        )
 
 
 def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, object]:
@@ -140,6 +151,7 @@ def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, obj
         "vectors_forgotten": vectors.forgotten,
         "vectors_lacking": vectors.lacking,
         "vectors_error": vectors.error,
+        "vectors_notes": list(vectors.notes),
         "vocabulary": contents.vocabulary if contents else None,
         "seconds": round(run.seconds, 3),
         "seconds_reading": round(outcome.seconds, 3),

@@ -19,22 +19,25 @@ from ragdocs.store.records import FileFailure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What is asked of a run. `wait`: seconds for others to let the index be written."""
+    """What is asked of a run. `wait`: seconds for others to let the index be written; `advice` for
+    when they do not."""
 
     rebuild: bool
     vectors: bool = True
     wait: float = LOCK_SECONDS
+    advice: str = "Try again later."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorWork:
     """What became of the vectors. `lacking`: there is no model, and search does without. `error`:
-    there is one, and making them failed."""
+    there is one, and making them failed. `notes` are on the model that was used."""
 
     made: int = 0
     forgotten: int = 0
     lacking: str = ""
     error: str = ""
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -135,8 +138,13 @@ class _Vectors:
         finally:
             display.end()
         forgotten = 0 if outcome.kept or error else self._forget()
-        seconds = time.monotonic() - began
-        return VectorWork(made=made, forgotten=forgotten, error=error, seconds=seconds)
+        return VectorWork(
+            made=made,
+            forgotten=forgotten,
+            error=error,
+            notes=self._app.embedder.notes,
+            seconds=time.monotonic() - began,
+        )
 
     def _has_work(self) -> bool:
         """Loading the model takes longer than looking whether it is needed."""
@@ -181,5 +189,5 @@ def _locked(config: Config, orders: Orders) -> IndexLocked:
     who = f"process {holder.pid}" if holder and holder.pid else "another process"
     return IndexLocked(
         f"{who} is writing the index in {config.index_directory}, and did not let go within "
-        f"{orders.wait:g} s. Search goes on meanwhile. Try again later, or wait longer with --wait."
+        f"{orders.wait:g} s. Search goes on meanwhile. {orders.advice}"
     )

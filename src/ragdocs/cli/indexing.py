@@ -90,13 +90,20 @@ def rebuild_index(context: click.Context, place: Place, wishes: _Wishes) -> None
 
 
 def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
-    from ragdocs.cli.index_report import KEPT, opening
+    from ragdocs.cli.index_report import KEPT, opening, taken_from
     from ragdocs.cli.index_run import Orders, run
     from ragdocs.cli.progress import display
+    from ragdocs.indexing.lock import watching
     from ragdocs.lifecycle import Ending
 
     config = place.config()
-    orders = Orders(rebuild=rebuild, vectors=not wishes.no_vectors, wait=wishes.wait)
+    keeper = watching(config.index_directory)
+    orders = Orders(
+        rebuild=rebuild,
+        vectors=not wishes.no_vectors,
+        wait=wishes.wait,
+        advice="Try again later, or wait longer with --wait.",
+    )
     if not wishes.quiet:
         _tell(*opening(config))
     # Whoever sends a long command to the background and leaves wants it to go on.
@@ -106,6 +113,7 @@ def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
             ending.before_force(lambda: _tell(f"Stopped at once. {KEPT}"))
             done = run(config, orders, ending, shown)
         _report(done, config, ending.reason, wishes)
+        _tell(*taken_from(done, keeper))
     if ending.reason:
         return ending.exit_code
     return 0 if done.is_well else INCOMPLETE

@@ -10,6 +10,7 @@ import click
 
 from ragdocs.cli.inspect_query import inspect_query
 from ragdocs.cli.output import counted, shown
+from ragdocs.cli.place import Place, place_options
 from ragdocs.errors import SourceUnreadable
 from ragdocs.models import TreeName
 
@@ -33,36 +34,29 @@ inspect.add_command(inspect_query)
 @inspect.command("doc")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--embedded", is_flag=True, help="Show the text that each leaf gives the embedder.")
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    help="Read this configuration alone, and no other.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def inspect_document(file: Path, embedded: bool, config_file: Path | None, as_json: bool) -> None:
+@place_options
+def inspect_document(file: Path, place: Place, embedded: bool, as_json: bool) -> None:
     """Draw FILE's chunk tree: ids, lines, sizes, and what will be embedded.
 
     \b
     Example:
       ragdocs inspect doc guides/auth.md --embedded
     """
-    from ragdocs.config.loading import load_config
-
-    config = load_config(config_file)
-    place = _place(_existing(file), config)
-    taken = _take(place, config)
+    config = place.config()
+    stands = _stands(_existing(file), config)
+    taken = _take(stands, config)
     if as_json:
-        click.echo(json.dumps(_as_json(taken, place), ensure_ascii=False, indent=2))
+        click.echo(json.dumps(_as_json(taken, stands), ensure_ascii=False, indent=2))
         return
     for line in (*_summary(taken.document), *_tree(taken.chunks, embedded)):
         click.echo(line)
-    if place.note:
-        click.echo(f"\nnote: {place.note}")
+    if stands.note:
+        click.echo(f"\nnote: {stands.note}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Stands:
     """Where a file stands, and what is to be said about whether it is indexed."""
 
     tree: TreeName
@@ -83,16 +77,16 @@ def _existing(file: Path) -> Path:
     return found
 
 
-def _place(file: Path, config: "Config") -> _Place:
+def _stands(file: Path, config: "Config") -> _Stands:
     """The tree a file belongs to; one outside every tree is shown as if it stood in the first."""
     for tree in config.trees:
         if file.is_relative_to(tree.root):
             path = file.relative_to(tree.root).as_posix()
             is_indexed = _is_indexed(tree, path, config)
-            return _Place(tree.name, tree.root, path, "" if is_indexed else _NOT_INDEXED)
+            return _Stands(tree.name, tree.root, path, "" if is_indexed else _NOT_INDEXED)
     name = config.trees[0].name
     note = f"outside every tree: not indexed, and shown as if it stood in {name}"
-    return _Place(name, file.parent, file.name, note)
+    return _Stands(name, file.parent, file.name, note)
 
 
 def _is_indexed(tree: "Tree", path: str, config: "Config") -> bool:
@@ -102,13 +96,13 @@ def _is_indexed(tree: "Tree", path: str, config: "Config") -> bool:
     return isinstance(scan, Scan) and any(found.path == path for found in scan.files)
 
 
-def _take(place: _Place, config: "Config") -> "IndexedFile":
+def _take(stands: _Stands, config: "Config") -> "IndexedFile":
     from ragdocs.chunking.header_chunker import ChunkSizes
     from ragdocs.indexing.ingestion import Ingestion
 
     sizes = ChunkSizes.from_settings(config.chunking)
-    ingestion = Ingestion(place.tree, place.root, config.indexing.max_file_bytes, sizes)
-    return ingestion.take(place.path)
+    ingestion = Ingestion(stands.tree, stands.root, config.indexing.max_file_bytes, sizes)
+    return ingestion.take(stands.path)
 
 
 def _summary(document: "Document") -> Iterator[str]:
@@ -160,7 +154,7 @@ def _embedded(chunk: "Chunk", indent: str) -> Iterator[str]:
         yield f"{indent}  {click.style(shown(line), dim=True)}".rstrip()
 
 
-def _as_json(taken: "IndexedFile", place: _Place) -> dict[str, object]:
+def _as_json(taken: "IndexedFile", stands: _Stands) -> dict[str, object]:
     document = taken.document
     metadata = document.front_matter
     return {
@@ -177,7 +171,7 @@ def _as_json(taken: "IndexedFile", place: _Place) -> dict[str, object]:
         "author": metadata.author,
         "category": metadata.category,
         "warnings": document.warnings,
-        "note": place.note,
+        "note": stands.note,
         "headings": [
             {"level": found.level, "text": found.text, "slug": found.slug, **_where(found.span)}
             for found in document.headings

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from ragdocs.cli.exits import NOTHING_FOUND
 from ragdocs.cli.opened import Reading, reading_options
 from ragdocs.cli.output import counted, shown
 
@@ -23,14 +24,23 @@ _KINDS = {
 }
 
 
+class _Chosen(TypedDict):
+    tree: str
+    path: str
+    tags: tuple[str, ...]
+
+
 @click.command("ls")
 @click.argument("kind", type=click.Choice(list(_KINDS)), default="docs")
 @click.option("--tree", default="", metavar="NAME", help="Only of this tree.")
 @click.option("--path", default="", metavar="PATH", help="Only this file, or below this folder.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag.")
 @reading_options
-def ls(kind: str, reading: Reading, tree: str, path: str, tags: tuple[str, ...]) -> None:
+@click.pass_context
+def ls(context: click.Context, kind: str, reading: Reading, **chosen: Unpack[_Chosen]) -> None:
     """List trees, documents, headings, tags or chunks.
+
+    Exits with 0 when there are any, with 1 when there are none.
 
     \b
     Examples:
@@ -42,9 +52,7 @@ def ls(kind: str, reading: Reading, tree: str, path: str, tags: tuple[str, ...])
 
     request = ListRequest(
         kind=ListKind(_KINDS[kind]),
-        tree=tree,
-        path=path,
-        tags=tags,
+        **chosen,
         limit=MAX_ENTRIES,
         max_tokens=MAX_TOKENS,
     )
@@ -52,11 +60,12 @@ def ls(kind: str, reading: Reading, tree: str, path: str, tags: tuple[str, ...])
         listing = every(app.library, request)
     if reading.as_json:
         click.echo(in_json(listing))
-        return
-    for line in lines(listing):
-        click.echo(line)
-    for note in listing.notes:
-        click.echo(f"note: {shown(note)}", err=True)
+    else:
+        for line in lines(listing):
+            click.echo(line)
+        for note in listing.notes:
+            click.echo(f"note: {shown(note)}", err=True)
+    context.exit(0 if listing.total else NOTHING_FOUND)
 
 
 def every(library: "Library", request: "ListRequest") -> "Listing":

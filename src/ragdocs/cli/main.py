@@ -10,11 +10,12 @@ from io import TextIOWrapper
 import click
 
 from ragdocs import __version__
-from ragdocs.cli.exits import UNUSABLE, WRONG_USE
+from ragdocs.cli.exits import NOTHING_FOUND, UNUSABLE, WRONG_USE
 from ragdocs.errors import (
     ConfigError,
     EvaluationError,
     IndexStoreError,
+    NotThere,
     QueryError,
     RagdocsError,
 )
@@ -94,7 +95,15 @@ class _Program(click.Group):
             ctx.exit(INTERRUPTED)
 
 
+class _NothingFound(_Failure):
+    """What was named is not there."""
+
+    exit_code = NOTHING_FOUND
+
+
 def _failure(error: RagdocsError) -> _Failure:
+    if isinstance(error, NotThere):
+        return _NothingFound(str(error))
     if isinstance(error, (ConfigError, EvaluationError, QueryError)):
         return _WrongUse(str(error))
     if isinstance(error, IndexStoreError):

@@ -1,5 +1,6 @@
 """`models`: what turns text into vectors here, what could, and what re-ranks."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,18 +60,38 @@ def fetch(name: str, config_file: Path | None) -> None:
     """Fetch a model from the Hugging Face Hub, an embedding model or a cross-encoder, with
     progress. Needs the extra `huggingface`.
 
-    What was fetched before is not fetched again, and an interrupted download goes on. From then
-    on the model is used without any network. A NAME is as BAAI/bge-small-en-v1.5.
+    What was fetched before is not fetched again, and an interrupted download goes on with the files
+    that are missing; until it is whole, nothing of it is used. From then on the model is used
+    without any network. A NAME is as BAAI/bge-small-en-v1.5.
+
+    \b
+    Example:
+      ragdocs models fetch BAAI/bge-small-en-v1.5
     """
     from ragdocs.config.loading import load_config
-    from ragdocs.embedding.model_hub import fetch_model, find_model
+    from ragdocs.embedding.fetching import fetch_model
+    from ragdocs.embedding.model_hub import find_model
 
     cache = load_config(config_file).embedding.cache_folder
     is_folder = name.startswith(("/", "./", "../", "~"))
-    folder = (
-        find_model(str(Path(name).absolute()), cache) if is_folder else fetch_model(name, cache)
-    )
+    try:
+        folder = (
+            find_model(os.path.abspath(os.path.expanduser(name)), cache)
+            if is_folder
+            else fetch_model(name, cache, _say_file)
+        )
+    except KeyboardInterrupt:
+        click.echo(
+            "\nInterrupted: nothing of this download is used. The files that have come are kept; "
+            "the same command goes on with the others.",
+            err=True,
+        )
+        raise
     click.echo(shown_lines(f"{name} is in {folder}"))
+
+
+def _say_file(name: str, number: int, count: int) -> None:
+    click.echo(shown_lines(f"file {number} of {count}: {name}"), err=True)
 
 
 def _lines(found: "Models") -> Iterator[str]:

@@ -85,7 +85,7 @@ def place_options(command: Callable[..., _T]) -> Callable[..., _T]:
     )
     @click.option(
         "--index",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, readable=False),  # `doctor` can make it so
         metavar="DIR",
         callback=_index,
         help="Where the index is kept, in place of the configured folder.",

@@ -117,9 +117,10 @@ class Lines:
         self._is_told, self._told_at = True, self._clock()
         total = counted(progress.total, UNITS[progress.phase])
         said = [f"{progress.phase.value}: {progress.done} of {total}"]
-        if progress.phase is Phase.READING:
-            said.append(counted(progress.chunks, "chunk"))
-        said.append(f"{self._pace.rate(progress):.0f}/s")
+        if progress.chunks:  # files that are no text, or only touched, give none
+            if progress.phase is Phase.READING:
+                said.append(counted(progress.chunks, "chunk"))
+            said.append(f"{self._pace.rate(progress):.0f}/s")
         remaining = self._pace.remaining(progress)
         if remaining and progress.done < progress.total:
             said.append(f"about {in_words(remaining)} left")

@@ -7,6 +7,7 @@ import click
 
 from ragdocs.cli.exits import NOTHING_FOUND, UNUSABLE
 from ragdocs.cli.opened import Reading, reading_options
+from ragdocs.cli.output import shown
 from ragdocs.cli.query_options import QueryOptions, query_options, request_of
 
 if TYPE_CHECKING:
@@ -55,13 +56,14 @@ def query(
 
 
 def _run(reading: Reading, words: tuple[str, ...], options: _Options) -> int:
-    from ragdocs.search.index_state import Readiness
-
     request = request_of(words, options)
     with reading.app() as app:
         response = app.search(request)
+        notes = app.embedder.notes
     _show(response, "json" if reading.as_json else options["output"])
-    if response.index.readiness is Readiness.UNAVAILABLE:
+    for note in notes:
+        click.echo(f"note: {shown(note)}", err=True)
+    if not response.index.is_there:
         return UNUSABLE
     return 0 if response.results else NOTHING_FOUND
 

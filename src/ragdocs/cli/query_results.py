@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 import click
 
 from ragdocs.cli.output import shown, shown_lines
-from ragdocs.search.index_state import Readiness
 from ragdocs.search.match_ranges import MatchRange
 from ragdocs.search.responses import SearchResponse, SearchResult
 
@@ -48,7 +47,7 @@ def matches(response: SearchResponse) -> Iterator[str]:
 
 def remarks(response: SearchResponse) -> Iterator[str]:
     """What must be known of the answer besides its results."""
-    if response.index.readiness is not Readiness.UNAVAILABLE:
+    if response.index.is_there:
         yield from _worth(response.results)
     if response.did_you_mean:
         yield f"Did you mean: {shown(response.did_you_mean)}"

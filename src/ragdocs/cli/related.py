@@ -5,22 +5,26 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ragdocs.cli.exits import NOTHING_FOUND
 from ragdocs.cli.opened import Reading, reading_options
 from ragdocs.cli.output import shown
 
 if TYPE_CHECKING:
     from ragdocs.search.library.relations import Related, SimilarEntry
 
+_NOTHING = "nothing is linked with it, and nothing is like it"
+
 
 @click.command("related")
 @click.argument("reference")
 @click.option("--limit", type=int, default=10, show_default=True, help="At most so many of a kind.")
 @reading_options
-def related(reference: str, reading: Reading, limit: int) -> None:
+@click.pass_context
+def related(context: click.Context, reference: str, reading: Reading, limit: int) -> None:
     """Show what a document or section is linked with, and what is like it.
 
     REFERENCE is what `get` takes. Links, backlinks, the documents of its community, and what is
-    similar by meaning and by words are listed apart.
+    similar by meaning and by words are listed apart. Exits with 1 when nothing is.
 
     \b
     Example:
@@ -33,13 +37,15 @@ def related(reference: str, reading: Reading, limit: int) -> None:
     with reading.app() as app:
         app.find_communities()
         found = app.library.related(request)
+    told = list(lines(found))
     if reading.as_json:
         click.echo(in_json(found))
-        return
-    for line in lines(found):
-        click.echo(line)
-    for note in found.notes:
-        click.echo(f"note: {shown(note)}", err=True)
+    else:
+        for line in told:
+            click.echo(line)
+        for note in (*found.notes, *(() if told else (_NOTHING,))):
+            click.echo(f"note: {shown(note)}", err=True)
+    context.exit(0 if told else NOTHING_FOUND)
 
 
 def lines(found: "Related") -> Iterator[str]:

@@ -87,6 +87,7 @@ def _fields(status: "Status") -> Iterator[Field]:
     if status.writer:
         yield "writing", [f"{_process(status.writer.pid)}{_since(status.writer.since)}"]
     yield "settings", [", ".join(map(short, status.config_files)) or "defaults, no file"]
+    yield "format", [_agreement(status)]
 
 
 def _tree(tree: "TreeStatus", is_known: bool) -> str:
@@ -99,9 +100,11 @@ def _tree(tree: "TreeStatus", is_known: bool) -> str:
 
 def _holdings(status: "Status") -> str:
     found = status.holdings
+    pending = f"{found.vectors:,} with vectors, {found.vectors_pending:,} still without"
     said = [
+        _number(found.chunks, "chunk"),
         _number(found.passages, "passage"),
-        "all with vectors" if not found.vectors_pending else f"{found.vectors:,} with vectors",
+        pending if found.vectors_pending else "all with vectors",
     ]
     if found.links_unresolved:
         said.append(f"{_number(found.links_unresolved, 'link')} to nowhere")
@@ -126,6 +129,17 @@ def _index(status: "Status") -> str:
     return f"{short(status.index_directory)}{size}" + (
         f", generation {generation}" if generation else ""
     )
+
+
+def _agreement(status: "Status") -> str:
+    """What the index was made with; and what it should be, where that is another thing."""
+    found = status.agreement
+    schema, fingerprint = found.stored_schema, found.stored_fingerprint
+    wanted = f"{found.schema}, fingerprint {found.fingerprint}"
+    if schema is None:
+        return wanted
+    stored = f"{schema}" + (f", fingerprint {fingerprint}" if fingerprint else "")
+    return stored if stored == wanted else f"{stored}; it should be {wanted}"
 
 
 def _keyword(status: "Status") -> str:

@@ -214,10 +214,10 @@ class SearchConfig(Section):
         0.0, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
     )
     score_calibration_threshold: float = setting(
-        0.64, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
+        0.6, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
     )
     score_calibration_steepness: float = setting(
-        8.8, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
+        8.0, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
     )
     max_chunks_per_doc: int = setting(
         2, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
@@ -231,7 +231,7 @@ class SearchConfig(Section):
     )
     ngram_dedup_enabled: bool = setting(True, "Drop passages whose wording is nearly the same.")
     ngram_dedup_threshold: float = setting(
-        0.7, "The Jaccard similarity of character trigrams for that.", within=(0, 1)
+        0.85, "The Jaccard similarity of character trigrams for that.", within=(0, 1)
     )
     mmr_enabled: bool = setting(
         False, "Choose results for diversity (MMR) in place of dropping similar vectors."

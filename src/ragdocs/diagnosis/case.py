@@ -59,6 +59,11 @@ def at(path: Path) -> str:
     return printable(os.fspath(path))
 
 
+def number_of(noun: str, count: int, plural: str = "") -> str:
+    """`1 file`, `1,200 files`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
+
+
 def size_text(count: int) -> str:
     """Bytes as a person reads them."""
     size, unit = float(count), "bytes"

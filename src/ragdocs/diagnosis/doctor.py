@@ -103,7 +103,9 @@ def _examine(check: Check, case: Case, found: list[Finding]) -> None:
         found.append(Finding(Level.ERROR, str(error)))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        found.append(Finding(Level.ERROR, printable(f"{where}{error.strerror or error}")))
+        what = printable(f"{where}{error.strerror or error}")
+        advice = "make it readable for you, or change its path in the configuration"
+        found.append(Finding(Level.ERROR, what, advice))
     except Exception as error:  # one check that fails must not keep the others from being made
         what = f"this check failed ({type(error).__name__}: {error})"
         found.append(Finding(Level.ERROR, what, "please report it"))

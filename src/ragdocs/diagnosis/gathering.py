@@ -1,8 +1,5 @@
 """`status`: looks at every part and never fails; what cannot be told is said to be so."""
 
-import os
-from pathlib import Path
-
 from ragdocs import __version__
 from ragdocs.app import App
 from ragdocs.config.notation import printable
@@ -11,11 +8,13 @@ from ragdocs.diagnosis.index_files import disk_use
 from ragdocs.diagnosis.keyword_look import look_at_keyword
 from ragdocs.diagnosis.model_look import look_at_model, look_at_reranker
 from ragdocs.diagnosis.status import Agreement, Status, TreeStatus
-from ragdocs.diagnosis.store_look import StoreLook, look_at_store
+from ragdocs.diagnosis.store_look import BUSY_SECONDS, StoreLook, look_at_store
 from ragdocs.diagnosis.verdict import Evidence, judge
 from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
-from ragdocs.indexing.scan import RootProblem
+from ragdocs.errors import ConfigError, IndexStoreError
+from ragdocs.indexing.roots import root_problem
 from ragdocs.indexing.service_state import ServiceState
+from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION
 
 
@@ -27,7 +26,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
     look = look_at_store(directory, model.identity)
     evidence = Evidence(
         holdings=look.holdings,
-        error=look.error,
+        error=look.error or _hindrance(app),
         agreement=_agreement(app, look),
         trees=tuple(_tree_status(tree, look) for tree in config.trees),
         model=model,
@@ -35,6 +34,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         keyword=look_at_keyword(directory, config.search.keyword_engine, look.holdings.generation),
         writer=look_at_writer(directory),
         watcher=look_at_watcher(directory, service),
+        upkeep=app.upkeep(service),
     )
     verdict = judge(evidence)
     return Status(
@@ -57,17 +57,20 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
     )
 
 
-def root_problem(root: Path) -> str:
-    """Why a tree cannot be looked at; empty when it can."""
+def _hindrance(app: App) -> IndexStoreError | None:
+    """What keeps answers from a store that can be read: it is of other settings, or lacks what
+    they need."""
     try:
-        with os.scandir(root):
-            return ""
-    except FileNotFoundError:
-        return RootProblem.MISSING.value
-    except NotADirectoryError:
-        return RootProblem.NOT_A_DIRECTORY.value
-    except (OSError, ValueError):
-        return RootProblem.UNREADABLE.value
+        tables = app.tables
+    except ConfigError:  # no such keyword engine is installed, which is said elsewhere
+        tables = ()
+    try:
+        Reader.open(
+            app.config.index_directory, app.fingerprint, indices=tables, timeout=BUSY_SECONDS
+        ).close()
+    except IndexStoreError as error:
+        return error
+    return None
 
 
 def _agreement(app: App, look: StoreLook) -> Agreement:

@@ -65,6 +65,8 @@ class WatchStatus:
     since: str | None = None
     is_ours: bool = False
     """Whether it is this very process."""
+    is_heard: bool = True
+    """Whether it gave a sign of life: a process can be stopped and hold its lock."""
     mode: str = ""
     reason: str = ""
     activity: str = ""

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ragdocs.diagnosis.case import number_of
 from ragdocs.diagnosis.keyword_look import EngineState
 from ragdocs.diagnosis.status import (
     Agreement,
@@ -21,7 +22,8 @@ from ragdocs.errors import (
     IndexMissing,
     IndexStoreError,
 )
-from ragdocs.search.index_state import IndexState, Readiness
+from ragdocs.search.index_state import IndexState, Readiness, readiness_of
+from ragdocs.search.upkeep import Upkeep, judged, made_otherwise
 
 _WORDS_ONLY = "passages are found by their words only, because there is no usable model"
 
@@ -39,6 +41,7 @@ class Evidence:
     keyword: KeywordStatus
     writer: WriterStatus | None
     watcher: WatchStatus | None
+    upkeep: Upkeep
 
     @property
     def worker(self) -> str:
@@ -62,81 +65,74 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict:
     if problem := _why_unusable(evidence):
-        is_begun = isinstance(evidence.error, IndexMissing) and bool(evidence.worker)
+        is_begun = evidence.error is not None and evidence.upkeep.comes_by_waiting(evidence.error)
         state = Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE
         return Verdict(state, f"{state.value}: {problem}", tuple(_notes(evidence, state)))
-    reason = _degraded(evidence)
-    state = _state(evidence.holdings, reason)
-    return Verdict(state, _summary(evidence, state, reason), tuple(_notes(evidence, state)))
+    found = judged(_held(evidence), evidence.upkeep)
+    if evidence.keyword.state == EngineState.NOT_INSTALLED:
+        found = found.behind(evidence.keyword.problem)
+    return Verdict(found.readiness, found.in_words(), tuple(_notes(evidence, found.readiness)))
 
 
 def _why_unusable(evidence: Evidence) -> str:
     """What happened, and what makes it good; empty when the store can be read."""
     error = evidence.error
     if error is None:
-        other = f"the index was built with other settings{_rebuilt_by(evidence)}"
-        return "" if evidence.agreement.same_settings else other
+        return ""
     if isinstance(error, IndexMissing):
         return _why_missing(evidence)
     if isinstance(error, IndexIncompatible):
         return _why_incompatible(evidence)
     if isinstance(error, IndexCorrupt):
         return "the index is damaged; `ragdocs doctor --fix` makes it anew from the files"
-    return "the index is busy; try again" if isinstance(error, IndexLocked) else str(error)
+    if isinstance(error, IndexLocked):
+        return "the index is busy; try again"
+    return f"{error}; `ragdocs doctor` says what can be done"
 
 
 def _why_missing(evidence: Evidence) -> str:
+    if evidence.upkeep.error:
+        return f"the index cannot be made: {evidence.upkeep.error}"
     if evidence.worker:
-        return f"{evidence.worker} has begun to make the index"
+        return f"{evidence.worker} has begun to make the index: ask again soon"
     return "there is no index yet; `ragdocs update` makes it, and so does a server"
 
 
 def _why_incompatible(evidence: Evidence) -> str:
     agreement = evidence.agreement
+    if agreement.stored_fingerprint is not None:  # of this format, or it could not be read
+        other = made_otherwise("the index was built with other settings", _keeper(evidence))
+        return str(evidence.error) if agreement.same_settings else other
     if agreement.stored_schema is None:
         return "store.db is not an index of this program: move it away"
     formats = f"format {agreement.stored_schema}, and this program has {agreement.schema}"
-    return f"the index has {formats}{_rebuilt_by(evidence)}"
+    return made_otherwise(f"the index has {formats}", _keeper(evidence))
 
 
-def _rebuilt_by(evidence: Evidence) -> str:
-    if evidence.watcher and not evidence.watcher.is_ours and evidence.worker:
-        return f"; {evidence.worker} keeps it so: use its settings, or another index folder"
-    return "; `ragdocs update` makes it anew, and so does a server"
+def _keeper(evidence: Evidence) -> str:
+    is_kept = evidence.watcher is not None and not evidence.watcher.is_ours
+    return evidence.worker if is_kept else ""
 
 
-def _degraded(evidence: Evidence) -> str:
-    """Why something cannot be found that waiting does not bring; empty when all can."""
-    if evidence.keyword.state == EngineState.NOT_INSTALLED:
-        return evidence.keyword.problem
-    if evidence.model.problem:
-        return _WORDS_ONLY
-    away = [tree.name for tree in evidence.trees if tree.problem and not tree.documents]
-    return f"nothing is known of {', '.join(away)}: its folder cannot be read" if away else ""
-
-
-def _state(holdings: Holdings, reason: str) -> Readiness:
-    if holdings.files_waiting != 0:
-        return Readiness.BUILDING
-    if reason:
-        return Readiness.DEGRADED
-    return Readiness.BUILDING if holdings.vectors_pending else Readiness.READY
-
-
-def _summary(evidence: Evidence, state: Readiness, reason: str) -> str:
-    """In the words that answers use, too."""
+def _held(evidence: Evidence) -> IndexState:
+    """As answers have it, by what is in the store and whether there is a model."""
     holdings = evidence.holdings
+    readiness = readiness_of(
+        holdings.files_waiting,
+        holdings.vectors_pending,
+        has_vectors=not evidence.model.problem,
+    )
     return IndexState(
-        readiness=state,
-        complete=state is Readiness.READY and not holdings.files_failed,
+        readiness=readiness,
+        complete=readiness is Readiness.READY and not holdings.files_failed,
         generation=holdings.generation,
         documents=holdings.documents,
         passages=holdings.passages,
         vectors_pending=holdings.vectors_pending,
         failed_files=holdings.files_failed,
         files_waiting=holdings.files_waiting,
-        reason=reason,
-    ).in_words()
+        reason=_WORDS_ONLY if readiness is Readiness.DEGRADED else "",
+    )
 
 
 def _notes(evidence: Evidence, state: Readiness) -> Iterator[str]:
@@ -151,10 +147,19 @@ def _notes(evidence: Evidence, state: Readiness) -> Iterator[str]:
         yield f"re-ranking does nothing: {evidence.reranker.name} {evidence.reranker.problem}"
     for tree in evidence.trees:
         if tree.problem and tree.documents:
-            kept = f"{tree.documents:,} documents stay as they were last seen"
-            yield f"the folder of {tree.name} {tree.problem}: its {kept}"
-    if evidence.watcher and evidence.watcher.trouble:
-        yield f"{evidence.worker} says: {evidence.watcher.trouble}"
+            kept = number_of("document", tree.documents)
+            stays = "stays as it was" if tree.documents == 1 else "stay as they were"
+            yield f"the folder of {tree.name} {tree.problem}: its {kept} {stays} last seen"
+    yield from _on_watcher(evidence)
+
+
+def _on_watcher(evidence: Evidence) -> Iterator[str]:
+    watcher = evidence.watcher
+    if watcher and watcher.trouble:
+        yield f"{evidence.worker} says: {watcher.trouble}"
+    if watcher and not watcher.is_heard:
+        silent = f"{evidence.worker} should keep the index in step, and is not heard of"
+        yield f"{silent}: is it stopped? `ragdocs update` finds changes too"
 
 
 def _who_goes_on(evidence: Evidence) -> str:

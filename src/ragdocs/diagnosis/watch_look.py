@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from ragdocs.diagnosis.status import WatchStatus, WriterStatus
-from ragdocs.indexing.lock import watching, writing
+from ragdocs.indexing.lock import SILENT_SECONDS, watching, writing
 from ragdocs.indexing.service_state import Duty, ServiceState
 from ragdocs.store.file_lock import Holder
 
@@ -26,7 +27,10 @@ def look_at_watcher(directory: Path, service: ServiceState | None = None) -> Wat
     if service is not None and (service.duty in _AT_WORK or (error and not found)):
         about = Holder(os.getpid(), found.since if found else None)
         return _status(about, service.facts(), error)
-    return _status(found, found.says, error) if found else None
+    if found is None:
+        return None
+    is_heard = found.is_heard_within(SILENT_SECONDS)
+    return replace(_status(found, found.says, error), is_heard=is_heard)
 
 
 def _status(found: Holder, says: Mapping[str, str], error: str) -> WatchStatus:
@@ -38,7 +42,7 @@ def _status(found: Holder, says: Mapping[str, str], error: str) -> WatchStatus:
         reason=says.get("reason", ""),
         activity=says.get("activity", ""),
         last_scan=says.get("last_scan", ""),
-        trouble=error or says.get("trouble", ""),
+        trouble=error or says.get("error") or says.get("trouble", ""),
     )
 
 

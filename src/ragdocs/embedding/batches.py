@@ -2,7 +2,7 @@
 
 Equal lengths need no padding, so no work is wasted and nothing in a batch depends on its
 neighbours. Larger batches are no faster: the activations leave the processor's cache
-(specs/embedding.md).
+(specs/0015).
 """
 
 from collections.abc import Sequence

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ragdocs.config.values import AUTO
 from ragdocs.embedding.base import EmbeddingCounts
-from ragdocs.embedding.model_hub import digest, find_folder, find_model, find_or_fetch, read_json
+from ragdocs.embedding.declared import declared_dimension, declared_prefixes
+from ragdocs.embedding.fetching import find_or_fetch
+from ragdocs.embedding.model_hub import digest, find_folder, find_model
 from ragdocs.embedding.pieces import Pieces, combined, cut_to_fit
 from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes, known_prefixes
 from ragdocs.embedding.windows import clean
@@ -154,38 +156,6 @@ def has_extra() -> bool:
     return find_spec("huggingface_hub") is not None
 
 
-def declared_prefixes(folder: Path) -> Prefixes | None:
-    """Those that the model's own files name, if they do."""
-    found = read_json(folder / "config_sentence_transformers.json")
-    prompts = cast("dict[str, object]", found).get("prompts") if isinstance(found, dict) else None
-    if not isinstance(prompts, dict):
-        return None
-    said = {str(key): value for key, value in cast("dict[str, object]", prompts).items() if value}
-    passages = (said.get(name) for name in ("document", "passage", "text"))
-    query, passage = said.get("query"), next((one for one in passages if one), None)
-    return Prefixes(str(query or ""), str(passage or "")) if query or passage else None
-
-
-def declared_dimension(folder: Path) -> int:
-    """How many numbers a vector has after the last module that says so; 0 when none does."""
-    modules = read_json(folder / "modules.json")
-    if not isinstance(modules, list):
-        return _number(folder / "config.json", "hidden_size")
-    dimension = 0
-    for module in cast("list[dict[str, object]]", modules):
-        config = folder / str(module.get("path", "")) / "config.json"
-        for key in ("hidden_size", "word_embedding_dimension", "embedding_dimension"):
-            dimension = _number(config, key) or dimension
-        dimension = _number(config, "out_features") or dimension
-    return dimension
-
-
-def _number(file: Path, key: str) -> int:
-    found = read_json(file)
-    value = cast("dict[str, object]", found).get(key) if isinstance(found, dict) else None
-    return value if isinstance(value, int) else 0
-
-
 def _pieces(model: _Loaded, text: str) -> Pieces:
     # No more characters than tokens: then it fits, and need not be looked at.
     if model.room < _LEAST_ROOM or len(text) <= model.room:
@@ -203,8 +173,16 @@ def _load(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loade
     except Exception as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelCorrupt(
-            f"the model in {folder} cannot be loaded ({said}). Fetch it again, or name another"
+            f"the model in {folder} cannot be loaded ({said}). {_advice(str(error), settings)}"
         ) from error
+
+
+def _advice(said: str, settings: EmbeddingConfig) -> str:
+    if "custom code" in said or "trust_remote_code" in said:
+        return "It wants code from its repository to be run, which is never done here: name another"
+    if settings.device not in (AUTO, "cpu"):
+        return f'Is there a device "{settings.device}"? device = "auto" takes what there is'
+    return "Fetch it again, or name another"
 
 
 def _loaded(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loaded:

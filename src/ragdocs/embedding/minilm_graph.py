@@ -2,7 +2,7 @@
 
 Every text of a run has the same number of tokens, so there is no padding and no mask to get
 wrong. LayerNormalization stands alone on purpose: onnxruntime's SkipLayerNormalization, which its
-own optimiser would put here, is four times slower on a CPU (specs/embedding.md).
+own optimiser would put here, is four times slower on a CPU (specs/0012).
 """
 
 import numpy as np

@@ -80,7 +80,10 @@ def find_model(folder: Path | None, verifier: FileVerifier) -> ModelFiles:
         except ModelCorrupt as error:
             corrupt.append(str(error))
         else:
-            notes = tuple(f"not used: {reason}" for reason in _noteworthy(missing, corrupt))
+            instead = f"the model of {place.label} is used instead"
+            notes = tuple(
+                f"not used: {reason}; {instead}" for reason in _noteworthy(missing, corrupt)
+            )
             return ModelFiles(found.weights, found.layout, found.tokenizer, place.label, notes)
     raise _no_model(missing, corrupt)
 

@@ -1,29 +1,26 @@
-"""Models by name: where they are on this disk, and how they get there from the Hugging Face Hub.
+"""Models by name: where they are on this disk, in a folder or in the Hugging Face Hub's cache.
 
-A model is fetched whole, and used from its folder only: nothing is asked of the Hub afterwards.
+A model is used from its folder only, and only when it is whole: nothing is asked of the Hub.
 """
 
 import json
 import os
-from collections.abc import Iterable
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ragdocs.errors import ModelMissing
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+REVISION = "main"
 EXTRA = "pip install 'mcp-markdown-ragdocs[huggingface]'"
-ANSWER_SECONDS = 5.0
-"""How long the Hub may take to say anything at all."""
 _OWNER = "sentence-transformers"
 """Whose a model without an owner in its name is, as that library has it."""
 _MODEL_FILES = ("config.json", "modules.json")
-_NEEDED = ("*.json", "*.txt", "*.model", "*.safetensors")
-_OLD_WEIGHTS = "pytorch_model*.bin"
-_UNUSED = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _MEANING = (".json", ".txt", ".model", ".safetensors", ".bin")
 """Ends of the names of files that decide what a model answers."""
 
@@ -33,20 +30,14 @@ def find_folder(model: str, cache: Path | None) -> Path | None:
     path = Path(model)
     if path.is_absolute():
         return path if any((path / name).is_file() for name in _MODEL_FILES) else None
-    look_up = _hub().try_to_load_from_cache
+    look_up = hub_client().try_to_load_from_cache
     try:
         found = (look_up(repo(model), name, cache_dir=cache) for name in _MODEL_FILES)
-        return next((Path(file).parent for file in found if isinstance(file, str)), None)
+        folder = next((Path(file).parent for file in found if isinstance(file, str)), None)
     except (OSError, ValueError):  # no name that could be there
         return None
-
-
-def find_or_fetch(model: str, cache: Path | None, *, fetch: bool) -> Path:
-    """Raises ModelMissing, with the ways out, when it is neither here nor can be fetched."""
-    require_extra()
-    if not fetch or Path(model).is_absolute():
-        return find_model(model, cache)
-    return find_folder(model, cache) or fetch_model(model, cache, quiet=True)
+    # Another program's download may have been interrupted: ours is not seen before it is whole.
+    return folder if folder is not None and _has_weights(folder) else None
 
 
 def find_model(model: str, cache: Path | None) -> Path:
@@ -56,51 +47,23 @@ def find_model(model: str, cache: Path | None) -> Path:
     if folder is not None:
         return folder
     if Path(model).is_absolute():
-        raise _missing(model, f"has no {' or '.join(_MODEL_FILES)}")
-    raise _missing(model, "is not on this disk")
-
-
-def fetch_model(model: str, cache: Path | None, *, quiet: bool = False) -> Path:
-    """Fetches what is needed of a model and was not fetched before. Raises ModelMissing."""
-    require_extra()
-    hub = _hub()
-    try:
-        info = hub.HfApi().model_info(repo(model), timeout=ANSWER_SECONDS)
-        names = [file.rfilename for file in info.siblings or ()]
-        if quiet:
-            hub.utils.disable_progress_bars()
-        return Path(
-            hub.snapshot_download(
-                repo(model),
-                cache_dir=cache,
-                allow_patterns=list(_wanted(names)),
-                ignore_patterns=list(_UNUSED),
-                etag_timeout=ANSWER_SECONDS,
-            )
-        )
-    except hub.errors.RepositoryNotFoundError as error:
-        raise _missing(model, "is no model of the Hub, or not a public one") from error
-    # The Hub's client raises classes of its own, of httpx and of the system.
-    except Exception as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise _missing(model, f"is not on this disk and cannot be fetched ({said[0]})") from error
-    finally:
-        if quiet:
-            hub.utils.enable_progress_bars()
+        raise missing(model, f"has no {' or '.join(_MODEL_FILES)}")
+    raise missing(model, "is not on this disk")
 
 
 def fetched_models(cache: Path | None) -> tuple[str, ...]:
-    """The names of the models in the Hub's cache; none without the extra."""
+    """The names of the whole models in the Hub's cache; none without the extra."""
     from importlib.util import find_spec
 
     if find_spec("huggingface_hub") is None:
         return ()
-    hub = _hub()
+    hub = hub_client()
     try:
         found = hub.scan_cache_dir(cache)
     except (hub.errors.CacheNotFound, OSError, ValueError):  # nothing was fetched yet
         return ()
-    return tuple(sorted(one.repo_id for one in found.repos if one.repo_type == "model"))
+    names = sorted(one.repo_id for one in found.repos if one.repo_type == "model")
+    return tuple(name for name in names if find_folder(name, cache))
 
 
 def repo(model: str) -> str:
@@ -136,7 +99,8 @@ def require_extra() -> None:
         raise ModelMissing(f"models by name need an extra: {EXTRA}")
 
 
-def _hub() -> "ModuleType":
+def hub_client() -> "ModuleType":
+    """The Hub's own library, imported when it is needed, without its telemetry."""
     from importlib import import_module
 
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when it is imported
@@ -146,16 +110,20 @@ def _hub() -> "ModuleType":
     return hub
 
 
-def _wanted(names: Iterable[str]) -> tuple[str, ...]:
-    """Weights come in several formats: one is enough."""
-    has_safetensors = any(name.endswith(".safetensors") for name in names)
-    return _NEEDED if has_safetensors else (*_NEEDED, _OLD_WEIGHTS)
-
-
-def _missing(model: str, why: str) -> ModelMissing:
+def missing(model: str, why: str) -> ModelMissing:
     return ModelMissing(
         f"the model {model} {why}. Three ways out:\n"
         f"  fetch it while there is a network: ragdocs models fetch {repo(model)}\n"
         "  name a folder that holds it, beginning with / or ./\n"
         '  use the built-in model: provider = "builtin", without `model`'
     )
+
+
+def _has_weights(folder: Path) -> bool:
+    """All parts of them, where they come in several."""
+    for name in _SHARDS:
+        index = read_json(folder / name)
+        if isinstance(index, dict):
+            parts = cast("dict[str, dict[str, str]]", index).get("weight_map", {}).values()
+            return all((folder / part).is_file() for part in set(parts))
+    return any(file.is_file() for pattern in _WEIGHTS for file in folder.rglob(pattern))

@@ -11,7 +11,7 @@ from ragdocs.embedding.weights import Tensor
 # GELU is never below -0.16998, so that adding this makes it non-negative.
 GELU_FLOOR = 0.17
 # The channels in which this model's normalised activations are far larger than in all others, in
-# every layer and for every kind of text; computed in fp32 (specs/embedding.md).
+# every layer and for every kind of text; computed in fp32 (specs/0014).
 OUTLIERS = [63, 99, 157, 223, 338]
 
 
@@ -52,7 +52,7 @@ class Int8Products:
 
     One of the two factors has 7 bits. Processors without VNNI add two products in 16 bits and
     saturate: 2 x 255 x 63 and 2 x 127 x 127 fit, 2 x 255 x 127 does not. So every processor gives
-    the same result. Which factor has 8 was measured (specs/embedding.md).
+    the same result. Which factor has 8 was measured (specs/0014).
     """
 
     def product(self, graph: OnnxGraph, x: str, weight: Tensor) -> str:

@@ -23,23 +23,35 @@ class Prefixes:
 
 
 _SEARCHING = "Represent this sentence for searching relevant passages: "
-_INSTRUCT = (
-    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
-)
+_SEARCHING_CODE = "Represent this query for searching relevant code: "
+_TASK = "Given a web search query, retrieve relevant passages that answer the query"
+_INSTRUCT = f"Instruct: {_TASK}\nQuery: "
 _BGE_CHINESE = "为这个句子生成表示以用于检索相关文章\N{FULLWIDTH COLON}"
-# From the models' own pages; the first pattern that is found in the name counts.
+_BGE_INSTRUCT = f"<instruct>{_TASK}.\n<query>"
+# From the models' own pages and the MTEB benchmark's runs of them, blanks at the end included; the
+# first pattern that is found in the name counts.
 _FAMILIES = (
-    (r"bge-(m3|multilingual|reranker)", Prefixes()),
-    (r"bge-.*zh", Prefixes(query=_BGE_CHINESE)),
-    (r"bge-", Prefixes(query=_SEARCHING)),
+    (r"bge[-_](multilingual|en-icl|code)", Prefixes(query=_BGE_INSTRUCT)),
+    (r"bge[-_](m3|reranker)", Prefixes()),
+    (r"bge[-_][a-z]+-zh", Prefixes(query=_BGE_CHINESE)),
+    (r"bge[-_]", Prefixes(query=_SEARCHING)),
     (r"e5-.*instruct|e5-mistral", Prefixes(query=_INSTRUCT)),
     (r"(^|[-_])e5([-_]|$)", Prefixes(query="query: ", passage="passage: ")),
-    (r"gte-qwen", Prefixes(query=_INSTRUCT)),
+    (r"gte[-_]qwen", Prefixes(query=_INSTRUCT)),
     (r"(^|[-_])gte-", Prefixes()),
-    (r"nomic-embed", Prefixes(query="search_query: ", passage="search_document: ")),
+    (r"nomic-embed-code|coderankembed", Prefixes(query=_SEARCHING_CODE)),
+    (
+        r"nomic-embed|modernbert-embed",
+        Prefixes(query="search_query: ", passage="search_document: "),
+    ),
     (r"arctic-embed(2|-[a-z]+-v2)", Prefixes(query="query: ")),
     (r"arctic-embed", Prefixes(query=_SEARCHING)),
     (r"mxbai-embed", Prefixes(query=_SEARCHING)),
+    (r"qwen3-embedding", Prefixes(query=_INSTRUCT.rstrip(" "))),
+    (
+        r"embedding-?gemma",
+        Prefixes(query="task: search result | query: ", passage="title: none | text: "),
+    ),
 )
 
 

@@ -61,10 +61,9 @@ def _request(query: LabelledQuery, top_n: int) -> "QueryRequest":
 def _ask(app: "App", request: "QueryRequest") -> tuple[str, ...]:
     """Documents, each at the place of its best passage."""
     from ragdocs.parsers.identity import decode_path
-    from ragdocs.search.index_state import Readiness
 
     response = app.search(request)
-    if response.index.readiness is Readiness.UNAVAILABLE:
+    if not response.index.is_there:
         raise IndexStoreError(f"the corpus cannot be searched: {response.index.in_words()}")
     ids = dict.fromkeys(result.doc_id for result in response.results)
     return tuple(decode_path(one.partition(":")[2]) for one in ids)[:DEPTH]

@@ -17,7 +17,8 @@ from ragdocs.indexing.index_access import LOST
 from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.lock import SILENT_SECONDS, try_watch_lock, watching
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.outcome import Kept, Progress
+from ragdocs.indexing.outcome import Progress
+from ragdocs.indexing.roots import in_words
 from ragdocs.indexing.scan import TreePath
 from ragdocs.indexing.service_state import Board, Duty
 from ragdocs.indexing.watcher import Watcher, WatchMode
@@ -65,6 +66,7 @@ class IndexDuty:
         self._watching: tuple[Watcher, FileLock] | None = None
         self._told_at = 0.0
         self._looked_at = 0.0
+        self._held: FileLock | None = None
 
     def suspect(self, error: Exception) -> None:
         """From any thread: a reader found damage."""
@@ -93,11 +95,35 @@ class IndexDuty:
                 is_sound = self._is_sound(manager)
                 if make_watcher is None:
                     self._keep_unwatched(manager, is_sound)
-                elif lock := try_watch_lock(self._parts.directory):
-                    with lock:
-                        self._watch(manager, lock, make_watcher())
+                elif lock := self._watch_lock():
+                    self._held = lock
+                    self._watch(manager, lock, make_watcher())
+                    self.release()
                 else:
                     self._stand_by(manager, is_sound)
+
+    def tell_failure(self, *, stood_down: bool) -> None:
+        """After a stretch that failed. Who watched keeps the lock, for only so do others know that
+        the index is not in step; they do not rely on it then. An index that belongs to another
+        program by now is left to that one."""
+        self._board.say(last_scan=None)
+        if stood_down:
+            self.release()
+        elif self._held is not None:
+            self._held.say(self._board.state.facts())
+
+    def release(self) -> None:
+        """Leaves the watching to others."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
+
+    def _watch_lock(self) -> FileLock | None:
+        """None when another process watches."""
+        if self._held is not None and self._held.is_held:
+            return self._held
+        self.release()  # its file was deleted: others lock another one
+        return try_watch_lock(self._parts.directory)
 
     def _watch(self, manager: IndexManager, lock: FileLock, watcher: Watcher) -> None:
         self._board.say(duty=Duty.WATCHING, last_scan=None)
@@ -125,7 +151,6 @@ class IndexDuty:
         self._board.say(duty=Duty.STANDBY)
         if is_sound:
             self._unsound_since = None
-            self._in_step(manager)
             self._rely_on(manager, watching(self._parts.directory))
             self._settle()
         else:
@@ -136,13 +161,17 @@ class IndexDuty:
         self._stop.wait(TICK_SECONDS)
 
     def _rely_on(self, manager: IndexManager, holder: Holder | None) -> None:
-        """On whoever watches, as long as it is heard of; then we look at the files ourselves."""
+        """On whoever watches, as long as it is heard of and does not fail; otherwise we look at
+        the files ourselves."""
         if holder is None:  # it has just ended
             return
-        if holder.is_heard_within(SILENT_SECONDS):
-            said = holder.says.get("last_scan")
+        says = holder.says
+        if holder.is_heard_within(SILENT_SECONDS) and not says.get("error"):
+            self._in_step(manager)
+            said = says.get("last_scan")
             last_scan = datetime.fromisoformat(said) if said else None
-            self._board.say(last_scan=last_scan, kept=holder.says.get("kept", ""))
+            kept, trouble = says.get("kept", ""), says.get("trouble", "")
+            self._board.say(last_scan=last_scan, kept=kept, trouble=trouble)
             return
         if time.monotonic() - self._looked_at >= SILENT_SECONDS / 3:
             self._update(manager, None)
@@ -164,7 +193,8 @@ class IndexDuty:
         began = time.monotonic()
         outcome = manager.update(hints)
         if hints is None or hints.must_rescan:
-            self._board.say(last_scan=datetime.now(UTC), kept=_in_words(outcome.kept))
+            kept = in_words((one.tree, one.reason) for one in outcome.kept)
+            self._board.say(last_scan=datetime.now(UTC), kept=kept)
             if watcher:
                 watcher.scan_took(time.monotonic() - began)
             if not outcome.kept:  # every tree was seen
@@ -254,7 +284,3 @@ class IndexDuty:
         else:
             return
         self._told_at = time.monotonic()
-
-
-def _in_words(kept: tuple[Kept, ...]) -> str:
-    return "; ".join(f"{one.tree} {one.reason}" for one in kept)

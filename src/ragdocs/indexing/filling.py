@@ -154,8 +154,8 @@ class Filler:
         try:
             stored, before, transaction = self._access.run(work)
         except IndexIncompatible as error:
-            # Others may only have put the log into the store. A vector belongs to its text,
-            # whatever became of the rest: so it is opened, with its checks, and tried once more.
+            # Others may only have been killed in the middle of a commit. A vector belongs to its
+            # text, whatever became of the rest: so it is opened, with its checks, and tried again.
             self._access.lose(error)
             stored, before, transaction = self._access.run(work)
         self._access.manifest.advance(before, transaction.position)

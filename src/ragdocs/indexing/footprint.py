@@ -1,7 +1,8 @@
 """Whether anyone but this program has changed the store's files while they are in use.
 
-SQLite would not see it: it reads a page when it needs it, and believes it. Under the write lock
-nobody writes; so when the last commit is still the last one, the files must be as it left them.
+SQLite would not see it: it reads a page when it needs it, and believes it. Our processes change the
+files under the write lock only, and with a commit. So when the last commit is still the last one,
+the files must be as it left them; unless a process was killed in the middle of the next one.
 """
 
 from collections.abc import Callable

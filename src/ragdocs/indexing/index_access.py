@@ -16,7 +16,7 @@ from ragdocs.indexing.index_setup import Control, IndexSetup
 from ragdocs.indexing.lock import write_lock
 from ragdocs.indexing.manifest_cache import ManifestCache
 from ragdocs.store.connection import reset_shared_memory
-from ragdocs.store.reader import Reader
+from ragdocs.store.reader import Reader, release_all
 from ragdocs.store.records import Position
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.writer import Writer
@@ -129,8 +129,11 @@ class IndexAccess:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        # The writer last: only it can put the log into the store's file when nobody else has it.
         self.reader.close()
+        if self._writer:
+            # It is the last one then, unless others have the store open: only a writer can put the
+            # log into the store's file.
+            release_all(self._setup.directory)
         self._close_writer()
 
     def _run_locked(self, work: Callable[[Transaction], _T]) -> _T:

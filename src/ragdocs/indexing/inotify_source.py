@@ -2,7 +2,7 @@
 
 Which folders are watched is decided here and not by watchdog's observer. That one watches what is
 never indexed too (node_modules, .git), hides a full queue and folders beyond the limit, and hears
-of our own reading (specs/index-manager.md).
+of our own reading (specs/0043).
 """
 
 import os

@@ -1,7 +1,7 @@
 """Path patterns as .gitignore writes them, matched component by component.
 
 Written here, because the library for it disagreed with `git check-ignore` on 13 of 150 random
-trees and took 14 s over one hostile line (specs/ignore-rules.md). Matching here is polynomial in
+trees and took 14 s over one hostile line (specs/0005). Matching here is polynomial in
 the lengths of pattern and path, whatever the pattern.
 """
 

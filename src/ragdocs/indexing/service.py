@@ -60,6 +60,7 @@ class IndexService:
             thread.join(timeout)
         if thread.is_alive():
             return False
+        self._duty.release()
         self._board.say(duty=Duty.ENDED, progress=None)
         return True
 
@@ -93,3 +94,4 @@ class IndexService:
         failures = self._board.state.failures + 1
         text = str(error) or type(error).__name__
         self._board.say(duty=duty, progress=None, failures=failures, error=text)
+        self._duty.tell_failure(stood_down=duty is Duty.STOOD_DOWN)

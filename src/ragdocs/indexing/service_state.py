@@ -59,8 +59,10 @@ class ServiceState:
             "reason": self.watch_reason,
             "last_scan": last_scan,
             "activity": activity,
+            "error": self.error,
             "trouble": self.trouble,
             "kept": self.kept,
+            "doubt": self.doubt,
         }
 
 

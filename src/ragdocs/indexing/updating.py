@@ -4,6 +4,8 @@ Every batch is a commit of its own, so an end at any moment, asked for or not, l
 is usable, and from which the next update goes on.
 """
 
+from collections.abc import Iterable
+
 from ragdocs.indexing.application import Applied
 from ragdocs.indexing.change_set import ChangeSet
 from ragdocs.indexing.commits import Commits
@@ -64,8 +66,11 @@ class Update:
             raise too_many_open()
         self._control.on_progress(Progress(Phase.SCANNING, trees, trees))
         known = concerned(basis, scans)
-        entries = (_as_unread(entry) if anew else entry for entry in known)
-        found = diff(entries, scans, {tree.name for tree in self._setup.trees})
+        if anew:
+            known = [_as_unread(entry) for entry in known]
+        elif is_first and known:
+            known = _with_doubts(known, self._control.clock_ns())
+        found = diff(known, scans, {tree.name for tree in self._setup.trees})
         if is_first:
             self.unchanged = files_in(scans) - len(found.added) - len(found.modified)
             self.kept, self.skipped = kept_in(scans, found), skipped_in(scans)
@@ -88,6 +93,12 @@ class Update:
 
 def _is_limited(scan: Scan | RootUnavailable) -> bool:
     return isinstance(scan, RootUnavailable) and scan.problem is RootProblem.LIMITED
+
+
+def _with_doubts(known: Iterable[ManifestEntry], now_ns: int) -> list[ManifestEntry]:
+    """What was read later than now was read before the clock was set back: no time of its file
+    proves anything."""
+    return [_as_unread(entry) if entry.read_ns > now_ns else entry for entry in known]
 
 
 def _as_unread(entry: ManifestEntry) -> ManifestEntry:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.stemming import (
@@ -43,9 +44,11 @@ _INK = re.compile(r"\S+")
 _JOINTS = re.compile(r"\.|::")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A term, and the characters [start, end) of the analysed text that it stands for."""
+class Token(NamedTuple):
+    """A term, and the characters [start, end) of the analysed text that it stands for.
+
+    A tuple, because hundreds are made for every query.
+    """
 
     term: str
     start: int
@@ -97,16 +100,12 @@ class Analyzer:
         self._stem: Fold = str if stemmer is None else stem_for(stemmer)
         self._stop_words = frozenset[str]() if stemmer is None else stop_words(stemmer)
         self._word = lru_cache(REMEMBERED_WORDS)(self._analyse_word)
+        self._terms_of = lru_cache(REMEMBERED_WORDS)(self._find_terms)
         self._plain_parts = lru_cache(REMEMBERED_QUERIES)(self._find_plain_parts)
 
     def tokens(self, text: str) -> list[Token]:
         """Every token of a text, in order; a whole before what it is made of."""
-        found: list[Token] = []
-        place = 0
-        for start, word in self._words(text):
-            found.extend(_tokens(word, start, place))
-            place += word.places
-        return found
+        return _in_order(self._words(text))
 
     def tokens_of(self, text: str, wanted: frozenset[str]) -> list[Token]:
         """Those of `tokens` that stand in words which have a wanted term."""
@@ -125,11 +124,9 @@ class Analyzer:
         parts = self._plain_parts(wanted) if is_spaced(text) else None
         if parts is None:
             return self.tokens_of(text, wanted)
-        known = [
-            word
-            for word in set(_PLAIN.findall(text))
-            if len(word) <= MAX_WORD_CHARS and not parts.isdisjoint(self._word(word).terms)
-        ]
+        words = set(_PLAIN.findall(text))
+        is_other = map(parts.isdisjoint, map(self._terms_of, words))
+        known = [word for word, skip in zip(words, is_other, strict=True) if not skip]
         # The same few words again and again: each is analysed once.
         analysed: dict[str, list[Token]] = {}
         found: list[Token] = []
@@ -143,6 +140,9 @@ class Analyzer:
                     analysed[stretch] = self.tokens_of(stretch, wanted)
                 found += [_moved(token, start) for token in analysed[stretch]]
         return found
+
+    def _find_terms(self, word: str) -> frozenset[str]:
+        return self._word(word).terms if len(word) <= MAX_WORD_CHARS else _DROPPED.terms
 
     def _find_plain_parts(self, wanted: frozenset[str]) -> frozenset[str] | None:
         """The terms, and those of what a chain such as `node.js` joins; None when a text need not
@@ -169,8 +169,9 @@ class Analyzer:
         """The tokens to look for: no stop words, unless there is nothing else; of a run of
         characters without spaces the pairs, not every single one.
         """
-        found = self.tokens(text)
-        minor = [part.is_minor for _, word in self._words(text) for part in word.parts]
+        words = list(self._words(text))
+        found = _in_order(words)
+        minor = [part.is_minor for _, word in words for part in word.parts]
         return [token for token, skip in zip(found, minor, strict=True) if not skip] or found
 
     def is_stop_word(self, word: str) -> bool:
@@ -270,6 +271,15 @@ def _word(parts: Sequence[_Part], places: int) -> _Word:
 
 
 _character = lru_cache(REMEMBERED_WORDS)(fold)
+
+
+def _in_order(words: Iterable[tuple[int, _Word]]) -> list[Token]:
+    found: list[Token] = []
+    place = 0
+    for start, word in words:
+        found.extend(_tokens(word, start, place))
+        place += word.places
+    return found
 
 
 def _tokens(word: _Word, start: int, place: int) -> list[Token]:

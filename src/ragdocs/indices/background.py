@@ -8,16 +8,19 @@ from ragdocs.indices.graph import GraphIndex
 REST = 20.0
 """After a run it rests this many times as long: finding communities takes at most a twentieth of
 one core, however often links change."""
+FIRST_REST = 2.0
+"""Before the first run: a server is asked its first question as soon as it can answer, and that
+one should have the processor."""
 
 
 class BackgroundCommunities:
     """Keeps the communities of a graph current, in threads that it starts when needed."""
 
-    def __init__(self, graph: GraphIndex) -> None:
+    def __init__(self, graph: GraphIndex, first_rest: float = FIRST_REST) -> None:
         self._graph = graph
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._not_before = 0.0
+        self._not_before = time.monotonic() + first_rest
 
     def refresh(self) -> None:
         """Starts a run if links have changed and it is time; returns at once."""

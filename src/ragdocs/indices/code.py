@@ -11,7 +11,7 @@ from ragdocs.indices.analysis import Analyzer, analysis_version
 from ragdocs.indices.code_languages import language_names
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
 from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, written
-from ragdocs.indices.hits import Hit, Scope
+from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import Unit
 from ragdocs.models import DocId
 from ragdocs.store.connection import Database
@@ -102,10 +102,13 @@ class CodeEngine:
 def _restriction(scope: Scope, language: str) -> Restriction | None:
     if scope is None and not language:
         return None
-    wanted = None if scope is None else json.dumps(list(scope))
+    left_out = few_left_out(scope)
+    named = scope if left_out is None else left_out
+    wanted = None if named is None else json.dumps(list(named))
     return Restriction(
-        """SELECT b.key FROM code_blocks b JOIN documents d ON d.key = b.doc
-        WHERE (?1 IS NULL OR d.id IN (SELECT value FROM json_each(?1)))
+        f"""SELECT b.key FROM code_blocks b JOIN documents d ON d.key = b.doc
+        WHERE (?1 IS NULL OR d.id {"" if left_out is None else "NOT"} IN
+            (SELECT value FROM json_each(?1)))
         AND (?2 = '[]' OR b.language IN (SELECT value FROM json_each(?2)))""",
         (wanted, json.dumps(language_names(language) if language.strip() else [])),
     )

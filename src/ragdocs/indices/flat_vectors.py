@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Find = Callable[[int], tuple[Vector, Keys]]
 
 EXACT_LIMIT = 1000
-"""Up to here, fetching a scope's vectors beats passing over all others (specs/indices.md)."""
+"""Up to here, fetching a scope's vectors beats passing over all others (specs/0019)."""
 BITMAP_LIMIT = 1 << 26
 """Chunk numbers grow with every edit; above this a set of them is smaller than a bit for each."""
 TIES_GROWTH = 4

@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping
 
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction, match_expression
+from ragdocs.indices.fts5_counts import match_expression
+from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
 from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, written
-from ragdocs.indices.hits import Hit, Scope
+from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, field_texts
 from ragdocs.indices.keyword_conditions import Conditions
 from ragdocs.models import DocId, QueryField
@@ -92,13 +93,24 @@ def _restriction(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> Restr
         return None if scope is None else _within(scope)
     conditions = Conditions(snapshot, TABLE, match_expression)
     allowed = conditions.matching(query.condition)
-    if scope is not None:
+    if (left_out := few_left_out(scope)) is not None:
+        allowed -= conditions.in_documents(left_out)
+    elif scope is not None:
         allowed &= conditions.in_documents(scope)
     return Restriction("SELECT value FROM json_each(?)", (json.dumps(list(allowed)),))
 
 
 def _within(scope: frozenset[DocId]) -> Restriction:
-    """By documents, of which there are fewer than rows."""
+    """By the rows of the few documents that are left out, or by the documents that are not, of
+    which there are fewer than rows.
+    """
+    if (left_out := few_left_out(scope)) is not None:
+        return Restriction(
+            "SELECT c.key FROM chunks c JOIN documents d ON d.key = c.doc "
+            "WHERE d.id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(left_out)),),
+            "{row} NOT IN members",
+        )
     return Restriction(
         "SELECT key FROM documents WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(scope)),),

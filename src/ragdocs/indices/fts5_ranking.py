@@ -8,7 +8,7 @@ by ln(1 + (N - n + 0.5) / (n + 0.5)).
 That needs each unit's score by itself. Where the units have few rows, all are asked for so. Where
 they have many, FTS5 proposes rows by its own ranking, and only these get their exact scores; what
 a row that was not proposed could score at most is known (`most_possible`), and if that might be
-enough to be among the best, the slow way is gone after all. See specs/query-latency.md.
+enough to be among the best, the slow way is gone after all. See specs/0027.
 """
 
 import json
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from math import log
 
+from ragdocs.indices.fts5_counts import Fts5Counts, match_expression
 from ragdocs.indices.keyword import Unit
 from ragdocs.store.snapshot import Snapshot
 
@@ -82,10 +83,11 @@ class Share:
 
 
 class Fts5Ranking:
-    """Ranks the rows of one FTS5 table, which has an fts5vocab table `TABLE_vocabulary`."""
+    """Ranks the rows of one FTS5 table, whose numbers of rows it remembers for a commit."""
 
     def __init__(self, table: str, weights: Sequence[float], few_rows: int = FEW_ROWS) -> None:
         self._table = table
+        self._counts = Fts5Counts(table)
         self._few_rows = few_rows
         listed = ", ".join(f"{weight:.6g}" for weight in weights)
         self._score = f"-bm25({table}, {listed})"
@@ -97,8 +99,7 @@ class Fts5Ranking:
         limit: int,
         only: Restriction | None = None,
     ) -> Ranked:
-        total = snapshot.select(f"SELECT count(*) FROM {self._table}_docsize")[0][0]
-        frequencies = self._frequencies(snapshot, units)
+        total, frequencies = self._counts.of(snapshot, units)
         ideal = sum(unit.weight * _idf(total, frequencies[unit]) * MOST for unit in units)
         shares = [
             Share(unit, count, unit.weight * _idf(total, count), _fts5_idf(total, count))
@@ -118,26 +119,6 @@ class Fts5Ranking:
         known = sum(share.fts5_idf for share in shares)
         unknown = MOST * sum(share.idf - share.fts5_idf for share in shares)
         return len(shares) == 1 or unknown <= TRUSTED * known
-
-    def _frequencies(self, snapshot: Snapshot, units: Sequence[Unit]) -> dict[Unit, int]:
-        words = [unit.terms[0] for unit in units if _is_word(unit)]
-        rows = snapshot.select(
-            f"SELECT term, doc FROM {self._table}_vocabulary "
-            "WHERE term IN (SELECT value FROM json_each(?))",
-            (json.dumps(words),),
-        )
-        known: dict[str, int] = dict(rows)
-        return {
-            unit: known.get(unit.terms[0], 0) if _is_word(unit) else self._count(snapshot, unit)
-            for unit in units
-        }
-
-    def _count(self, snapshot: Snapshot, unit: Unit) -> int:
-        rows = snapshot.select(
-            f"SELECT count(*) FROM {self._table} WHERE {self._table} MATCH ?",
-            (match_expression(unit),),
-        )
-        return rows[0][0]
 
 
 class _Search:
@@ -275,11 +256,6 @@ def split_common(shares: Sequence[Share]) -> tuple[list[Share], list[Share]]:
     return rare, common
 
 
-def match_expression(unit: Unit) -> str:
-    quoted = '"' + " ".join(unit.terms).replace('"', '""') + '"'
-    return quoted if unit.field is None else f"{unit.field.value} : {quoted}"
-
-
 def _any_of(shares: Sequence[Share]) -> str:
     return " OR ".join(match_expression(share.unit) for share in shares)
 
@@ -290,10 +266,6 @@ def _with(tables: Sequence[str]) -> str:
 
 def _best(scores: Mapping[int, float], limit: int) -> Rows:
     return nsmallest(limit, scores.items(), key=lambda row: (-row[1], row[0]))
-
-
-def _is_word(unit: Unit) -> bool:
-    return len(unit.terms) == 1 and unit.field is None
 
 
 def _idf(total: int, frequency: int) -> float:

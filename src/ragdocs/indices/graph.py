@@ -1,4 +1,4 @@
-"""What is linked to what: a view over the store's resolved links, as a NetworkX graph.
+"""What is linked to what: a view over the store's resolved links, as a graph in memory.
 
 Documents are nodes; an edge says in which way one refers to the other. A document that neither
 links nor is linked to is not in it. Any thread may ask while one catches up: a lock guards the
@@ -8,9 +8,7 @@ graph, and communities are computed outside of it, from a copy of the weights.
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from ragdocs.indices.communities import Communities, Pair, detect
 from ragdocs.indices.hits import Scope
@@ -20,13 +18,12 @@ from ragdocs.models import DocId, LinkKind
 from ragdocs.store.records import ChangeKind, Position, ResolvedLink
 from ragdocs.store.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from networkx import MultiDiGraph
-
 DEFAULT_DEPTH = 1
 MAX_NEIGHBOURS = 20
 """More would only fill the list: a neighbour is a hint, and ten results are usual."""
 
+_Joined = dict[DocId, set[LinkKind]]
+"""The other ends, and in which ways they are joined."""
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.LINKS})
 
 
@@ -148,38 +145,37 @@ class GraphIndex:
 
 
 class _Links:
-    """The graph itself: one edge for each pair of documents, direction and kind."""
+    """The graph itself: one edge for each pair of documents, direction and kind.
+
+    Of plain dicts: to import NetworkX takes longer than the first answer's search, and only
+    communities need it.
+    """
 
     def __init__(self) -> None:
+        self._from: dict[DocId, _Joined] = {}
+        self._to: dict[DocId, _Joined] = {}
         # Worked out when they are first asked for, and forgotten with the next change.
         self._adjacent: dict[DocId, Mapping[DocId, float]] = {}
 
-    @cached_property
-    def _graph(self) -> "MultiDiGraph[DocId]":
-        import networkx as nx
-
-        return nx.MultiDiGraph()
-
     def __len__(self) -> int:
-        return len(self._graph)
+        return len(self._from.keys() | self._to.keys())
 
     def edges(self) -> frozenset[Edge]:
-        return frozenset(edge for doc_id in self._graph for edge in self._outgoing(doc_id))
+        return frozenset(edge for doc_id in self._from for edge in self._outgoing(doc_id))
 
     def add(self, edges: Iterable[Edge]) -> None:
         self._adjacent.clear()
         for edge in edges:
-            self._graph.add_edge(edge.source, edge.target, key=edge.kind)
+            kinds = self._from.setdefault(edge.source, {}).setdefault(edge.target, set())
+            kinds.add(edge.kind)
+            self._to.setdefault(edge.target, {})[edge.source] = kinds
 
     def replace(self, source: DocId, edges: frozenset[Edge]) -> bool:
         """Gives a document these outgoing edges; says whether it had others."""
         old = self._outgoing(source)
         for edge in old - edges:
-            self._graph.remove_edge(edge.source, edge.target, key=edge.kind)
+            self._remove(edge)
         self.add(edges - old)
-        for doc_id in {source, *(edge.target for edge in old)}:
-            if doc_id in self._graph and not self._degree(doc_id):
-                self._graph.remove_node(doc_id)
         return old != edges
 
     def adjacent(self, doc_id: DocId) -> Mapping[DocId, float]:
@@ -189,8 +185,6 @@ class _Links:
         return self._adjacent[doc_id]
 
     def _adjacent_of(self, doc_id: DocId) -> dict[DocId, float]:
-        if doc_id not in self._graph:
-            return {}
         own = damping(self._degree(doc_id))
         return {
             other: weight * own * damping(self._degree(other))
@@ -201,7 +195,7 @@ class _Links:
         """Each pair of linked documents, once."""
         return {
             (doc_id, other): weight
-            for doc_id in self._graph
+            for doc_id in self._from.keys() | self._to.keys()
             for other, weight in self._weights(doc_id).items()
             if doc_id < other
         }
@@ -209,24 +203,36 @@ class _Links:
     def _weights(self, doc_id: DocId) -> dict[DocId, float]:
         """The strongest of the edges that join a document with each other one."""
         weights: dict[DocId, float] = {}
-        for joined in (self._graph.succ[doc_id], self._graph.pred[doc_id]):
-            for other, kinds in joined.items():
-                strongest = max(EDGE_WEIGHTS[LinkKind(kind)] for kind in kinds)
+        for ends in (self._from, self._to):
+            for other, kinds in ends.get(doc_id, {}).items():
+                strongest = max(EDGE_WEIGHTS[kind] for kind in kinds)
                 weights[other] = max(strongest, weights.get(other, 0.0))
         return weights
 
     def _degree(self, doc_id: DocId) -> int:
         """How many documents it links to, and how many link to it."""
-        return len(self._graph.succ[doc_id]) + len(self._graph.pred[doc_id])
+        return len(self._from.get(doc_id, ())) + len(self._to.get(doc_id, ()))
 
     def _outgoing(self, doc_id: DocId) -> frozenset[Edge]:
-        if doc_id not in self._graph:
-            return frozenset()
         return frozenset(
-            Edge(doc_id, target, LinkKind(kind))
-            for target, kinds in self._graph.succ[doc_id].items()
+            Edge(doc_id, target, kind)
+            for target, kinds in self._from.get(doc_id, {}).items()
             for kind in kinds
         )
+
+    def _remove(self, edge: Edge) -> None:
+        """And with it what is linked to nothing any more."""
+        kinds = self._from[edge.source][edge.target]
+        kinds.discard(edge.kind)
+        if kinds:
+            return
+        for ends, near, far in (
+            (self._from, edge.source, edge.target),
+            (self._to, edge.target, edge.source),
+        ):
+            del ends[near][far]
+            if not ends[near]:
+                del ends[near]
 
 
 def _edges(links: Iterable[ResolvedLink]) -> frozenset[Edge]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import assert_never
 
+from ragdocs.indices.hits import Scope, few_left_out
 from ragdocs.indices.keyword import All, Condition, InTree, Some, UnderPath, Unit, Without
 from ragdocs.models import DocId
 from ragdocs.parsers.identity import encode_path
@@ -38,6 +39,11 @@ class Conditions:
     def everything(self) -> set[int]:
         rows = self._snapshot.select(f"SELECT id FROM {self._table}_docsize")
         return {row[0] for row in rows}
+
+    def within(self, scope: Scope) -> set[int]:
+        if (left_out := few_left_out(scope)) is not None:
+            return self.everything() - self.in_documents(left_out)
+        return self.everything() if scope is None else self.in_documents(scope)
 
     def in_documents(self, doc_ids: frozenset[DocId]) -> set[int]:
         members = json.dumps(sorted(doc_ids))

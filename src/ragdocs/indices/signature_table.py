@@ -53,11 +53,16 @@ class SignatureIndex:
 
 def signatures_of(snapshot: Snapshot, keys: Collection[ChunkKey]) -> dict[ChunkKey, int]:
     """The bitmaps of those of the chunks that have one."""
-    rows = snapshot.select(
-        f"SELECT key, row_hash, ngrams FROM {TABLE} WHERE key IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(keys)),),
-    )
-    return {ChunkKey(row[0]): _read(row) for row in rows}
+    read = snapshot.numbers(TABLE)
+    unread = [key for key in keys if key not in read]
+    if unread:
+        rows = snapshot.select(
+            f"SELECT key, row_hash, ngrams FROM {TABLE} "
+            "WHERE key IN (SELECT value FROM json_each(?))",
+            (json.dumps(unread),),
+        )
+        read.update((row[0], _read(row)) for row in rows)
+    return {key: read[key] for key in keys if key in read}
 
 
 @lru_cache(_REMEMBERED_ROWS)

@@ -25,7 +25,7 @@ MAX_GAIN = max(EDGE_WEIGHTS.values())
 """Several hits add up, but to no more than the best of them could give alone: with the setting's
 0.5 a neighbour stays below the hits that brought it."""
 FREE_LINKS = 10
-"""Pages with up to so many links are no hubs (specs/indices.md)."""
+"""Pages with up to so many links are no hubs (specs/0021)."""
 DEPTH_DECAY = 0.5
 """Each further link halves what arrives, as the first one does by `graph_neighbor_weight`."""
 MAX_FRONTIER = 50

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragdocs.indices.derived_index import DerivedIndex
-from ragdocs.indices.hits import Hit, Scope
+from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import (
     Condition,
     InTree,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tantivy import Query
 
 _GROWTH = 4
-"""How much more is asked for when the last place is contested, or hits are gone already."""
+"""How many times as much is asked for, and again when the last place is contested."""
 
 
 class TantivyEngine:
@@ -65,7 +65,8 @@ class TantivyEngine:
         hits: tuple[Hit, ...] = ()
         if limit > 0 and any(frequencies.values()):
             ranked = _restricted(queries, query, frequencies, (snapshot, scope))
-            hits = _best(index, ranked, limit, snapshot)
+            is_of_it = self._files.position == snapshot.position
+            hits = _best(index, ranked, limit, None if is_of_it else snapshot)
         return KeywordHits(hits, ideal, frequencies)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
@@ -89,35 +90,39 @@ def _restricted(
     snapshot, scope = where
     units = [queries.scored(unit, count) for unit, count in frequencies.items() if count]
     ranked = Query.boolean_query([(Occur.Should, unit) for unit in units])
+    left_out = few_left_out(scope)
     limits: list[Query] = []
     if query.condition is not None:
         limits.append(queries.condition(query.condition, lambda part: _documents(snapshot, part)))
-    if scope is not None:
+    if scope is not None and left_out is None:
         limits.append(queries.within(scope))
-    if not limits:
-        return ranked
     filters = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in limits]
-    return Query.boolean_query([(Occur.Must, ranked), *filters])
+    if left_out:
+        filters.append((Occur.MustNot, queries.within(left_out)))
+    return Query.boolean_query([(Occur.Must, ranked), *filters]) if filters else ranked
 
 
-def _best(index: TantivyIndex, query: "Query", limit: int, snapshot: Snapshot) -> tuple[Hit, ...]:
-    """Best first, equal scores by number; only what the snapshot has."""
-    asked = limit + 1
+def _best(
+    index: TantivyIndex, query: "Query", limit: int, ahead_of: Snapshot | None
+) -> tuple[Hit, ...]:
+    """Best first, equal scores by number; only what the snapshot has, if the files are not of it.
+
+    Much more is asked for than is wanted: equal scores are common, and tantivy takes no longer.
+    """
+    asked = limit * _GROWTH
     while True:
         found = index.searcher.search(query, min(asked, index.live), False).hits
-        scores = [score for score, _ in found]
         keys = index.searcher.fast_field_values(KEY, [address for _, address in found])
-        there = existing(snapshot, [int(key or 0) for key in keys])
-        hits = [
-            Hit(ChunkKey(int(key)), score)
-            for key, score in zip(keys, scores, strict=True)
-            if key in there
-        ]
+        hits = [(score, int(key or 0)) for (score, _), key in zip(found, keys, strict=True)]
+        if ahead_of is not None:
+            there = existing(ahead_of, [key for _, key in hits])
+            hits = [hit for hit in hits if hit[1] in there]
+        least = hits[limit - 1][0] if len(hits) >= limit else None
         # As long as the last one found could stand in the last place as well, there may be more.
-        is_settled = len(hits) >= limit and scores[-1] < hits[limit - 1].score
-        if is_settled or len(found) < asked:
-            hits.sort(key=lambda hit: (-hit.score, hit.key))
-            return tuple(hits[:limit])
+        if len(found) < asked or (least is not None and found[-1][0] < least):
+            kept = [hit for hit in hits if least is None or hit[0] >= least]
+            kept.sort(key=lambda hit: (-hit[0], hit[1]))
+            return tuple(Hit(ChunkKey(key), score) for score, key in kept[:limit])
         asked *= _GROWTH
 
 

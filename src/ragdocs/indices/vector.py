@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.VECTORS})
 _NO_MODEL = ""
 COUNT_EVERY = 64
-"""Counting the store's vectors costs more than catching up with an edit (specs/indices.md): it is
+"""Counting the store's vectors costs more than catching up with an edit (specs/0018): it is
 done now and then, and whenever vectors went without a word in the change log, as by pruning."""
 
 

@@ -82,7 +82,7 @@ class WhooshEngine:
         if scope is None and query.condition is None:
             return None
         conditions = self._conditions(snapshot, index)
-        allowed = conditions.everything() if scope is None else conditions.in_documents(scope)
+        allowed = conditions.within(scope)
         if query.condition is not None:
             allowed &= conditions.matching(query.condition)
         return allowed

@@ -1,7 +1,9 @@
 """The SDK's server with our handlers. Until a request comes in nothing but the SDK is imported."""
 
+from importlib import import_module
 from typing import Any
 
+import anyio.to_thread
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -54,19 +56,28 @@ def create_server(host: Host) -> Server[Any]:
 
 
 class _Handlers:
-    """Each imports what it needs when it is first called."""
+    """Each imports what it needs when it is first called, in a thread: pings are answered
+    meanwhile."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self._imported = set[str]()
+
+    async def _import(self, name: str) -> None:
+        if name not in self._imported:
+            await anyio.to_thread.run_sync(import_module, f"ragdocs.mcp_server.{name}")
+            self._imported.add(name)
 
     async def list_tools(
         self, _context: _Context, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
+        await self._import("calls")
         from ragdocs.mcp_server.calls import list_tools
 
         return await list_tools(self._host)
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> CallToolResult:
+        await self._import("calls")
         from ragdocs.mcp_server.calls import call_tool
 
         return await call_tool(self._host, context, params)
@@ -74,6 +85,7 @@ class _Handlers:
     async def list_resources(
         self, _context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
+        await self._import("resources")
         from ragdocs.mcp_server.failures import guarded
         from ragdocs.mcp_server.resources import list_resources
 
@@ -82,6 +94,7 @@ class _Handlers:
     async def list_templates(
         self, _context: _Context, _params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
+        await self._import("resources")
         from ragdocs.mcp_server.resources import list_templates
 
         return list_templates()
@@ -89,12 +102,14 @@ class _Handlers:
     async def read_resource(
         self, context: _Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
+        await self._import("resources")
         from ragdocs.mcp_server.failures import guarded
         from ragdocs.mcp_server.resources import read_resource
 
         return await guarded(read_resource(self._host, context, params.uri))
 
     async def complete(self, _context: _Context, params: CompleteRequestParams) -> CompleteResult:
+        await self._import("completions")
         from ragdocs.mcp_server.completions import complete
         from ragdocs.mcp_server.failures import guarded
 

@@ -5,6 +5,7 @@ model reads. A joiner between two visible characters is part of how they look, a
 """
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from re import Match, Pattern
 
@@ -24,12 +25,33 @@ class Cleaner:
         return _hidden().sub(self._drop, text).encode("utf-8", "replace").decode()
 
     def _drop(self, found: Match[str]) -> str:
-        text, start, end = found.string, found.start(), found.end()
-        is_joiner = end - start == 1 and found[0] in _JOINERS
-        if is_joiner and _is_visible(text[start - 1 : start]) and _is_visible(text[end : end + 1]):
+        if _belongs(found):
             return found[0]
-        self.removed += end - start
+        self.removed += len(found[0])
         return ""
+
+
+def moved(text: str, ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Where stretches of a text are when it has been cleaned; those of which nothing is left are
+    not among them.
+    """
+    ranges = tuple(ranges)
+    if not ranges or (text.isascii() and text.isprintable()):
+        return ranges
+    dropped = [found.span() for found in _hidden().finditer(text) if not _belongs(found)]
+
+    def at(place: int) -> int:
+        return place - sum(min(end, place) - start for start, end in dropped if start < place)
+
+    placed = ((at(start), at(end)) for start, end in ranges)
+    return tuple((start, end) for start, end in placed if start < end)
+
+
+def _belongs(found: Match[str]) -> bool:
+    """To how its neighbours look."""
+    text, start, end = found.string, found.start(), found.end()
+    is_joiner = end - start == 1 and found[0] in _JOINERS
+    return is_joiner and _is_visible(text[start - 1 : start]) and _is_visible(text[end : end + 1])
 
 
 def _is_visible(character: str) -> bool:

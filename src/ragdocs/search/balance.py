@@ -1,35 +1,62 @@
 """How much of a query's answer is left to meaning, and how much to words (score fusion).
 
-Where the best passage is near in meaning, meaning is to be trusted; a long query says much in its
-words, and a short one little. Chosen so that no development set loses by fusing (specs/
-calibration.md); the configured weights are where it starts from.
+A long query says much in its words, and a short one little. Where the best passage is near in
+meaning, meaning is to be trusted; where one has most of the words, words are: a name, a title. That
+nothing is near speaks for nothing: such a query may have words of its own, and those that stand
+somewhere stand in the wrong place. Chosen over all development sets alike (specs/0052);
+the configured weights are where it starts from.
 """
 
 import math
+from typing import NamedTuple
 
 from ragdocs.search.candidates import Strategy, Weights
 
-SHIFT = 0.1
-"""Towards meaning, for a query of usual length whose best passage is as near as usual."""
-USUAL_SIMILARITY = 0.6
-SIMILARITY_SLOPE = 2.0
-USUAL_WORDS = 5
-WORDS_SLOPE = 0.2
+SHIFT = 0.15
+"""Towards meaning, for a query of usual length."""
+NEAR_SIMILARITY, SIMILARITY_SLOPE = 0.5, 1.0
+"""From here on a passage is near, and meaning counts for more."""
+HIGH_COVERAGE, COVERAGE_SLOPE = 0.5, 0.75
+"""From here on a passage has most of the words, and they count for more."""
+USUAL_WORDS, FEWEST_WORDS, WORDS_SLOPE = 5, 4, 0.4
 SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
 """Both always have a say."""
 
 
-def balanced(weights: Weights, best_similarity: float, words: int) -> Weights:
-    """The weights of meaning and words, their sum unchanged, shifted for this query."""
+FULL_COVERAGE = 0.7
+"""From here on prose has all that was asked for, and blocks of code have nothing to add."""
+
+
+class Signs(NamedTuple):
+    """What a query and its best hits show: the best cosine, the best part of the most that its
+    words could score in prose and in code, and how many words it has."""
+
+    similarity: float
+    prose: float
+    code: float
+    words: int
+
+
+def balanced(weights: Weights, signs: Signs) -> Weights:
+    """Shifted for this query: the weights of meaning and words, their sum unchanged, and that of
+    code, which counts less where prose has the words."""
+    weights = {**weights, Strategy.CODE: weights[Strategy.CODE] * code_part(signs.prose)}
     semantic, keyword = weights[Strategy.SEMANTIC], weights[Strategy.KEYWORD]
     if semantic <= 0 or keyword <= 0:
         return weights
     total = semantic + keyword
-    share = semantic_share(semantic / total, best_similarity, words)
+    share = semantic_share(semantic / total, signs)
     return {**weights, Strategy.SEMANTIC: share * total, Strategy.KEYWORD: (1.0 - share) * total}
 
 
-def semantic_share(configured: float, best_similarity: float, words: int) -> float:
-    nearness = SIMILARITY_SLOPE * (best_similarity - USUAL_SIMILARITY)
-    length = WORDS_SLOPE * math.log(max(1, words) / USUAL_WORDS)
-    return min(LARGEST_SHARE, max(SMALLEST_SHARE, configured + SHIFT + nearness - length))
+def semantic_share(configured: float, signs: Signs) -> float:
+    nearness = SIMILARITY_SLOPE * max(0.0, signs.similarity - NEAR_SIMILARITY)
+    # A name found whole in a block of code is as good as one found in prose.
+    coverage = COVERAGE_SLOPE * max(0.0, max(signs.prose, signs.code) - HIGH_COVERAGE)
+    length = WORDS_SLOPE * math.log(max(FEWEST_WORDS, signs.words) / USUAL_WORDS)
+    share = configured + SHIFT + nearness - coverage - length
+    return min(LARGEST_SHARE, max(SMALLEST_SHARE, share))
+
+
+def code_part(prose: float) -> float:
+    return min(1.0, max(0.0, (FULL_COVERAGE - prose) / (FULL_COVERAGE - HIGH_COVERAGE)))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -22,6 +22,9 @@ class BoostKind(StrEnum):
     COMMUNITY = "community"
     LOCALITY = "locality"
     TREE_LEVEL = "tree_level"
+
+
+_KINDS = tuple(kind.value for kind in BoostKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +49,14 @@ def boosted(candidates: Sequence[Candidate], rules: BoostRules) -> list[Candidat
     levels = level_factors(best, rules.tree_normalisation)
 
     def factors(item: Candidate) -> dict[str, float]:
-        every = {
-            BoostKind.RECENCY: recency_factor(item.document.date, rules.now, rules.recency_bias),
-            BoostKind.COMMUNITY: rules.community_factor if item.document.id in raised else 1.0,
-            BoostKind.LOCALITY: local[item.document.tree],
-            BoostKind.TREE_LEVEL: levels[item.document.tree],
-        }
-        return {kind.value: factor for kind, factor in every.items() if factor != 1.0}
+        document = item.document
+        every = (
+            recency_factor(document.date, rules.now, rules.recency_bias),
+            rules.community_factor if document.id in raised else 1.0,
+            local[document.tree],
+            levels[document.tree],
+        )
+        return {kind: factor for kind, factor in zip(_KINDS, every, strict=True) if factor != 1.0}
 
     return best_first([_raise(item, factors(item)) for item in candidates])
 
@@ -61,4 +65,4 @@ def _raise(item: Candidate, factors: dict[str, float]) -> Candidate:
     if not factors:
         return item
     score = item.score * math.prod(factors.values())
-    return replace(item, score=score, boosts={**item.boosts, **factors})
+    return item.changed(score=score, boosts={**item.boosts, **factors})

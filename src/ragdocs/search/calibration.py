@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ragdocs.search.candidates import Candidate
 
@@ -31,8 +31,7 @@ def calibrate(candidates: Sequence[Candidate], curve: Calibration) -> list[Candi
     divisor = max(1.0, largest)
     scale = {"scale": 1.0 / divisor} if divisor > 1 else {}
     return [
-        replace(
-            item,
+        item.changed(
             score=min(1.0, max(0.0, item.score) / divisor),
             confidence=curve.of(item.relevance),
             boosts={**item.boosts, **scale},

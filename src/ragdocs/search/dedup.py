@@ -6,9 +6,9 @@ that a second run removes nothing more.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragdocs.indices.signatures import (
     MAX_BITS_SET,
@@ -110,8 +110,7 @@ def cosines(candidates: Sequence[Candidate]) -> "NDArray[np.float32]":
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Wording:
+class _Wording(NamedTuple):
     """A candidate with the bitmap of its trigrams, and about how many there are."""
 
     item: Candidate
@@ -120,16 +119,17 @@ class _Wording:
 
 
 def _is_copy(wording: _Wording, kept: Sequence[_Wording], threshold: float) -> bool:
-    signature, size = wording.signature, wording.size
+    _, signature, size = wording
     sizes, least = ngram_counts(), threshold - DOUBT
     smallest, factor = least * size, 1.0 + least
     # The innermost loop of a query: sixty candidates are 1,770 pairs.
     for other in kept:
+        _, signature_of_other, size_of_other = other
         # What two sets have in common is at most the smaller one.
-        if other.size < smallest or size < least * other.size:
+        if size_of_other < smallest or size < least * size_of_other:
             continue
-        together = sizes[(signature | other.signature).bit_count()]
-        if size + other.size >= factor * together and _is_near(wording, other, threshold):
+        together = sizes[(signature | signature_of_other).bit_count()]
+        if size + size_of_other >= factor * together and _is_near(wording, other, threshold):
             return True
     return False
 

@@ -1,30 +1,28 @@
 """What speaks for a passage, as one figure: the ground of its confidence.
 
 Not its score: boosts are no evidence, and the weights by which results are ordered differ from
-query to query. Meaning and words count alike. A passage only a little better than the next
-document's is right less often than its own figures say, one that stands alone more often; and the
-more words a query has, the lower even good passages score. All fitted together with the curve
-(calibration.py); specs/calibration.md has the measurement.
+query to query. Words stand in many passages that do not answer: how near a passage is in meaning
+says more of whether it is right. One only a little better than the next document's, by meaning and
+words alike, is right less often than its own figures say, one that stands alone more often. Fitted
+together with the curve (calibration.py) by scripts/fit_calibration.py; specs/0055 has
+the measurement.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ragdocs.models import DocId
-from ragdocs.search.candidates import Candidate, Strategy
+from ragdocs.search.candidates import Candidate, Grounds, Strategy
 from ragdocs.store.records import ChunkKey
 
-LEAD_WEIGHT = 2.4
+SIMILARITY_PART = 0.8
+"""What nearness in meaning counts, where words count for the rest."""
+LEAD_WEIGHT = 2.64
 """What being ahead of every other document counts."""
 MAX_LEAD = 0.2
 """More than this says no more: in a folder of one file everything leads."""
-LAG_WEIGHT = 0.23
+LAG_WEIGHT = 0.75
 """What being behind the best other document costs."""
-WORDS_WEIGHT = 0.176
-USUAL_WORDS = 5
-FEWEST_WORDS, MOST_WORDS = 3, 20
-"""One word can say as much as three: a name, or an error's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +34,53 @@ class Measures:
 
     nearness: Mapping[ChunkKey, float] | None
     ideals: Mapping[Strategy, float]
-    words: int
     has_known_words: bool = True
 
 
 def with_evidence(candidates: Sequence[Candidate], measures: Measures) -> list[Candidate]:
-    """One query's candidates, each with its `relevance`."""
-    own = [_own(item, measures) for item in candidates]
+    """One query's candidates, each with its `grounds` and its `relevance`."""
+    parts = [_parts(item, measures) for item in candidates]
+    own = [sum(asked_for(grounds)) / 2 for grounds in parts]
     best = _best_two(candidates, own)
-    bonus = _length_bonus(measures.words)
-    return [
-        replace(item, relevance=value + _standing(item, value, best) + bonus)
-        for item, value in zip(candidates, own, strict=True)
-    ]
+    judged: list[Candidate] = []
+    for item, known, value in zip(candidates, parts, own, strict=True):
+        grounds = known._replace(lead=value - _best_other(item, best))
+        judged.append(item.changed(grounds=grounds, relevance=worth(grounds)))
+    return judged
 
 
-def _own(item: Candidate, measures: Measures) -> float:
-    parts: list[float] = []
+def asked_for(grounds: Grounds) -> tuple[float, float]:
+    """Similarity and coverage; one that could not be asked for is taken to be like the other."""
+    similarity, coverage = grounds.similarity, grounds.coverage
+    if similarity is None:
+        return coverage or 0.0, coverage or 0.0
+    return similarity, similarity if coverage is None else coverage
+
+
+def ahead(grounds: Grounds) -> float:
+    return min(MAX_LEAD, max(0.0, grounds.lead))
+
+
+def behind(grounds: Grounds) -> float:
+    return max(0.0, -grounds.lead)
+
+
+def worth(grounds: Grounds) -> float:
+    """The evidence."""
+    similarity, coverage = asked_for(grounds)
+    own = SIMILARITY_PART * similarity + (1.0 - SIMILARITY_PART) * coverage
+    return own + LEAD_WEIGHT * ahead(grounds) - LAG_WEIGHT * behind(grounds)
+
+
+def _parts(item: Candidate, measures: Measures) -> Grounds:
+    similarity = coverage = None
     if measures.nearness is not None:
-        parts.append(max(0.0, measures.nearness.get(item.stored.key, 0.0)))
-    if Strategy.KEYWORD in measures.ideals and (measures.has_known_words or not parts):
+        similarity = max(0.0, measures.nearness.get(item.stored.key, 0.0))
+    is_asked = Strategy.KEYWORD in measures.ideals
+    if is_asked and (measures.has_known_words or similarity is None):
         # A name found whole in a block of code is as good as one found in prose.
-        parts.append(max(_coverage(item, kind, measures) for kind in measures.ideals))
-    return sum(parts) / len(parts) if parts else 0.0
+        coverage = max(_coverage(item, kind, measures) for kind in measures.ideals)
+    return Grounds(similarity, coverage)
 
 
 def _coverage(item: Candidate, kind: Strategy, measures: Measures) -> float:
@@ -75,11 +97,5 @@ def _best_two(
     return sorted(best.items(), key=lambda entry: -entry[1])[:2]
 
 
-def _standing(item: Candidate, value: float, best: Sequence[tuple[DocId, float]]) -> float:
-    other = next((score for doc_id, score in best if doc_id != item.document.id), 0.0)
-    lead = value - other
-    return LEAD_WEIGHT * min(lead, MAX_LEAD) if lead > 0 else LAG_WEIGHT * lead
-
-
-def _length_bonus(words: int) -> float:
-    return WORDS_WEIGHT * math.log(min(MOST_WORDS, max(FEWEST_WORDS, words)) / USUAL_WORDS)
+def _best_other(item: Candidate, best: Sequence[tuple[DocId, float]]) -> float:
+    return next((score for doc_id, score in best if doc_id != item.document.id), 0.0)

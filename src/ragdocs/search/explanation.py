@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragdocs.models import ChunkId
-from ragdocs.search.candidates import Candidate, Evidence, Strategy
+from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
 from ragdocs.search.requests import QueryType
 from ragdocs.search.stages import StageCount
 from ragdocs.search.understanding import AddedWord
@@ -30,7 +30,8 @@ class QueryExplanation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultExplanation:
     """Which indices found a result, at what rank and score; what each contributed to its fused
-    score and what multiplied that; and the evidence that its confidence was made from.
+    score and what multiplied that; and the evidence that its confidence was made from, with its
+    grounds.
     """
 
     chunk_id: ChunkId
@@ -38,6 +39,7 @@ class ResultExplanation:
     contributions: Mapping[Strategy, float]
     boosts: Mapping[str, float]
     relevance: float
+    grounds: Grounds
 
     @classmethod
     def from_candidate(cls, candidate: Candidate) -> "ResultExplanation":
@@ -47,6 +49,7 @@ class ResultExplanation:
             contributions=candidate.contributions,
             boosts=candidate.boosts,
             relevance=candidate.relevance,
+            grounds=candidate.grounds,
         )
 
 

@@ -31,8 +31,7 @@ def _checks(filters: Filters) -> Iterator[IsMatch]:
         wanted = [_components(path) for path in filters.paths]
         yield lambda document: any(_begins(_components(document.path), path) for path in wanted)
     if filters.excluded_files:
-        excluded = [(name, _components(name)) for name in filters.excluded_files]
-        yield lambda document: not any(_is_named(document, *each) for each in excluded)
+        yield _is_kept(filters.excluded_files)
     if filters.tags:
         yield lambda document: all(_has_tag(document, tag) for tag in filters.tags)
     if filters.category:
@@ -67,12 +66,19 @@ def cut_at_elbow(candidates: Sequence[Candidate], ratio: float) -> list[Candidat
     return list(candidates)
 
 
-def _is_named(document: StoredDocument, name: str, wanted: tuple[str, ...]) -> bool:
-    """A file by its path, its folder's path, its bare name or its id."""
-    if not wanted:
-        return False
-    parts = _components(document.path)
-    return name == document.id or _begins(parts, wanted) or wanted == parts[-1:]
+def _is_kept(excluded: Sequence[str]) -> IsMatch:
+    """Leaves out a file by its path, its folder's path, its bare name or its id."""
+    named = {name: parts for name in excluded if (parts := _components(name))}
+    every = frozenset(named.values())
+    lengths = sorted({len(parts) for parts in every})
+
+    def is_kept(document: StoredDocument) -> bool:
+        parts = _components(document.path)
+        if document.id in named or parts[-1:] in every:
+            return False
+        return not any(parts[:length] in every for length in lengths)
+
+    return is_kept
 
 
 def _begins(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:

@@ -45,6 +45,11 @@ class IndexState:
     files_waiting: int | None
     reason: str = ""
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there was anything to search in: every store has had its first commit."""
+        return self.generation > 0
+
     def in_words(self) -> str:
         """One line for people: `building: 120 files to be read`."""
         said = [self._progress()]
@@ -105,7 +110,7 @@ def _state(snapshot: Snapshot, present: int) -> IndexState:
     passages = int(rows[0][0])
     pending = max(0, passages - max(0, present))
     failed = snapshot.ledger.count("failures")
-    readiness = _readiness(snapshot.waiting, present, pending)
+    readiness = readiness_of(snapshot.waiting, pending, has_vectors=present >= 0)
     return IndexState(
         readiness=readiness,
         complete=readiness is Readiness.READY and not failed,
@@ -118,10 +123,11 @@ def _state(snapshot: Snapshot, present: int) -> IndexState:
     )
 
 
-def _readiness(waiting: int | None, present: int, pending: int) -> Readiness:
+def readiness_of(waiting: int | None, pending: int, *, has_vectors: bool) -> Readiness:
+    """By what is in the store, and whether meaning can be searched at all."""
     if waiting != 0:
         return Readiness.BUILDING
-    if present < 0:
+    if not has_vectors:
         return Readiness.DEGRADED
     return Readiness.BUILDING if pending else Readiness.READY
 

@@ -40,7 +40,7 @@ class Nearest:
 class MeaningSearch:
     """Embeds queries and finds what is near them; `document_weight` is how much of a passage's
     meaning is that of its whole document: what the whole is about tells apart those that only
-    mention a thing (specs/calibration.md).
+    mention a thing (specs/0052).
     """
 
     def __init__(

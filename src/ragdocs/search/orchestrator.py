@@ -4,7 +4,7 @@ It owns no ranking rule: the indices find, `weighing` weighs, the stages decide 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from time import perf_counter
@@ -27,14 +27,14 @@ from ragdocs.search.merging import names_all
 from ragdocs.search.pipeline import StageTools, build_stages, compares_meaning
 from ragdocs.search.presentation import Presenter
 from ragdocs.search.reach import Reach
-from ragdocs.search.requests import QueryRequest
+from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.reranker import Reranker
 from ragdocs.search.responses import SearchResponse
-from ragdocs.search.retrieval import Indices, Retrieval, Started
+from ragdocs.search.retrieval import Found, Indices, Retrieval, Started
 from ragdocs.search.scopes import Scopes
 from ragdocs.search.stages import CompressionStats, run_stages
-from ragdocs.search.tree_shares import with_every_tree
-from ragdocs.search.weighing import weigh
+from ragdocs.search.tree_shares import missing_trees, with_best_of, with_every_tree
+from ragdocs.search.weighing import Weighed, weigh
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 
@@ -164,6 +164,9 @@ class QueryOrchestrator:
         query_type = request.query_type or classify_query(topic.words or request.hypothesis)
         found = self._retrieval.find(snapshot, begun, reach)
         weighed = weigh(found, query_type, self._settings)
+        if self._settings.tree_normalisation > 0 and found.is_full(reach.hits):
+            found = self._with_missing_trees(snapshot, begun, reach, (found, weighed))
+            weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
         found = found.with_list(Strategy.GRAPH, linked)
         every = with_links(weighed.fused, linked, weighed.link_weight)
@@ -172,10 +175,23 @@ class QueryOrchestrator:
         vector = self._indices.vector if is_compared else None
         candidates = Hydration(snapshot, vector).candidates(fused)
         nearness = self._retrieval.nearness(found, [item.key for item in fused])
-        measures = Measures(nearness, found.ideals, found.words, found.has_known_words)
+        measures = Measures(nearness, found.ideals, found.has_known_words)
         measured = with_evidence(candidates, measures)
         has_more = len(every) > len(fused) or found.is_full(reach.hits)
         return Answered(topic, query_type, found, weighed, measured, has_more)
+
+    def _with_missing_trees(
+        self, snapshot: Snapshot, begun: Started, reach: Reach, first: tuple[Found, Weighed]
+    ) -> Found:
+        """A tree that others have crowded out of what the indices give is searched by itself."""
+        found, weighed = first
+        for tree in missing_trees(snapshot, weighed.fused):
+            own = self._scopes.of(snapshot, Filters(trees=frozenset({tree}))) or frozenset[DocId]()
+            scope = own if reach.scope is None else own & reach.scope
+            if scope:
+                alone = self._retrieval.find(snapshot, begun, replace(reach, scope=scope))
+                found = with_best_of(found, alone)
+        return found
 
     def _first(self, snapshot: Snapshot, fused: list[Fused], count: int) -> list[Fused]:
         if self._settings.tree_normalisation > 0:

@@ -29,6 +29,11 @@ class Uniqueness(StrEnum):
     CONTENT = "content"
 
 
+def _check_kind(name: str, value: object, kind: type, must_be: str) -> None:
+    if not isinstance(value, kind):
+        raise QueryError(f"{name} is {value!r}: it must be {must_be}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
     """Which documents may answer. Empty means all; every filter given must hold.
@@ -46,6 +51,13 @@ class Filters:
     language: str = ""
     modified_after: datetime | None = None
     modified_before: datetime | None = None
+
+    def __post_init__(self) -> None:
+        # A text where several are meant would be taken letter by letter, and exclude everything.
+        _check_kind("filters.trees", self.trees, frozenset, "a frozenset of texts")
+        _check_kind("filters.tags", self.tags, frozenset, "a frozenset of texts")
+        _check_kind("filters.paths", self.paths, tuple, "a tuple of texts")
+        _check_kind("filters.excluded_files", self.excluded_files, tuple, "a tuple of texts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +78,7 @@ class QueryRequest:
     explain: bool = False
 
     def __post_init__(self) -> None:
+        _check_kind("filters", self.filters, Filters, "a Filters of ragdocs.search.requests")
         _check_texts(self.queries, self.hypothesis)
         _check_whole("top_n", self.top_n)
         _check_whole("max_tokens", self.max_tokens)
@@ -76,6 +89,8 @@ class QueryRequest:
 
 
 def _check_texts(queries: tuple[str, ...], hypothesis: str) -> None:
+    for text in (*queries, hypothesis):
+        _check_kind("a query", text, str, "a text")
     if not hypothesis.strip() and not any(query.strip() for query in queries):
         raise QueryError("the query is empty: ask for something")
     if len(queries) > MAX_QUERIES:

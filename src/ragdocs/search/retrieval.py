@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ragdocs.config.sections import SearchConfig
@@ -26,6 +27,7 @@ from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.meaning import MeaningSearch, Nearest, embedded
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.reach import Reach
+from ragdocs.search.relaxing import satisfiable
 from ragdocs.search.understanding import Understanding
 from ragdocs.store.records import ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
@@ -50,7 +52,7 @@ class Follows(Protocol):
     def forget(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Indices:
     """All that can be asked. Without vectors or links, the rest still answers."""
 
@@ -81,8 +83,9 @@ class Indices:
         for view in self._following:
             view.forget()
 
-    @property
+    @cached_property
     def _following(self) -> "list[Follows]":
+        # Asked twice in every query, and slow to tell.
         views = (self.keyword, self.vector, self.graph)
         return [view for view in views if isinstance(view, Follows)]
 
@@ -113,6 +116,11 @@ class Found:
     def has_known_words(self) -> bool:
         """Whether the documents have any of the typed words."""
         return any(self.frequencies.get(unit, 0) for unit in self.understanding.query.units)
+
+    def coverage(self, kind: Strategy) -> float:
+        """How much of the most that the words could score there the best passage has, in [0, 1]."""
+        hits, ideal = self.lists.get(kind), self.ideals.get(kind, 0.0)
+        return min(1.0, hits[0].score / ideal) if hits and ideal > 0 else 0.0
 
     def is_full(self, limit: int) -> bool:
         """Whether an index may have more than it gave."""
@@ -177,7 +185,8 @@ class Retrieval:
         if topic.meaning is None and self._interpreter.may_expand(snapshot):
             understood, added = self._interpreter.expanded(understood, embedded(pending)[0])
         searching = self._meaning.search(pending, added, reach)
-        found = Found(understood, allowed=self._allowed(snapshot, understood, reach.language))
+        understood, allowed = self._binding(snapshot, understood, reach.language)
+        found = Found(understood, allowed=allowed)
         if topic.words:
             found = self._by_words(snapshot, found, reach)
             found = self._by_code(snapshot, found, reach)
@@ -190,18 +199,16 @@ class Retrieval:
         nearest = searching.result()
         return replace(found.with_list(Strategy.SEMANTIC, nearest.hits), nearest=nearest)
 
-    def _allowed(
+    def _binding(
         self, snapshot: Snapshot, understood: Understanding, language: str
-    ) -> Set[int] | None:
+    ) -> tuple[Understanding, Set[int] | None]:
         """What a strict query's conditions, and a language, leave: it binds every index alike."""
-        condition = understood.query.condition
-        allowed = None
-        if condition is not None:
-            allowed = self._indices.keyword.matching(snapshot, condition)
+        matching = partial(self._indices.keyword.matching, snapshot)
+        understood, allowed = satisfiable(understood, self._indices.analyzer, matching)
         if language.strip():
             speaking = chunks_with_language(snapshot, language)
-            return speaking if allowed is None else speaking & allowed
-        return allowed
+            allowed = speaking if allowed is None else speaking & allowed
+        return understood, allowed
 
     def _is_degraded(self, started: Started, vector: object) -> bool:
         """Whether meaning should have been searched and could not be."""

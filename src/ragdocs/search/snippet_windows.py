@@ -13,6 +13,8 @@ _FURTHEST = 8
 _INDENT = 40
 
 _INK = re.compile(r"\S")
+_RUN = re.compile(r"\s\s")
+"""Where there is none, every character is shown, and they need not be gone through."""
 _MARKS = re.compile(
     r"[ \t>]*+(?:(?:#{1,6}|[-*+]|\d{1,9}[.)])[ \t]++(?:\[[ xX]\][ \t]++)?"
     r"|(?:`{3,}+|~{3,}+)[^`\n]*+\n\s*+)*+"
@@ -108,6 +110,9 @@ def _shown(text: str, start: int, end: int) -> int:
 
 def _back(text: str, at: int, count: int) -> tuple[int, int]:
     """As far back as `count` shown characters go, and how many there were."""
+    start = max(0, at - count)
+    if not _RUN.search(text, max(0, start - 1), at):
+        return start, at - start
     lowest, used = max(0, at - _FURTHEST * count), 0
     while at > lowest and used < count:
         at -= 1
@@ -116,6 +121,9 @@ def _back(text: str, at: int, count: int) -> tuple[int, int]:
 
 
 def _ahead(text: str, at: int, count: int) -> tuple[int, int]:
+    end = min(len(text), at + count)
+    if not _RUN.search(text, max(0, at - 1), end):
+        return end, end - at
     highest, used = min(len(text), at + _FURTHEST * count), 0
     while at < highest and used < count:
         used += not (text[at].isspace() and text[at - 1 : at].isspace())

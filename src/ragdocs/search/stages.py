@@ -76,18 +76,18 @@ class CompressionStats:
         """A stage that was off leaves what the one before it left."""
         left = {count.name: count.after for count in counts}
 
-        def after(last: StageName) -> int:
-            order = list(StageName)
-            reached = order[: order.index(last) + 1]
-            return next((left[name] for name in reversed(reached) if name in left), original)
+        after: dict[StageName, int] = {}
+        latest = original
+        for name in StageName:
+            latest = after[name] = left.get(name, latest)
 
         return cls(
             original_count=original,
-            after_threshold=after(StageName.CONFIDENCE),
-            after_content_dedup=after(StageName.IDENTICAL),
-            after_ngram_dedup=after(StageName.NGRAM),
-            after_dedup=after(StageName.MMR),
-            after_doc_limit=after(StageName.DOCUMENT_LIMIT),
+            after_threshold=after[StageName.CONFIDENCE],
+            after_content_dedup=after[StageName.IDENTICAL],
+            after_ngram_dedup=after[StageName.NGRAM],
+            after_dedup=after[StageName.MMR],
+            after_doc_limit=after[StageName.DOCUMENT_LIMIT],
             clusters_merged=sum(
                 count.before - count.after for count in counts if count.name == StageName.SEMANTIC
             ),

@@ -4,11 +4,13 @@ from ragdocs.errors import IndexStoreError
 from ragdocs.search.index_state import IndexState, Readiness
 from ragdocs.search.responses import SearchResponse
 from ragdocs.search.stages import CompressionStats
+from ragdocs.search.upkeep import Upkeep
 
 
-def no_index(error: IndexStoreError) -> IndexState:
+def no_index(error: IndexStoreError, upkeep: Upkeep) -> IndexState:
+    is_begun = upkeep.comes_by_waiting(error)
     return IndexState(
-        readiness=Readiness.UNAVAILABLE,
+        readiness=Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE,
         complete=False,
         generation=0,
         documents=0,
@@ -20,12 +22,12 @@ def no_index(error: IndexStoreError) -> IndexState:
     )
 
 
-def no_answer(error: IndexStoreError) -> SearchResponse:
+def no_answer(error: IndexStoreError, upkeep: Upkeep) -> SearchResponse:
     """No result, and why."""
     return SearchResponse(
         results=(),
         query_types=(),
-        index=no_index(error),
+        index=no_index(error, upkeep),
         stats=CompressionStats.from_counts(0, ()),
         stages=(),
         seconds={},

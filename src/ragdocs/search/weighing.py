@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.sections import SearchConfig
-from ragdocs.search.balance import balanced
+from ragdocs.search.balance import Signs, balanced
 from ragdocs.search.candidates import Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
@@ -64,7 +64,9 @@ def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> 
         )
     is_by_score = settings.fusion is Fusion.SCORE
     if settings.balance_enabled and is_by_score and found.nearest is not None:
-        weights = balanced(weights, found.nearest.best_similarity, found.words)
+        prose, code = found.coverage(Strategy.KEYWORD), found.coverage(Strategy.CODE)
+        signs = Signs(found.nearest.best_similarity, prose, code, found.words)
+        weights = balanced(weights, signs)
     return weights
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ragdocs.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexStoreError
 from ragdocs.store.shared_memory import SharedMemory, reset
-from ragdocs.store.sqlite_errors import check_writable, raise_as_ours
+from ragdocs.store.sqlite_errors import check_writable, is_unshared, raise_as_ours
 
 STORE_FILE = "store.db"
 SIDE_FILES = ("-wal", "-shm")
@@ -38,6 +38,11 @@ def store_path(directory: Path) -> Path:
 
 def side_paths(path: Path) -> tuple[Path, ...]:
     return tuple(path.with_name(path.name + side) for side in SIDE_FILES)
+
+
+def other_paths(path: Path) -> tuple[Path, ...]:
+    """What may hold something that is not in the store's file itself."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")
 
 
 def reset_shared_memory(directory: Path) -> None:
@@ -88,18 +93,15 @@ class Database:
         self._identity = identity_of(path)
         self._sides: dict[Path, Identity] = {}
         self._shared_memory = SharedMemory(side_paths(path)[1])
-        with self._translated():
-            # Only the pool hands a reader's connection from thread to thread, one at a time.
-            self._connection = sqlite3.connect(
-                file_uri(path, "rw" if write else "ro"),
-                uri=True,
-                timeout=timeout,
-                isolation_level=None,
-                check_same_thread=write,
-            )
+        self._alone: FileLook = None
+        self._timeout = timeout
+        self._connection = self._connected("rw" if write else "ro")
         try:
             if identity_of(path) != self._identity:
                 raise IndexLocked(f"{path} was replaced while it was opened: try again")
+            if not write and self._is_all_there_is():
+                self._connection.close()
+                self._connection = self._connected("ro&immutable=1")
             # A truncated file would otherwise be a SIGBUS, which no one can catch.
             self.run("PRAGMA mmap_size = 0")
             self.run(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -107,12 +109,38 @@ class Database:
             self.close()
             raise
 
+    def _connected(self, mode: str) -> sqlite3.Connection:
+        with self._translated():
+            return sqlite3.connect(
+                file_uri(self.path, mode),
+                uri=True,
+                timeout=self._timeout,
+                isolation_level=None,
+                # Only the pool hands a reader's connection from thread to thread, one at a time.
+                check_same_thread=self._writes,
+            )
+
+    def _is_all_there_is(self) -> bool:
+        """Those who read have a file in common, beside the store. Where it cannot be made nobody
+        writes, and when there is no log, the store's file alone can be read as it is."""
+        look = look_at(self.path)
+        try:
+            self._connection.execute("PRAGMA schema_version")
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # Any other error comes again with the first statement.
+            if is_unshared(error) and not any(map(os.path.lexists, other_paths(self.path))):
+                self._alone = look
+        return self._alone is not None
+
     def is_in_place(self) -> bool:
         """Whether the files that are open are those that others open: after the log was deleted
         or replaced, what is written goes where nobody reads it.
         """
         if _identity_if_there(self.path) != self._identity:
             return False
+        if self._alone:
+            is_same = look_at(self.path) == self._alone
+            return is_same and not any(map(os.path.lexists, other_paths(self.path)))
         if not all(_identity_if_there(side) == known for side, known in self._sides.items()):
             return False
         return not self._shared_memory.restored()

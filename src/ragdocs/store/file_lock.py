@@ -27,8 +27,23 @@ _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
 # Someone who asks who holds the lock has it for an instant: a short second look tells them apart.
 _ATTEMPTS = 3
-_MAX_HOLDER_BYTES = 2000
+_MAX_HOLDER_BYTES = 40_000
 _MAX_FACT_CHARS = 300
+_WRITABLE = "make its folder writable for you, or set another indexing.index_path"
+_ROOM = "make room on its disk, or set an indexing.index_path on another"
+_AWAY = "move away what is in its place, or set another indexing.index_path"
+_ADVICE = {
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+    errno.EROFS: _WRITABLE,
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EEXIST: _AWAY,
+    errno.ENOTDIR: _AWAY,
+    errno.EINVAL: _AWAY,
+    errno.EMFILE: "too many files are open in this program: raise the limit (ulimit -n)",
+    errno.ENFILE: "too many files are open on this machine: close other programs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +174,11 @@ def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> Fil
         pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
         attempt += 1
         if time.monotonic() + pause > deadline or stop.wait(pause):
-            raise IndexLocked(f"{path} is held by {_who(holder(path))}: try again")
+            who = _who(holder(path))
+            raise IndexLocked(
+                f"{path} is held by {who}, and was not free within {timeout:g} s: try again when "
+                "that one has finished its work, or end it if it hangs"
+            )
 
 
 def holder(path: Path) -> Holder | None:
@@ -195,7 +214,8 @@ def _try_once(path: Path) -> FileLock | None:
                 os.close(descriptor)
             return taken
     except OSError as error:
-        raise IndexStoreError(f"{path} cannot be locked: {error.strerror}") from error
+        advice = _ADVICE.get(error.errno or 0, "set another indexing.index_path")
+        raise IndexStoreError(f"{path} cannot be locked: {error.strerror}; {advice}") from error
 
 
 def _opened(path: Path) -> int:
@@ -215,7 +235,7 @@ def _open(path: Path) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a file: move it away")
+        raise OSError(errno.EINVAL, "it is not a file")
     return descriptor
 
 

@@ -15,6 +15,7 @@ from typing import Self
 from ragdocs.errors import IndexCorrupt, IndexStoreError
 from ragdocs.store.connection import BUSY_SECONDS, Database, FileLook, look_at, store_path
 from ragdocs.store.records import Position
+from ragdocs.store.remembered import Remembered
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
 from ragdocs.store.verification import check_compatible
@@ -40,6 +41,7 @@ class Reader:
         self._lock = threading.Lock()
         self._closed = False
         self._seen: tuple[Position, FileLook] | None = None
+        self._remembered: Remembered | None = None
         self.doubts = 0
         """How often the store was found to be changed by something else than a commit."""
         _readers.add(self)
@@ -72,7 +74,7 @@ class Reader:
                 check_in_step(database, self._indices, meta.position)
                 database.remember_sides()
                 self._compare(meta.position)
-                yield Snapshot(database, meta)
+                yield Snapshot(database, meta, self._remember(meta.position))
             finally:
                 database.rollback()
 
@@ -139,7 +141,15 @@ class Reader:
             before, self._seen = self._seen, now
             if before is not None:
                 is_changed = before[0] == position and before != now
-                self.doubts += is_changed or position.generation < before[0].generation
+                if is_changed or position.generation < before[0].generation:
+                    self.doubts += 1
+                    self._remembered = None
+
+    def _remember(self, position: Position) -> Remembered:
+        with self._lock:
+            if self._remembered is None or not self._remembered.serves(position):
+                self._remembered = Remembered(position)
+            return self._remembered
 
     def _give_back(self, database: Database) -> None:
         with self._lock:

@@ -2,7 +2,7 @@
 
 Every row is checked against its hash as it is read; a damaged one raises IndexCorrupt. Rows that
 queries ask for one by one are remembered whole: what equals a row that was checked, to the last
-byte, needs neither the check nor the parsing again (specs/query-latency.md).
+byte, needs neither the check nor the parsing again (specs/0029).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -39,6 +39,7 @@ from ragdocs.store.records import (
     TextHash,
     VectorBatch,
 )
+from ragdocs.store.remembered import Numbers, Remembered
 from ragdocs.store.verification import check_rows, check_structure
 
 VECTORS_PER_BATCH = 4096
@@ -52,11 +53,10 @@ _T = TypeVar("_T")
 class Snapshot:
     """A consistent view of the store, valid within `Reader.snapshot`."""
 
-    def __init__(self, database: Database, meta: Meta) -> None:
+    def __init__(self, database: Database, meta: Meta, remembered: Remembered) -> None:
         self._database = database
         self._meta = meta
-        # A query asks for the best chunks twice: for their documents' links, and for their text.
-        self._chunks_read: dict[ChunkKey, StoredChunk] = {}
+        self._remembered = remembered
 
     @property
     def position(self) -> Position:
@@ -80,6 +80,10 @@ class Snapshot:
         """Rows of a table that an index keeps inside the store; only that index knows them."""
         return self._database.all(sql, values)
 
+    def numbers(self, view: str) -> Numbers:
+        """What an index has read of this commit already, for it to read less and to add to."""
+        return self._remembered.numbers.setdefault(view, {})
+
     def changes_since(self, seen: Position) -> tuple[Change, ...] | None:
         """The documents touched after that commit; None: start over from the store itself."""
         return change_log.since(self._database, seen, self.position)
@@ -90,8 +94,12 @@ class Snapshot:
 
     def documents_by_id(self, doc_ids: Iterable[DocId]) -> dict[DocId, StoredDocument]:
         """Those of the documents that are still there; four times as fast as one by one."""
-        rows = self._database.all_in(f"{SELECT_DOCUMENTS} WHERE id IN (*)", doc_ids)
-        return {document.id: document for document in map(_known_document, rows)}
+        wanted = list(doc_ids)
+        read = self._remembered.documents
+        unread = [doc_id for doc_id in wanted if doc_id not in read]
+        rows = self._database.all_in(f"{SELECT_DOCUMENTS} WHERE id IN (*)", unread)
+        read.update((document.id, document) for document in map(_known_document, rows))
+        return {doc_id: read[doc_id] for doc_id in wanted if doc_id in read}
 
     def documents(self, tree: TreeName | None = None) -> Iterator[StoredDocument]:
         """Ordered by id."""
@@ -118,7 +126,7 @@ class Snapshot:
     def chunks_by_key(self, keys: Iterable[ChunkKey]) -> dict[ChunkKey, StoredChunk]:
         """Those of the chunks that are still there."""
         wanted = list(keys)
-        read = self._chunks_read
+        read = self._remembered.chunks
         unread = [key for key in wanted if key not in read]
         rows = self._database.all_in(f"{SELECT_CHUNKS} WHERE c.key IN (*)", unread)
         read.update((chunk.key, chunk) for chunk in map(_known_chunk, rows))

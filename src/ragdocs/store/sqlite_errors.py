@@ -35,6 +35,12 @@ def check_writable(path: Path, error: sqlite3.Error) -> None:
         raise OpenedReadOnly(f"{path} was opened when it was read-only: try again") from error
 
 
+def is_unshared(error: Exception) -> bool:
+    """Whether the file that those who read have in common could not be made."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
 def raise_as_ours(path: Path, sides: tuple[Path, ...], error: sqlite3.Error) -> NoReturn:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     primary = code & 0xFF

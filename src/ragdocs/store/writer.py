@@ -1,15 +1,17 @@
 """The one that writes. Its caller holds the write lock while it is opened and in transactions."""
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexStoreError
+from ragdocs.errors import IndexCorrupt, IndexIncompatible
+from ragdocs.store import change_log
 from ragdocs.store.connection import store_path
 from ragdocs.store.files import delete_files, make_way
-from ragdocs.store.ledger import read_meta
+from ragdocs.store.ledger import read_meta, write_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
 from ragdocs.store.reader import release_all
 from ragdocs.store.records import Position
@@ -28,7 +30,6 @@ class Writer:
         self._indices = expected.indices
         self.rebuilt = prepared.rebuilt
         """Why the store had to be emptied when it was opened, if so: read all files again."""
-        self._has_written = False
 
     @classmethod
     def open(
@@ -75,9 +76,16 @@ class Writer:
         return writer
 
     def remake_indices(self) -> None:
-        """Makes the indices inside the store anew from its rows, also those that are in step."""
+        """Makes the indices inside the store anew from its rows, also those that are in step.
+
+        A generation of its own, in which no document changes: what is written shows as a commit.
+        """
         with self._exclusive():
-            remake(self._database, self._indices, self.position)
+            meta = read_meta(self._database)
+            position = change_log.next_position(meta.position)
+            change_log.append(self._database, position, {})
+            write_meta(self._database, replace(meta, position=position))
+            remake(self._database, self._indices, position)
 
     @contextmanager
     def _exclusive(self) -> Generator[None]:
@@ -107,19 +115,14 @@ class Writer:
             is_changed = transaction.finish()
             if is_changed or is_remade:
                 self._database.run("COMMIT")
-                self._has_written = True
             if is_changed:
                 transaction.committed()
         finally:
             self._database.rollback()
 
     def close(self) -> None:
-        # SQLite does this only when nobody else has the store open, and a reader cannot do it.
-        # A log that was replaced must not get into the store: others write another one by now.
-        # And who wrote nothing leaves the files as they are, for others look whether they changed.
-        if self._has_written and self._database.is_in_place():
-            with suppress(IndexStoreError):
-                self._database.run("PRAGMA wal_checkpoint(PASSIVE)")
+        """SQLite puts the log into the store's file when nobody else has it open. Otherwise it is
+        left to the next commits: a file that changes without one would look changed by others."""
         self._database.close()
 
     def __enter__(self) -> Self:

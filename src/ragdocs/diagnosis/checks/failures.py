@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from ragdocs.diagnosis.case import Case
+from ragdocs.diagnosis.case import Case, number_of
 from ragdocs.diagnosis.findings import Finding, Level
 from ragdocs.diagnosis.store_look import BUSY_SECONDS, look_at_store
 from ragdocs.errors import IndexStoreError
@@ -26,7 +26,7 @@ def check_failures(case: Case) -> Iterator[Finding]:
     shown = tuple(f"{one.tree}: {one.reason}" for one in look.failures[:SHOWN])
     yield Finding(
         Level.WARNING,
-        f"{_files(number)} could not be indexed",
+        f"{number_of('file', number)} could not be indexed",
         "put them right, or exclude them; they are read again when they change",
         details=_with_rest(shown, number),
     )
@@ -62,7 +62,3 @@ def _place(found: ResolvedLink) -> str:
 def _with_rest(shown: tuple[str, ...], number: int) -> tuple[str, ...]:
     rest = number - len(shown)
     return (*shown, f"and {rest:,} more") if rest > 0 else shown
-
-
-def _files(number: int) -> str:
-    return "1 file" if number == 1 else f"{number:,} files"

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from ragdocs.config.choices import KeywordEngine
-from ragdocs.diagnosis.case import Case, at, size_text
+from ragdocs.diagnosis.case import Case, at, number_of, size_text
 from ragdocs.diagnosis.checks.engine import folder_repair
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.keyword_look import engine_folder
@@ -66,7 +66,8 @@ def _copies(case: Case) -> Iterator[Finding]:
         size = size_text(sum(map(_size_below, dead)))
         yield Finding(
             Level.NOTE,
-            f"{len(dead)} copies of index files were left by processes that were killed ({size})",
+            f"{number_of('copy', len(dead), 'copies')} of index files, left by processes that were "
+            f"killed ({size})",
             "they can be deleted",
             details=tuple(map(at, dead[:5])),
             repair=Repair("delete old copies", partial(_delete, dead)),
@@ -83,7 +84,7 @@ def _half_written(case: Case) -> Iterator[Finding]:
     if dead:
         yield Finding(
             Level.NOTE,
-            f"{len(dead)} half-written files are in {at(folder)}",
+            f"{number_of('half-written file', len(dead))} in {at(folder)}",
             "they can be deleted",
             details=tuple(map(at, dead[:5])),
             repair=Repair("delete half-written files", partial(_delete, dead)),
@@ -157,4 +158,4 @@ def _delete(paths: Iterable[Path]) -> str:
         else:
             path.unlink(missing_ok=True)
         number += 1
-    return f"deleted {number} leftovers"
+    return f"deleted {number_of('leftover', number)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import LOCKS, kind_of
+from ragdocs.diagnosis.status import WatchStatus
 from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
 
 
@@ -23,8 +24,11 @@ def check_locks(case: Case) -> Iterator[Finding]:
         )
     if odd:
         return
-    said = [*_who_writes(case.directory), *_who_watches(case.directory)]
+    watcher = look_at_watcher(case.directory)
+    said = [*_who_writes(case.directory), *_who_watches(watcher)]
     yield Finding(Level.OK, "; ".join(said) or "nobody writes, nobody watches")
+    if watcher is not None:
+        yield from _what_ails(watcher)
 
 
 def odd_file_repair(path: Path) -> Repair | None:
@@ -61,10 +65,27 @@ def _who_writes(directory: Path) -> Iterator[str]:
         yield f"{_process(found.pid)} writes since {found.since or 'some time'}"
 
 
-def _who_watches(directory: Path) -> Iterator[str]:
-    if found := look_at_watcher(directory):
+def _who_watches(found: WatchStatus | None) -> Iterator[str]:
+    if found is not None:
         why = f" ({found.reason})" if found.reason else ""
         yield f"{_process(found.pid)} keeps it in step since {found.since or 'some time'}{why}"
+
+
+def _what_ails(watcher: WatchStatus) -> Iterator[Finding]:
+    """What whoever watches says itself, or that it says nothing."""
+    who = _process(watcher.pid)
+    if watcher.trouble:
+        yield Finding(
+            Level.WARNING,
+            f"{who} says: {watcher.trouble}",
+            "put that right: it tries again by itself, every few seconds",
+        )
+    if not watcher.is_heard:
+        yield Finding(
+            Level.WARNING,
+            f"{who} should keep the index in step, and is not heard of",
+            "is it stopped? Let it go on, or end it; until then `ragdocs update` finds changes",
+        )
 
 
 def _process(pid: int | None) -> str:

@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 
 from ragdocs.app import App
-from ragdocs.diagnosis.case import Case, at, size_text
+from ragdocs.diagnosis.case import Case, at, number_of, size_text
 from ragdocs.diagnosis.checks.locks import odd_file_repair
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import disk_use
@@ -47,7 +47,8 @@ def _verified(case: Case) -> Finding:
         documents = snapshot.ledger.count("documents")
         chunks = snapshot.ledger.count("chunks")
     size = size_text(disk_use(case.directory).total)
-    return Finding(Level.OK, f"whole: {documents:,} documents, {chunks:,} chunks, {size}")
+    held = f"{number_of('document', documents)}, {number_of('chunk', chunks)}, {size}"
+    return Finding(Level.OK, f"whole: {held}")
 
 
 def _explained(case: Case, error: IndexStoreError) -> Finding:
@@ -106,7 +107,8 @@ def _unusable(case: Case, error: IndexStoreError) -> Finding:
     except OSError:
         is_odd = path.is_symlink()
     repair = odd_file_repair(path) if is_odd else None
-    return Finding(Level.ERROR, str(error), repair=repair)
+    advice = "make it readable and writable for you, or set another indexing.index_path"
+    return Finding(Level.ERROR, str(error), "move it away" if is_odd else advice, repair=repair)
 
 
 def _rebuild(app: App) -> str:

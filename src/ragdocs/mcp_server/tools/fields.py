@@ -39,7 +39,7 @@ def number(least: int, most: int, description: str) -> FieldInfo:
     return Field(ge=least, le=most, description=description)
 
 
-Tokens = Annotated[int, number(MIN_TOKENS, MAX_TOKENS, "Most the answer may cost.")]
+Tokens = Annotated[int, number(MIN_TOKENS, MAX_TOKENS, "Most it may cost.")]
 Cursor = Annotated[
     str, Field(max_length=MAX_CURSOR_CHARS, description="From the page before; enough by itself.")
 ]

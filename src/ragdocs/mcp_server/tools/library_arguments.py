@@ -9,7 +9,6 @@ from ragdocs.mcp_server.addresses import AddressKind, is_address, parse_address
 from ragdocs.mcp_server.tools.arguments import Arguments, BadArguments
 from ragdocs.mcp_server.tools.fields import (
     DEFAULT_TOKENS,
-    MAX_PATH_CHARS,
     Cursor,
     Tokens,
     Word,
@@ -33,7 +32,7 @@ from ragdocs.search.library.requests import (
     SourceFile,
 )
 
-Line = Annotated[int, number(1, MAX_LINE, "From 1, inclusive.")]
+Line = Annotated[int, number(1, MAX_LINE, "From 1, inclusive; default: all.")]
 
 
 class DocumentArguments(Arguments):
@@ -91,17 +90,17 @@ class ListArguments(Arguments):
 class SourceArgument(Arguments):
     """A file that is worked on."""
 
-    path: Annotated[str, Field(max_length=MAX_PATH_CHARS)]
-    content: Annotated[str, Field(max_length=MAX_FILE_CHARS)] = ""
+    path: Annotated[str, path_field("Its path.")]
+    content: Annotated[
+        str, Field(max_length=MAX_FILE_CHARS, description="Its text, if at hand.")
+    ] = ""
 
 
 class RelatedArguments(Arguments):
     """`find_related`"""
 
-    document: Annotated[str, path_field("As in get_document: links, backlinks, similar text.")] = ""
-    files: Annotated[
-        tuple[SourceArgument, ...], listed("Source files: documentation that matters for them.")
-    ] = ()
+    document: Annotated[str, path_field("As in get_document.")] = ""
+    files: Annotated[tuple[SourceArgument, ...], listed("Source files you work on.")] = ()
     diff: Annotated[
         str, Field(max_length=MAX_FILE_CHARS, description="A unified diff, likewise.")
     ] = ""

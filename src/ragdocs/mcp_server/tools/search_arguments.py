@@ -43,12 +43,12 @@ class SearchArguments(Arguments):
     tags: Annotated[tuple[Word, ...], listed("Only with all these tags.")] = ()
     category: Annotated[str, word_field("Only this category.")] = ""
     author: Annotated[str, word_field("Only this author.")] = ""
-    language: Annotated[str, word_field("Only with code in it, e.g. python.")] = ""
+    language: Annotated[str, word_field("Of code in it, e.g. python.")] = ""
     modified_after: Annotated[str, word_field("ISO date, inclusive.")] = ""
     modified_before: Annotated[str, word_field("ISO date, inclusive.")] = ""
     excluded_files: Annotated[tuple[Path, ...], listed("Not these files or folders.")] = ()
     max_tokens: Tokens = DEFAULT_TOKENS
-    explain: Annotated[bool, Field(description="Add why these passages.")] = False
+    explain: Annotated[bool, Field(description="Add why.")] = False
 
     def filters(self) -> Filters:
         return Filters(
@@ -77,10 +77,13 @@ class QueryArguments(SearchArguments):
     ] = None
     uniqueness: Annotated[
         Literal["off", "document", "content"] | None,
-        Field(description="off: copies stay; document: one passage each; content: no near-copies."),
+        Field(
+            description="off: copies stay; document: one passage each; content: no near-copies. "
+            "Default: as configured."
+        ),
     ] = None
     similarity_threshold: (
-        Annotated[float, share("Cosine from which passages are near-copies.")] | None
+        Annotated[float, share("Cosine of near-copies; default: as configured.")] | None
     ) = None
     show_stats: Annotated[bool, Field(description="Add how many each stage left.")] = False
 

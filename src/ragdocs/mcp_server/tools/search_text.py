@@ -43,7 +43,9 @@ def passage_lines(passage: FoundPassage) -> Iterator[str]:
     about = (one_line(passage.where), headed(passage.title, passage.heading_path), sure, by)
     yield f"[{passage.number}] {' · '.join(about)}"
     part = "" if passage.extent == Extent.WHOLE else f" ({passage.extent})"
-    yield f"id: {one_line(passage.id)}{part}"
+    lines = ", ".join(map(str, passage.match_lines))
+    matched = f" · words match on lines {lines}" if lines else ""
+    yield f"id: {one_line(passage.id)}{part}{matched}"
     if passage.hidden_characters:
         yield f"({counted(passage.hidden_characters, 'invisible character')} left out)"
     if passage.text:

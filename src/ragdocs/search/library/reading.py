@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragdocs.errors import QueryError
+from ragdocs.errors import NotThere, QueryError
 from ragdocs.models import ChunkId, DocId, TreeName
 from ragdocs.search.budget import tokens
 from ragdocs.search.library.answers import DocumentText, Extent, OutlineEntry, TextState
@@ -74,7 +74,7 @@ class DocumentReader:
         doc_id, line = DocId(str(values["doc"])), values["line"]
         document = self._snapshot.document(doc_id)
         if document is None:
-            raise QueryError(f"`{doc_id}` is no longer there: list the documents to see what is")
+            raise NotThere(f"`{doc_id}` is no longer there: list the documents to see what is")
         if version_of(self._snapshot, doc_id) != values["version"]:
             raise QueryError(
                 f"`{doc_id}` has changed since the page before: begin again without the cursor, "

@@ -8,7 +8,7 @@ none, is an error that names the nearest.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ragdocs.errors import QueryError
+from ragdocs.errors import NotThere, QueryError
 from ragdocs.models import ChunkId, DocId, Link, LinkKind, LinkSyntax, NodeKind, Span, TreeName
 from ragdocs.parsers.identity import document_id
 from ragdocs.search.library.nearest import nearest_paths
@@ -41,11 +41,11 @@ class Resolver:
         self._trees = trees
 
     def find(self, reference: str) -> Target:
-        """Raises QueryError when nothing, or more than one thing, is meant."""
+        """Raises NotThere when nothing, QueryError when more than one thing is meant."""
         wanted = readings(reference, self._trees)
         target = self._by_id(reference) or self._by_path(wanted) or self._by_name(wanted)
         if target is None:
-            raise QueryError(self._unknown(reference, wanted))
+            raise NotThere(self._unknown(reference, wanted))
         return target
 
     def _by_id(self, reference: str) -> Target | None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragdocs.errors import QueryError
+from ragdocs.errors import NotThere, QueryError
 from ragdocs.models import PREAMBLE, ChunkId, Link, LinkKind, LinkSyntax, Span
 from ragdocs.search.chunk_tree import ChunkTree
 from ragdocs.search.library.answers import Extent
@@ -69,9 +69,7 @@ def characters(snapshot: Snapshot, place: Place, content: Content) -> tuple[int,
         return 0, len(content.text)
     first, last = place.lines
     if first > content.last_line:
-        raise QueryError(
-            f"the document has {content.last_line:,} lines: line {first:,} is not there"
-        )
+        raise NotThere(f"the document has {content.last_line:,} lines: line {first:,} is not there")
     start, end = content.range_of_lines(first, last)
     return (max(start, content.body_start), end) if place.is_body else (start, end)
 
@@ -107,13 +105,13 @@ def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) 
         if section.heading.slug == slug:
             lines = section.span.line_start, section.span.line_end
             return Place(f"{document.id}#{slug}", Extent.SECTION, section.path, lines)
-    raise QueryError(_unknown(document, fragment, found))
+    raise NotThere(_unknown(document, fragment, found))
 
 
 def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) -> Place:
     first = found[0].span.line_start if found else document.lines + 1
     if first <= 1:
-        raise QueryError(f"`{shown(document.id)}` begins with a heading: nothing stands before it")
+        raise NotThere(f"`{shown(document.id)}` begins with a heading: nothing stands before it")
     path = (short(document.title),)
     name = f"{document.id}#{PREAMBLE}"
     return Place(name, Extent.SECTION, path, (1, first - 1), is_body=True)

@@ -7,7 +7,7 @@ counts, so that a long one does not fill the list.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ragdocs.indices.hits import Hit, Scope
+from ragdocs.indices.hits import Hit, Scope, scope_of
 from ragdocs.indices.keyword import KeywordQuery, Unit, field_texts
 from ragdocs.indices.term_frequencies import TermFrequencies
 from ragdocs.indices.vector import VectorIndex
@@ -47,7 +47,8 @@ class Similarity:
         self._passed_over = passages if passages <= MAX_PASSED_OVER else 0
         self._scope: Scope = None
         if passages > MAX_PASSED_OVER:
-            self._scope = frozenset(document_ids(snapshot)) - {doc_id}
+            left_out = frozenset({doc_id})
+            self._scope = scope_of(frozenset(document_ids(snapshot)) - left_out, left_out)
 
     def by_meaning(
         self, index: VectorIndex, leaves: Sequence[StoredChunk], limit: int

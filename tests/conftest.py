@@ -1,0 +1,68 @@
+"""How a run of several workers is shared out, so that no core waits.
+
+Their files are in memory where the system offers such a folder: tens of thousands of commits wait
+for the disk otherwise. `TMPDIR=/tmp make test` has them on the disk again.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+MEMORY = Path("/dev/shm").resolve()
+ENOUGH_BYTES = 4 << 30
+_FOLDER = pytest.StashKey[Path]()
+
+LONGEST = (
+    "integration/test_measured_quality.py",
+    "unit/test_keyword_engine_files.py",
+    "integration/test_storms.py",
+    "integration/test_benchmark_corpus.py",
+    "integration/test_cli_indexing.py",
+    "unit/test_markdown_parser.py",
+    "integration/test_faults_nth.py",
+    "integration/test_mcp_process.py",
+    "unit/test_embedding_reference.py",
+    "integration/test_faults_resources.py",
+    "integration/test_index_service.py",
+    "integration/test_acceptance.py",
+    "integration/test_faults_damage.py",
+    "unit/test_watcher.py",
+)
+"""One that is begun last is waited for by all the others."""
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One more than cores: some tests wait for a process, an event or the end of a pause."""
+    cores = yield
+    return cores + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folder = Path(__file__).parent
+    places = {folder / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_shared_out = bool(config.getoption("numprocesses", None))
+    if is_shared_out and "TMPDIR" not in os.environ and _has_room(MEMORY):
+        config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="ragdocs-tests-", dir=MEMORY))
+        config.stash[_FOLDER].chmod(0o1777)  # as /tmp is: some tests become another user
+        os.environ["TMPDIR"] = str(config.stash[_FOLDER])
+        tempfile.tempdir = None  # asked for again, in this process and by the workers
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if folder := config.stash.get(_FOLDER, None):
+        del os.environ["TMPDIR"]
+        tempfile.tempdir = None
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_room(folder: Path) -> bool:
+    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= ENOUGH_BYTES

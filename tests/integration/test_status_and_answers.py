@@ -1,0 +1,270 @@
+"""`status` and answers are one truth, in every condition: a server's, and a command's beside it."""
+
+import os
+import resource
+import signal
+from contextlib import ExitStack
+
+import pytest
+from click.testing import CliRunner
+
+from ragdocs.app import App
+from ragdocs.cli.main import main
+from ragdocs.diagnosis.gathering import gather_status
+from ragdocs.errors import IndexIncompatible
+from ragdocs.indexing import lock
+from ragdocs.indexing.lock import try_watch_lock, watching
+from ragdocs.indexing.service_state import Duty
+from ragdocs.search.index_state import Readiness
+from ragdocs.search.library.requests import ListRequest
+from tests.examined import Bench, change, holding
+from tests.managed_index import CountingEmbedder, write
+from tests.permissions import bound_by_permissions
+from tests.served import STATUS, ServedProcess, ask, paths, served
+from tests.waiting import until
+
+READY, BUILDING = Readiness.READY, Readiness.BUILDING
+DEGRADED, UNAVAILABLE = Readiness.DEGRADED, Readiness.UNAVAILABLE
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def docs(tmp_path):
+    folder = tmp_path / "docs"
+    write(folder, "dawn.md", "# Dawn\n\nThe lark sings at dawn.\n")
+    return folder
+
+
+@pytest.fixture
+def index(tmp_path):
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def apps():
+    with ExitStack() as stack:
+        yield stack.enter_context
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(tmp_path)
+
+
+def started(apps, docs, index, **sections):
+    app = apps(served(docs, index, **sections))
+    app.service.start()
+    return app
+
+
+def views(app: App) -> dict[str, Readiness]:
+    """What each way of asking says at this moment."""
+    service = app.service.state if "service" in vars(app) else None
+    return {
+        "status": gather_status(app, service).state,
+        "state": app.index_state().readiness,
+        "answer": ask(app, "lark").index.readiness,
+    }
+
+
+def all_say(expected: Readiness, *apps: App):
+    said = [views(app) for app in apps]
+    return {one for view in said for one in view.values()} == {expected} or (expected, said)
+
+
+def agree(expected: Readiness, *apps: App) -> None:
+    until(lambda: all_say(expected, *apps) is True, PATIENCE)
+
+
+def test_ready(apps, docs, index):
+    server = started(apps, docs, index)
+    second = started(apps, docs, index)
+    agree(READY, server, second, apps(served(docs, index)))
+
+
+def test_vectors_that_are_to_come(bench):
+    bench.build(vectors=False)
+    with bench.app() as app:
+        agree(BUILDING, app)
+
+
+def test_an_index_that_is_only_just_begun(bench):
+    with bench.app() as app:
+        agree(UNAVAILABLE, app)
+        with try_watch_lock(bench.index) as held:
+            held.say({"mode": "watching"})
+            agree(BUILDING, app)
+            held.say({"mode": "watching", "error": "no room"})
+            agree(UNAVAILABLE, app)
+
+
+def test_files_that_are_being_compared(bench):
+    bench.build()
+    with bench.app() as app, try_watch_lock(bench.index) as held:
+        held.say({"last_scan": ""})
+        agree(BUILDING, app)
+        held.say({"last_scan": "2026-01-01T00:00:00+00:00"})
+        agree(READY, app)
+
+
+def test_indexing_that_fails_heals_and_is_known_to_all(apps, docs, index):
+    """The server's disk is full, so to speak: its files must not grow."""
+    with ServedProcess(docs, index) as server:
+        until(lambda: server.ask("lark")["readiness"] == "ready", PATIENCE)
+        command = apps(served(docs, index))
+        agree(READY, command)
+        _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (8192, hard))
+        write(docs, "noon.md", "# Noon\n\n" + "Lizards bask in the sun.\n\n" * 500)
+        answer = until(lambda: (now := server.ask("lark"))["error"] and now, PATIENCE)
+        for _ in range(20):  # also while it tries again
+            assert answer["readiness"] == "degraded", answer
+            assert answer["reason"]
+            assert answer["paths"][0] == "dawn.md"
+            assert server.ask(STATUS)["state"] == "degraded"
+            assert all_say(DEGRADED, command) is True
+            answer = server.ask("lark")
+        assert gather_status(command).watcher.trouble
+        # Another server does not rely on it, and is in step.
+        healthy = started(apps, docs, index)
+        until(lambda: paths(ask(healthy, "lizards"))[:1] == ["noon.md"], PATIENCE)
+        assert healthy.service.state.duty is Duty.STANDBY
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        until(lambda: server.ask("lark")["readiness"] == "ready", PATIENCE)
+        assert server.ask(STATUS)["state"] == "ready"
+        agree(READY, command, healthy)
+
+
+def test_one_that_failed_leaves_no_lock(apps, docs, index):
+    """Its store is someone else's database, which is never emptied."""
+    index.mkdir()
+    change(Bench(index.parent), "CREATE TABLE theirs (x)")
+    server = started(apps, docs, index)
+    until(lambda: server.service.state.duty is Duty.FAILING)
+    agree(UNAVAILABLE, server, apps(served(docs, index)))
+    server.close()
+    assert watching(index) is None
+
+
+def test_stood_down(apps, docs, index):
+    older = started(apps, docs, index)
+    agree(READY, older)
+    newer = started(apps, docs, index, search={"stemmer": "german"})
+    until(lambda: older.service.state.duty is Duty.STOOD_DOWN)
+    agree(UNAVAILABLE, older, apps(served(docs, index)))
+    agree(READY, newer)
+
+
+def test_a_folder_that_is_away_with_servers_and_without(apps, docs, index):
+    with served(docs, index) as server:
+        server.service.start()
+        second = started(apps, docs, index)
+        command = apps(served(docs, index))
+        agree(READY, server, second, command)
+        away = docs.rename(docs.with_name("away"))
+        agree(DEGRADED, server, second, command)
+        assert "the folder of docs is not there" in ask(command, "lark").index.in_words()
+        assert "the folder of docs is not there" in gather_status(command).summary
+        second.close()
+    assert watching(index) is None
+    agree(DEGRADED, command)
+    away.rename(docs)
+    agree(READY, command)
+
+
+def test_a_model_that_fails_while_vectors_are_to_come(apps, docs, index):
+    server = apps(served(docs, index))
+    server.embedder.is_broken = True
+    server.service.start()
+    second = started(apps, docs, index)
+    agree(DEGRADED, server, second, apps(served(docs, index)))
+
+
+def test_a_watcher_that_is_stopped_is_no_reason_to_doubt_but_said(bench, monkeypatch):
+    bench.build()
+    with holding(bench, "try_watch_lock") as pid, bench.app() as app:
+        agree(BUILDING, app)
+        os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr("ragdocs.diagnosis.watch_look.SILENT_SECONDS", 0.0)
+        monkeypatch.setattr(lock, "SILENT_SECONDS", 0.0)
+        agree(READY, app)
+        (note,) = gather_status(app).notes
+        os.kill(pid, signal.SIGCONT)
+    assert f"process {pid}" in note
+    assert "not heard of" in note
+
+
+@pytest.mark.parametrize("damage", ["noise", "cut", "meta", "tables", "settings", "not ours"])
+def test_a_store_that_cannot_be_used(bench, damage):
+    bench.build()
+    raw = bench.store.read_bytes()
+    match damage:
+        case "noise":
+            bench.store.write_bytes(b"noise" * (len(raw) // 5))
+        case "cut":
+            bench.store.write_bytes(raw[:5000])
+        case "meta":
+            change(bench, "UPDATE meta SET generation = 99")
+        case "tables":
+            change(bench, "DELETE FROM stored_indices")
+        case "not ours":
+            bench.store.unlink()
+            change(bench, "CREATE TABLE theirs (x)")
+        case _:
+            pass
+    settings = {"chunking": {"max_leaf_chars": 900}} if damage == "settings" else {}
+    with bench.app(CountingEmbedder(), **settings) as app:
+        agree(UNAVAILABLE, app)
+
+
+def test_an_index_directory_that_is_none(bench):
+    bench.index.write_text("in the way", encoding="utf-8")
+    with bench.app() as app:
+        agree(UNAVAILABLE, app)
+
+
+def test_an_index_directory_that_must_not_be_read(bench):
+    bench.build()
+    bench.index.chmod(0)
+    try:
+        with bound_by_permissions(), bench.app() as app:
+            agree(UNAVAILABLE, app)
+            summary = gather_status(app).summary
+            assert "Permission denied" in summary
+            assert "ragdocs doctor" in summary
+            place = ["--docs", str(bench.docs), "--index", str(bench.index)]
+            told = CliRunner().invoke(main, ["status", *place])
+        assert told.exit_code == 1
+        assert "ragdocs doctor" in told.stdout
+    finally:
+        bench.index.chmod(0o700)
+
+
+def test_an_index_that_another_process_keeps_otherwise_says_by_whom_and_what_to_do(bench):
+    bench.build()
+    with bench.app(chunking={"max_leaf_chars": 900}) as app:
+        with holding(bench, "try_watch_lock") as pid:
+            answer = ask(app, "sun")
+            with pytest.raises(IndexIncompatible) as caught:
+                app.library.list(ListRequest())
+            summary = gather_status(app).summary
+        for said in (answer.index.reason, answer.notes[0], str(caught.value), summary):
+            assert "built with other settings" in said
+            assert f"process {pid} keeps it so: use its settings, or another index folder" in said
+            assert "--index" in said
+        assert "`ragdocs update` makes it anew" in ask(app, "sun").index.reason
+
+
+def test_an_update_that_takes_the_index_from_a_running_process_says_so(bench):
+    bench.build()
+    write(bench.base, "other.toml", "[chunking]\nmax_leaf_chars = 900\n")
+    place = ["--docs", str(bench.docs), "--index", str(bench.index)]
+    others = ["--config", str(bench.base / "other.toml")]
+    with holding(bench, "try_watch_lock") as pid:
+        taken = CliRunner().invoke(main, ["update", "--no-vectors", *place, *others])
+    again = CliRunner().invoke(main, ["update", "--no-vectors", *place, *others])
+    assert (taken.exit_code, again.exit_code) == (0, 0)
+    assert "begun anew" in taken.stderr
+    assert f"Process {pid} kept it with the other settings" in taken.stderr
+    assert "restart it with these" in taken.stderr
+    assert "kept it" not in again.stderr
