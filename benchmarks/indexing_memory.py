@@ -9,6 +9,7 @@ Serving one note is the interpreter, all imports and the model in use. What the 
 told by serving one note without a model, its libraries imported all the same.
 """
 
+import gc
 import json
 import subprocess
 import sys
@@ -111,6 +112,7 @@ def _serve(app: App) -> dict[str, int]:
         app.search(QueryRequest(queries=(f"{title} and {number}",)))
     IN_USE.append(app)
     app.find_communities()
+    gc.collect()  # as the server's thread that finds them does
     return {"vectors": len(app.indices.vector or ())}
 
 
