@@ -173,13 +173,6 @@ class NoModel(WordEmbedder):
         raise ModelMissing("there is none")
 
 
-def test_an_identifier_at_the_end_of_a_long_passage_comes_first(tmp_path):
-    story = "The old mill by the river grinds wheat for the village every autumn. " * 12
-    texts = distractors() | {"mill.md": f"# Mill\n\n{story}\n\nIts number is zz335bf03b1af5d9.\n"}
-    with DefaultEngine(tmp_path, texts, RememberingEmbedder("identifier")) as engine:
-        assert engine.paths("zz335bf03b1af5d9")[0] == "mill.md"
-
-
 def test_without_a_model_the_identifier_is_returned_all_the_same(tmp_path):
     texts = documentation() | distractors()
     with DefaultEngine(tmp_path, texts, NoModel()) as engine:

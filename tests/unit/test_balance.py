@@ -1,13 +1,6 @@
 import pytest
 
-from ragdocs.search.balance import (
-    LARGEST_SHARE,
-    ONE_WORD_SHARE,
-    SMALLEST_SHARE,
-    Signs,
-    balanced,
-    semantic_share,
-)
+from ragdocs.search.balance import LARGEST_SHARE, SMALLEST_SHARE, Signs, balanced, semantic_share
 from ragdocs.search.candidates import Strategy
 
 EVEN = {Strategy.SEMANTIC: 1.0, Strategy.KEYWORD: 1.0, Strategy.GRAPH: 0.7, Strategy.CODE: 0.3}
@@ -34,14 +27,8 @@ def test_that_nothing_is_near_speaks_for_nothing():
     assert share(similarity=0.1) == share()
 
 
-def test_two_words_may_be_a_name_and_say_as_much_as_four():
-    assert share(words=2) == share(words=4)
-
-
-def test_one_word_is_for_what_has_it_if_anything_has():
-    assert share(words=1, prose=0.2) == share(words=1, prose=0.0, code=0.2) == ONE_WORD_SHARE
-    assert share(words=1, prose=0.0) == share(words=4)
-    assert share(configured=0.2, words=1) == pytest.approx(0.2)
+def test_one_word_may_be_a_name_and_says_as_much_as_four():
+    assert share(words=0) == share(words=1) == share(words=4)
 
 
 def test_both_always_have_a_say():

@@ -21,8 +21,7 @@ HIGH_COVERAGE, COVERAGE_SLOPE = 0.5, 0.75
 USUAL_WORDS, FEWEST_WORDS, WORDS_SLOPE = 5, 4, 0.4
 SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
 """Both always have a say."""
-ONE_WORD_SHARE = 0.3
-"""At most: who asks for one word wants what has it. An identifier means nothing to a model."""
+
 
 FULL_COVERAGE = 0.7
 """From here on prose has all that was asked for, and blocks of code have nothing to add."""
@@ -56,8 +55,6 @@ def semantic_share(configured: float, signs: Signs) -> float:
     coverage = COVERAGE_SLOPE * max(0.0, max(signs.prose, signs.code) - HIGH_COVERAGE)
     length = WORDS_SLOPE * math.log(max(FEWEST_WORDS, signs.words) / USUAL_WORDS)
     share = configured + SHIFT + nearness - coverage - length
-    if signs.words <= 1 and max(signs.prose, signs.code) > 0:
-        share = min(share, configured, ONE_WORD_SHARE)
     return min(LARGEST_SHARE, max(SMALLEST_SHARE, share))
 
 
