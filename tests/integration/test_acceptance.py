@@ -166,6 +166,19 @@ def test_an_exact_identifier_that_only_keyword_search_knows_is_returned(engine):
     assert first.confidence > without_answer + 0.4
 
 
+def test_a_name_at_the_end_of_a_long_passage_comes_first(tmp_path):
+    """What a model finds nearest to a name that it does not know may have nothing of it."""
+    names = ("zz41c9e07b", "retry_budget_ms", "QX-20417", "getShardOwner", "flumbert")
+    longest = sorted(distractors().items(), key=lambda item: len(item[1]))[-len(names) :]
+    named = {
+        path: f"{text.rstrip()} {name}\n" for (path, text), name in zip(longest, names, strict=True)
+    }
+    texts, model = documentation() | distractors() | named, RememberingEmbedder("acceptance")
+    with DefaultEngine(tmp_path, texts, model) as engine:
+        first = {name: engine.ask(name).results[0].path for name in names}
+    assert first == dict(zip(names, named, strict=True))
+
+
 class NoModel(WordEmbedder):
     """As on a machine where no model is to be had."""
 

@@ -31,6 +31,17 @@ def test_one_word_may_be_a_name_and_says_as_much_as_four():
     assert share(words=0) == share(words=1) == share(words=4)
 
 
+def test_one_typed_name_is_asked_of_what_has_it():
+    name = {"is_name": True, "prose": 0.3}
+    assert share(similarity=0.2, **name) == share(similarity=0.4, **name) == pytest.approx(0.3)
+    assert share(similarity=0.45, **name) == pytest.approx(0.45)  # more as something is near
+    assert share(similarity=0.6, **name) == share(similarity=0.6, prose=0.3)
+
+
+def test_a_name_that_nothing_has_is_left_to_meaning():
+    assert share(similarity=0.2, is_name=True, prose=0.0) == share()
+
+
 def test_both_always_have_a_say():
     assert share(similarity=1.0, prose=0.0, words=1) == LARGEST_SHARE
     assert share(similarity=0.0, prose=1.0, words=50) == SMALLEST_SHARE

@@ -21,7 +21,9 @@ HIGH_COVERAGE, COVERAGE_SLOPE = 0.5, 0.75
 USUAL_WORDS, FEWEST_WORDS, WORDS_SLOPE = 5, 4, 0.4
 SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
 """Both always have a say."""
-
+NAME_SHARE, NAME_SIMILARITY, NAME_SLOPE = 0.3, 0.4, 3.0
+"""Who types one word wants what has it, and a model knows no identifier: meaning has at most this
+share, more only as something really is near."""
 
 FULL_COVERAGE = 0.7
 """From here on prose has all that was asked for, and blocks of code have nothing to add."""
@@ -29,12 +31,14 @@ FULL_COVERAGE = 0.7
 
 class Signs(NamedTuple):
     """What a query and its best hits show: the best cosine, the best part of the most that its
-    words could score in prose and in code, and how many words it has."""
+    words could score in prose and in code, how many words it has, and whether one name was typed,
+    whatever its parts, whose own meaning was looked for."""
 
     similarity: float
     prose: float
     code: float
     words: int
+    is_name: bool = False
 
 
 def balanced(weights: Weights, signs: Signs) -> Weights:
@@ -52,10 +56,17 @@ def balanced(weights: Weights, signs: Signs) -> Weights:
 def semantic_share(configured: float, signs: Signs) -> float:
     nearness = SIMILARITY_SLOPE * max(0.0, signs.similarity - NEAR_SIMILARITY)
     # A name found whole in a block of code is as good as one found in prose.
-    coverage = COVERAGE_SLOPE * max(0.0, max(signs.prose, signs.code) - HIGH_COVERAGE)
+    covered = max(signs.prose, signs.code)
+    coverage = COVERAGE_SLOPE * max(0.0, covered - HIGH_COVERAGE)
     length = WORDS_SLOPE * math.log(max(FEWEST_WORDS, signs.words) / USUAL_WORDS)
     share = configured + SHIFT + nearness - coverage - length
+    if signs.is_name and covered > 0:
+        share = min(share, share_of_a_name(signs.similarity))
     return min(LARGEST_SHARE, max(SMALLEST_SHARE, share))
+
+
+def share_of_a_name(similarity: float) -> float:
+    return NAME_SHARE + NAME_SLOPE * max(0.0, similarity - NAME_SIMILARITY)
 
 
 def code_part(prose: float) -> float:

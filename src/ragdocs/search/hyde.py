@@ -19,6 +19,11 @@ class Topic:
     words: str
     meaning: str | None = None
 
+    @property
+    def is_name(self) -> bool:
+        """Whether one word is all that is asked for, be it made of several (`getUserById`)."""
+        return self.meaning is None and len(self.words.split()) == 1
+
 
 def topics(request: QueryRequest, *, is_enabled: bool) -> tuple[Topic, ...]:
     """A search for every query; with a hypothesis its meaning stands in for theirs."""

@@ -104,6 +104,8 @@ class Found:
     """What is near in meaning; None when that could not be asked."""
     allowed: Set[int] | None = None
     """The only chunks that may be found, whichever index finds them; None is all."""
+    is_name: bool = False
+    """One word was typed, and nothing else is meant by it."""
     is_degraded: bool = False
     notes: tuple[str, ...] = ()
 
@@ -186,7 +188,7 @@ class Retrieval:
             understood, added = self._interpreter.expanded(understood, embedded(pending)[0])
         searching = self._meaning.search(pending, added, reach)
         understood, allowed = self._binding(snapshot, understood, reach.language)
-        found = Found(understood, allowed=allowed)
+        found = Found(understood, allowed=allowed, is_name=topic.is_name)
         if topic.words:
             found = self._by_words(snapshot, found, reach)
             found = self._by_code(snapshot, found, reach)

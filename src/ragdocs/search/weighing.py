@@ -65,7 +65,8 @@ def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> 
     is_by_score = settings.fusion is Fusion.SCORE
     if settings.balance_enabled and is_by_score and found.nearest is not None:
         prose, code = found.coverage(Strategy.KEYWORD), found.coverage(Strategy.CODE)
-        signs = Signs(found.nearest.best_similarity, prose, code, found.words)
+        near = found.nearest.best_similarity
+        signs = Signs(near, prose, code, found.words, found.is_name)
         weights = balanced(weights, signs)
     return weights
 
