@@ -24,7 +24,7 @@ from pathlib import Path
 import machine
 from asked import figures
 from pages import index_page, run_page
-from places import PROJECT, shared_set
+from places import PROJECT, placeless, shared_set
 from plots.gallery import gallery
 from printed import readings_in
 from readings import VARIABLE, Reading, read
@@ -144,7 +144,7 @@ def run_program(program: Path, words: Sequence[str], kept: Path, extent: Extent)
     if not done.returncode:
         return "", printed
     said = done.stderr.decode(errors="replace")
-    return f"It failed with exit status {done.returncode}.", printed + said[-4000:]
+    return f"It failed with exit status {done.returncode}.", printed + placeless(said)[-4000:]
 
 
 def cpu_of_children() -> float:

@@ -1,4 +1,4 @@
-"""How a run of several workers is shared out, so that no core waits.
+"""How a run of several workers is shared out, so that no core waits; and the same on every run.
 
 Their files are in memory where the system offers such a folder: tens of thousands of commits wait
 for the disk otherwise. `TMPDIR=/tmp make test` has them on the disk again.
@@ -11,6 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 MEMORY = Path("/dev/shm").resolve()
 ENOUGH_BYTES = 4 << 30
@@ -33,6 +34,14 @@ LONGEST = (
     "unit/test_watcher.py",
 )
 """One that is begun last is waited for by all the others."""
+
+
+# The same examples on every run, however slow the machine is: what a run finds depends on the code
+# alone. `--hypothesis-profile=default` looks for others.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)

@@ -64,7 +64,7 @@ class InMemory:
 
     def use(self, work: Callable[[Client], Awaitable[T]], era: str = ERAS[0]) -> T:
         async def timed() -> T:
-            with anyio.fail_after(30):
+            with anyio.fail_after(90):
                 return await work(client)
 
         client = self.client(era)

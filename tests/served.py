@@ -96,7 +96,7 @@ class ServedProcess:
         self.process.kill()
         self._close()
 
-    def end(self, timeout: float = 20.0) -> int:
+    def end(self, timeout: float = 60.0) -> int:
         """By the end of its input."""
         assert self.process.stdin
         self.process.stdin.close()

@@ -6,9 +6,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _PAUSE = 0.02
+_PATIENCE = 60.0
+"""Nothing well takes as long on any machine; what never comes about takes for ever."""
 
 
-def until(condition: Callable[[], T], seconds: float = 20.0) -> T:
+def until(condition: Callable[[], T], seconds: float = _PATIENCE) -> T:
     """The first true answer; fails with the last one when there was none in time."""
     deadline = time.monotonic() + seconds
     while True:

@@ -82,8 +82,10 @@ class App(Assembly):
 
         Raises QueryError for a request that cannot be answered.
         """
+        from ragdocs.search.filters import refuse_unknown_trees
         from ragdocs.search.unavailable import no_answer
 
+        refuse_unknown_trees(request.filters.trees, [tree.name for tree in self.config.trees])
         before = self.upkeep()
         try:
             with self._making:

@@ -148,7 +148,7 @@ class Asked:
     def end(self) -> tuple[int, str]:
         assert self.process.process.stdin
         self.process.process.stdin.close()
-        return self.process.ended(10), self.process.errors
+        return self.process.ended(30), self.process.errors
 
     def _query(self, query: str) -> dict[str, Any]:
         self._number += 1

@@ -18,7 +18,9 @@ LATE = "zymurgy"
 class Scene:
     """The files, the index as servers left it, and older copies of its files."""
 
-    def __init__(self, folder: Path, engine: str = "fts5") -> None:
+    def __init__(self, folder: Path, engine: str = "fts5", patience: float = 15.0) -> None:
+        """`patience`: the seconds that anyone has to heal."""
+        self.patience = patience
         self.docs, self.template = folder / "docs", folder / "template"
         folder.mkdir(exist_ok=True)
         self.sections: dict[str, dict[str, object]] = {"search": {"keyword_engine": engine}}
@@ -26,14 +28,14 @@ class Scene:
         self._turn = 0
         write_notes(self.docs)
         with self._asking(self.template) as first:
-            heal(first, self.asked, self.docs)
+            heal(first, self.asked, self.docs, patience)
             self.old = copied(self.template)
         write(self.docs, path_of(0), text_of(0) + "\nEdited.\n")
         write(self.docs, "late.md", f"# Late\n\nAll of {LATE}.\n")
         self.asked[question(LATE)] = ["late.md"]
         killed = folder / "killed"
         with self._asking(self.template) as second:
-            heal(second, self.asked, self.docs)
+            heal(second, self.asked, self.docs, patience)
             shutil.copytree(self.template, killed)  # with the log, as a killed server leaves it
         self.at_rest = (self.template, killed)
 
@@ -42,7 +44,7 @@ class Scene:
         index = self._copied(left)
         damage(index, *pair, self.old, seed)
         with _told(left.name, pair), self._asking(index) as asking:
-            seconds = heal(asking, self.asked, self.docs)
+            seconds = heal(asking, self.asked, self.docs, self.patience)
             self.go_on([asking])
             held(index)
         return seconds
@@ -103,10 +105,10 @@ class Running:
         """The seconds that the slowest server needs; None when there was no such file."""
         if not damage(self.index, *pair, self._scene.old, seed):
             return None
-        asking = [server.ask for server in self._servers]
+        scene, asking = self._scene, [server.ask for server in self._servers]
         with _told("running", pair):
-            seconds = [heal(each, self._scene.asked, self._scene.docs) for each in asking]
-            self._scene.go_on(asking)
+            seconds = [heal(each, scene.asked, scene.docs, scene.patience) for each in asking]
+            scene.go_on(asking)
             held(self.index)
         return sum(seconds)
 

@@ -150,7 +150,7 @@ def test_a_hypothesis_is_searched_by_its_meaning(engine):
 
 def test_a_query_adds_its_words_to_a_hypothesis(engine):
     request = QueryRequest(queries=("logout",), hypothesis="Tomatoes need sun", top_n=10)
-    results = engine.orchestrator.search(request).results
+    results = engine.answer(request, cutoff_ratio=0.0).results
     (logout,) = (each for each in results if each.heading_path[-1] == "Logout")
     assert Strategy.KEYWORD in logout.strategies
     assert any(each.strategies == (Strategy.SEMANTIC,) for each in results)

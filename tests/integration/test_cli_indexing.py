@@ -26,13 +26,13 @@ from ragdocs.indexing.lock import try_write_lock, watching, writing
 from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.lifecycle import Ending
 from ragdocs.store.reader import Reader
+from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
 from tests.managed_index import held, write
 from tests.permissions import bound_by_permissions
 from tests.waiting import until
 
 PROGRAM = (sys.executable, "-m", "ragdocs")
-DEADLINE = 60.0
-PROMISED_SECONDS, MARGIN_SECONDS = 2.0, 0.5
+DEADLINE = 120.0
 TEXT_ONLY = "--no-vectors"
 KEYS = {
     "complete",
@@ -195,6 +195,9 @@ def test_without_a_model_the_text_is_indexed_and_it_says_so(folder, monkeypatch)
 def test_sigterm_ends_it_in_time_whatever_the_model_does(folder):
     code = (
         "import ctypes\n"
+        "from ragdocs import lifecycle\n"
+        # So late that it is its thread that ends it, with last words, on a busy machine too.
+        f"lifecycle.ALARM_SECONDS = lifecycle.LAST_SECONDS = {LATE_SECONDS}\n"
         "from ragdocs.embedding.builtin import BuiltinEmbedder\n"
         "def hang(self):\n"
         "    c, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(128)\n"
@@ -211,7 +214,7 @@ def test_sigterm_ends_it_in_time_whatever_the_model_does(folder):
         began = time.monotonic()
         process.terminate()
         assert process.wait(timeout=DEADLINE) == 143
-        assert time.monotonic() - began < PROMISED_SECONDS + MARGIN_SECONDS
+        assert time.monotonic() - began < ALLOWED_SECONDS
         assert "the next run goes on from there" in process.stderr.read()
     assert (writing(folder.index), watching(folder.index)) == (None, None)
     store = {"store.db", "store.db-wal", "store.db-shm"}
@@ -232,7 +235,7 @@ def test_what_a_person_reads(folder):
     assert files == "Files: 2 added"
     assert index == "Index: 2 documents, 2 passages: 0 with vectors, 2 still without"
     assert re.fullmatch(rf"In {re.escape(str(folder.index))}, \d+\.\d s", where)
-    opening, reading = first.err.splitlines()
+    opening, *_, reading = first.err.splitlines()  # a slow machine tells more in between
     assert opening == f"Indexing docs ({folder.notes})"
     assert re.fullmatch(r"reading: 2 of 2 files, \d chunks, \d+/s", reading)
     assert (first.code, second) == (0, Result(0, "", ""))
@@ -423,19 +426,38 @@ def test_a_folder_that_is_away_keeps_its_documents(folder):
 
 # Ends in between, and others at work
 
+TARRYING = f"""
+from ragdocs.indexing import batching
+from ragdocs.lifecycle import Ending
+
+# On a busy machine it is neither done before the signal comes, nor ended by force after it.
+Ending.__init__.__kwdefaults__["limit"] = {LATE_SECONDS}
+usual = batching.batches
+
+def batches(files, prepare, stop):
+    for number, batch in enumerate(usual(files, prepare, stop)):
+        yield batch
+        if number == 2:
+            stop.wait({LATE_SECONDS})
+
+batching.batches = batches
+from ragdocs.cli.main import main
+main()
+"""
+
 
 def test_interrupted_it_says_so_and_the_next_run_goes_on(folder):
     for number in range(300):
         write(folder.notes, f"{number % 7}/{number}.md", f"# {number}\n\nSee [[{number // 2}]].\n")
 
-    with folder.start("update", TEXT_ONLY) as process:
+    with folder.start("update", TEXT_ONLY, program=(sys.executable, "-c", TARRYING)) as process:
         until(lambda: _documents(folder.index) or process.poll() is not None, DEADLINE)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=DEADLINE)
         seconds = time.monotonic() - began
 
-    assert (process.returncode, seconds < PROMISED_SECONDS + MARGIN_SECONDS) == (130, True)
+    assert (process.returncode, seconds < ALLOWED_SECONDS) == (130, True)
     assert out.startswith("Stopped early (SIGINT). What was done is kept; the next run goes on")
     assert "Traceback" not in err
     stored = _documents(folder.index)

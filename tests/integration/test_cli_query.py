@@ -144,6 +144,33 @@ def test_an_index_that_cannot_be_used_has_its_own_exit_status(run, place):
     assert "Nothing was found" not in result.stderr
 
 
+def test_a_tree_that_is_not_there_is_no_empty_answer(run):
+    result = run("tomatoes", "--tree", "dosc")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "there is no tree `dosc`; there is `docs`" in result.stderr
+
+
+def test_a_folder_without_documents_is_said_to_be_one(run, place):
+    (place / "empty").mkdir()
+    result = run("tomatoes", docs="empty")
+    assert result.exit_code == 1
+    assert "the index has no document" in result.stderr
+
+
+def test_words_that_no_document_has_are_answered_with_the_nearest(run):
+    result = run("tomat", "--min-score", "0.99")
+    assert result.exit_code == 1
+    assert "the nearest they have: tomatoes" in result.stderr
+
+
+def test_debug_says_where_things_are_and_where_the_time_went(run, place):
+    result = run("tomatoes", "--debug")
+    assert f"debug: trees: docs ({place / 'docs'})" in result.stderr
+    assert f"debug: index: {place / 'docs.ix'}, generation " in result.stderr
+    assert "debug: retrieval: " in result.stderr
+    assert "debug:" not in run("tomatoes").output
+
+
 def test_doubtful_answers_are_said_to_be_so(run):
     assert "sure answer" in run("zxqv", "plugh").stderr
     assert "sure answer" not in run("tomatoes").stderr

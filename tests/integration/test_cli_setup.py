@@ -107,14 +107,24 @@ def test_folders_of_documents(project):
     (project.parent / "notes").mkdir()
     text = (project / ".ragdocs.toml").read_text
     run("init", "--docs", "docs")
-    assert 'documents_path = "docs"\n' in text(encoding="utf-8")
+    assert '[tree.docs]\npath = "docs"\n' in text(encoding="utf-8")
     assert roots() == {"docs": project / "docs"}
     run("init", "--force", "--docs", "./~odd")
-    assert roots() == {"docs": project / "~odd"}
+    assert roots() == {"odd": project / "~odd"}
     run("init", "--force", "--docs", "wiki", "--docs", "~/notes")
     assert roots() == {"wiki": project / "wiki", "notes": project.parent / "notes"}
     assert "documents_path" not in text(encoding="utf-8")
     assert "does not exist" in run("init", "--force", "--docs", "gone", code=2).stderr
+
+
+def test_a_folder_by_its_path_is_the_tree_that_init_named(project):
+    (project / "notes").mkdir()
+    write(project, "notes/a.md", "# A\n\nBread.\n")
+    assert "Searched from here: notes, ~/project/notes" in run("init", "--docs", "notes").stdout
+    run("update")
+    known = load_config().index_directory
+    assert f"{known}" in run("update", "--docs", "notes", "--json").stdout
+    assert run("ls", "--docs", "notes").stdout.startswith("notes:a.md")
 
 
 def test_the_users_own_configuration(project):
@@ -136,7 +146,7 @@ def test_a_home_is_not_a_folder_of_documents(project, monkeypatch):
     assert "--docs DIR" in run("init", code=2).stderr
     assert not (project.parent / ".ragdocs.toml").exists()
     run("init", "--docs", "project")
-    assert roots() == {"docs": project}
+    assert roots() == {"project": project}
 
 
 def test_a_folder_that_is_gone(project):

@@ -4,7 +4,8 @@ from tests.faults.rebuilding import Rebuilding
 from tests.storms.seeds import storm_seed
 
 FILES = 60
-FOLLOWED_SECONDS = 10.0
+FOLLOWED_SECONDS = 30.0
+"""Three times what `make stress` allows: other tests run beside this one."""
 
 
 def test_servers_answer_through_a_rebuild_from_a_terminal_and_then_from_what_it_made(tmp_path):

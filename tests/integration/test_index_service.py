@@ -10,7 +10,7 @@ import pytest
 from ragdocs.errors import IndexCorrupt
 from ragdocs.indexing import duty
 from ragdocs.indexing.duty import ServiceParts
-from ragdocs.indexing.lock import watching
+from ragdocs.indexing.lock import watching, write_lock
 from ragdocs.indexing.service import IndexService
 from ragdocs.indexing.service_state import Duty
 from ragdocs.indexing.watcher import WatchMode
@@ -18,6 +18,10 @@ from ragdocs.search.index_state import Readiness
 from tests.managed_index import write
 from tests.served import ServedProcess, ask, paths, served
 from tests.waiting import until
+
+TAKEN_OVER_SECONDS = 15
+HEALED_SECONDS = 45
+"""Three times what is promised, as in `test_storms`: other tests run beside these."""
 
 
 @pytest.fixture
@@ -64,7 +68,7 @@ def test_it_follows_edits_new_files_and_deletions(apps, docs, index):
     write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
     finds(app, "lizards", "noon.md")
     write(docs, "noon.md", "# Noon\n\nSnakes bask.\n")
-    until(lambda: "Snakes" in ask(app, "bask").results[0].text)
+    until(lambda: any("Snakes" in result.text for result in ask(app, "bask").results[:1]))
     (docs / "noon.md").rename(docs / "midday.md")
     finds(app, "snakes", "midday.md")
     (docs / "midday.md").unlink()
@@ -85,7 +89,7 @@ def test_a_second_one_stands_by_follows_and_takes_over(apps, docs, index):
     finds(second, "lizards", "noon.md")
     first.close()
     write(docs, "night.md", "# Night\n\nOwls hunt.\n")
-    until(lambda: second.service.state.duty is Duty.WATCHING, seconds=5)
+    until(lambda: second.service.state.duty is Duty.WATCHING, TAKEN_OVER_SECONDS)
     finds(second, "owls", "night.md")
 
 
@@ -98,7 +102,7 @@ def test_it_takes_over_from_a_process_that_was_killed(apps, docs, index):
         assert holder
         assert holder.pid == other.process.pid
         other.kill()
-    until(lambda: app.service.state.duty is Duty.WATCHING, seconds=5)
+    until(lambda: app.service.state.duty is Duty.WATCHING, TAKEN_OVER_SECONDS)
     write(docs, "night.md", "# Night\n\nOwls hunt.\n")
     finds(app, "owls", "night.md")
 
@@ -122,9 +126,10 @@ def test_a_folder_that_is_away_is_said_in_every_answer(apps, docs, index):
     until(lambda: is_ready(second))
     away = docs.rename(docs.with_name("away"))
     for one in (app, second):
-        until(lambda one=one: ask(one, "lark").index.complete is False)
+        # All files may be looked at first, which is said as well.
+        until(lambda one=one: ask(one, "lark").index.readiness is Readiness.DEGRADED)
         response = ask(one, "lark")
-        assert response.index.readiness is Readiness.DEGRADED
+        assert response.index.complete is False
         assert "docs" in response.index.in_words()
         assert paths(response)[0] == "dawn.md"
     away.rename(docs)
@@ -143,8 +148,8 @@ def test_who_watches_says_how(apps, docs, index):
 def test_what_cannot_be_written_is_said_and_heals_by_itself(apps, docs, index):
     index.write_text("in the way", encoding="utf-8")
     app = started(apps, docs, index)
-    state = until(lambda: app.service.state.error and app.service.state)
-    assert state.duty is Duty.FAILING
+    # While it tries again, it is starting, and the error is still said.
+    assert until(lambda: (now := app.service.state).duty is Duty.FAILING and now).error
     response = ask(app, "lark")
     assert response.index.readiness is Readiness.UNAVAILABLE
     assert response.index.reason
@@ -157,14 +162,15 @@ def test_a_store_damaged_under_way_is_noticed_and_made_anew(apps, docs, index):
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
     store = index / "store.db"
-    (index / "damaged").write_bytes(b"\0" * store.stat().st_size)
-    for side in ("store.db-wal", "store.db-shm"):
-        (index / side).unlink(missing_ok=True)
-    (index / "damaged").rename(store)
-    response = ask(app, "lark")
+    with write_lock(index, timeout=60):  # it is not made anew before it was asked
+        (index / "damaged").write_bytes(b"\0" * store.stat().st_size)
+        for side in ("store.db-wal", "store.db-shm"):
+            (index / side).unlink(missing_ok=True)
+        (index / "damaged").rename(store)
+        response = ask(app, "lark")
     assert response.index.readiness is Readiness.UNAVAILABLE
     assert "damaged" in response.index.reason
-    until(lambda: ask(app, "lark").index.complete, seconds=15)
+    until(lambda: ask(app, "lark").index.complete, HEALED_SECONDS)
     assert paths(ask(app, "lark"))[0] == "dawn.md"
 
 
@@ -264,7 +270,7 @@ def test_a_thread_that_died_is_seen_and_started_again(docs, index):
         until(lambda: deaths)
         until(lambda: service.state.restarts == 1)
         until(lambda: service.state.is_alive and service.state.duty is Duty.UNWATCHED)
-        assert service.stop(10)
+        assert service.stop(60)
         assert service.state.duty is Duty.ENDED
 
 

@@ -12,12 +12,14 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.endings import ALLOWED_SECONDS
 from tests.mcp_client import Asked, written
 from tests.mcp_process import PROJECT, ServerProcess
 from tests.waiting import until
 
 TEXTS = {"auth.md": "# Signing in\n\nHow to sign in with a token.\n"}
-SECONDS_TO_END = 2.0
+SECONDS_TO_END = ALLOWED_SECONDS
+DEADLINE = 30.0
 BEHIND_THE_HANDSHAKE = (
     "app",
     "config.loading",
@@ -91,7 +93,7 @@ def test_the_handshake_comes_before_all_imports_and_a_signal_ends_it_in_time(
         assert process.ask(2, "ping")["result"] == {}
         began = time.monotonic()
         process.process.send_signal(number)
-        assert process.ended(10) == code
+        assert process.ended(DEADLINE) == code
         assert time.monotonic() - began < SECONDS_TO_END
     top = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
     others = {name for name in top - sdk_packages() if not name.startswith("_")}
@@ -117,7 +119,7 @@ def test_only_the_protocol_is_written_and_no_query_is_logged(tmp_path):
         assert process.process.stdin
         process.process.stdin.close()
         began = time.monotonic()
-        assert process.ended(10) == 0
+        assert process.ended(DEADLINE) == 0
         assert time.monotonic() - began < SECONDS_TO_END
         said = process.errors
     for line in process.lines:
@@ -157,7 +159,7 @@ def test_it_ends_when_its_parent_is_gone_though_its_pipes_stay_open(tmp_path):
         parent.kill()
         began = time.monotonic()
         parent.stderr.read()  # until nobody holds its other end: only the server does
-        assert time.monotonic() - began < SECONDS_TO_END + 0.5
+        assert time.monotonic() - began < SECONDS_TO_END
     subprocess.run(["kill", str(sibling)], check=True)
 
 

@@ -48,7 +48,7 @@ class Held(ServedApp):
         with self._lock:
             self.running += 1
             self.most = max(self.most, self.running)
-        assert self.go.wait(20)
+        assert self.go.wait(120)
         with self._lock:
             self.running -= 1
         return super().search(request)
@@ -74,7 +74,7 @@ class Wire:
         message = JSONRPCNotification(jsonrpc="2.0", method=method, params=params)
         await self._write.send(SessionMessage(message))
 
-    async def answer(self, request_id, seconds=20):
+    async def answer(self, request_id, seconds=60):
         """What came before it is in `seen`."""
         with anyio.fail_after(seconds):
             while True:
@@ -155,9 +155,9 @@ def test_pings_and_looks_are_answered_while_searches_run(app):
         while held.running < SEARCHES_AT_ONCE:
             await anyio.sleep(0.01)
         await wire.send("ping", "ping")
-        await wire.answer("ping", seconds=2)
+        await wire.answer("ping")
         await wire.send("status", "tools/call", name="index_status", arguments={})
-        await wire.answer("status", seconds=5)
+        await wire.answer("status")
         assert held.most == SEARCHES_AT_ONCE
         held.go.set()
         for number in range(10):
@@ -262,7 +262,7 @@ def test_the_tools_are_listed_even_if_the_settings_cannot_be_read(app, monkeypat
     readable = threading.Event()
 
     def open_backend():
-        readable.wait(20)
+        readable.wait(120)
         return Held(app)
 
     with InMemory(Host(open_backend)) as server:
@@ -312,7 +312,7 @@ def test_before_there_is_an_index_it_is_said_and_nothing_waits(tmp_path):
 )
 def test_who_asks_first_waits_for_the_first_documents_and_not_for_long(tmp_path, tool, arguments):
     app = served(written(tmp_path / "docs", TEXTS), tmp_path / "index")
-    with InMemory(Host(lambda: ServedApp(app, patience=20))) as server:
+    with InMemory(Host(lambda: ServedApp(app, patience=60))) as server:
         app.service.start()
         asked = server.call(tool, **arguments)
         assert not asked.is_error

@@ -188,6 +188,14 @@ def test_nothing_good_enough_is_said_with_the_nearest_terms(server):
     assert "Did you mean: kubernetes" in asked.text
 
 
+def test_words_that_no_document_has_are_answered_with_the_nearest_that_they_have(server):
+    asked = server.call("query_documents", query="kuber", min_score=0.99)
+    assert "No document has these words; the nearest terms they have: kubernetes." in asked.text
+    assert any("kubernetes" in line for line in asked.data["advice"])
+    known = server.call("query_documents", query="kubernetes kuber", min_score=0.99)
+    assert "nearest terms" not in known.text
+
+
 def test_an_unsure_answer_is_called_one(server):
     asked = server.call("query_documents", query="zebra xylophone quantum")
     assert any("sure answer" in line or "good enough" in line for line in asked.data["advice"])

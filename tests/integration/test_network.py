@@ -82,7 +82,7 @@ def test_no_socket_is_opened_by_the_server(docs, sockets):
         (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
         until(lambda: holds(3), seconds=60)
         server.process.stdin.close()
-        server.ended(10)
+        server.ended(60)
     assert sockets.seen() == []
 
 

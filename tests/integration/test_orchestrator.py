@@ -68,7 +68,9 @@ QUERIES = st.sampled_from(
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(QUERIES, min_size=1, max_size=3), st.integers(1, 50))
 def test_invariants_of_every_answer(engine, queries, top_n):

@@ -143,7 +143,7 @@ def test_one_that_failed_leaves_no_lock(apps, docs, index):
     until(lambda: server.service.state.duty is Duty.FAILING)
     agree(UNAVAILABLE, server, apps(served(docs, index)))
     server.close()
-    assert watching(index) is None
+    until(lambda: watching(index) is None)  # on a busy machine its thread outlives it a little
 
 
 def test_stood_down(apps, docs, index):
@@ -166,7 +166,7 @@ def test_a_folder_that_is_away_with_servers_and_without(apps, docs, index):
         assert "the folder of docs is not there" in ask(command, "lark").index.in_words()
         assert "the folder of docs is not there" in gather_status(command).summary
         second.close()
-    assert watching(index) is None
+    until(lambda: watching(index) is None)  # on a busy machine its thread outlives it a little
     agree(DEGRADED, command)
     away.rename(docs)
     agree(READY, command)

@@ -32,6 +32,8 @@ PLAIN = {
     "cutoff_ratio": 0.0,
     "recency_bias": 0.0,
     "document_weight": 0.0,
+    "closeness_weight": 0.0,
+    "resemblance_weight": 0.0,
     "ngram_dedup_enabled": False,
     "adaptive_weights_enabled": False,
     "balance_enabled": False,
@@ -224,6 +226,40 @@ def test_document_weight_counts_what_the_whole_document_is_about(make):
     )
     assert ids(own)[:3] == ["about.md#a-two", "mention.md#b-two", "about.md#a-one"]
     assert ids(whole)[:2] == ["about.md#a-one", "about.md#a-two"]
+
+
+def test_closeness_weight_prefers_words_that_stand_together(make):
+    texts = {
+        "apart.md": "# A\n\nA harbour with boats, and far away from there a master. Harbour.\n",
+        "together.md": "# B\n\nThe harbour master has boats, and some other things to look at.\n",
+    }
+    off, on = both(
+        make(texts),
+        "harbour master",
+        {"closeness_weight": 0.0},
+        {"closeness_weight": 0.5},
+        common=WORDS_ONLY,
+    )
+    assert paths(off) == ["apart.md", "together.md"]
+    assert paths(on) == ["together.md", "apart.md"]
+
+
+def test_resemblance_weight_brings_along_what_is_like_the_best(make):
+    texts = {
+        "best.md": "# A\n\nDawn dawn noon noon noon.\n",
+        "like.md": "# B\n\nDawn, noon noon noon noon.\n",
+        "unlike.md": "# C\n\nDawn, dusk dusk dusk.\n",
+    }
+    engine = make(texts)
+    off, on = both(
+        engine,
+        "sunrise",
+        {"resemblance_weight": 0.0},
+        {"resemblance_weight": 0.7},
+        common=MEANING_ONLY,
+    )
+    assert paths(off) == ["best.md", "unlike.md", "like.md"]
+    assert paths(on) == ["best.md", "like.md", "unlike.md"]
 
 
 # Fields and words.

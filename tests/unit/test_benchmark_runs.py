@@ -48,6 +48,8 @@ def test_a_failing_benchmark_is_noted_and_the_rest_is_kept(bench, tmp_path, caps
     assert "no such set" in run_all.why_left_out(without, suite.Extent.USUAL)
     page = (tmp_path / run.name / "README.md").read_text(encoding="utf-8")
     assert "It failed with exit status" in page
+    assert "./benchmarks/missing.py" in page
+    assert str(BENCHMARKS.parent) not in page
     assert "parsing and chunking / bare block parse" in page
     assert "ratio: median" in page
     index = (tmp_path / "README.md").read_text(encoding="utf-8")

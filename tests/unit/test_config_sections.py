@@ -49,6 +49,8 @@ DEFAULTS = {
     "search.keyword_weight": 1.0,
     "search.balance_enabled": True,
     "search.document_weight": 0.5,
+    "search.closeness_weight": 0.5,
+    "search.resemblance_weight": 0.15,
     "search.graph_weight": 1.0,
     "search.code_search_enabled": True,
     "search.code_search_weight": 0.3,

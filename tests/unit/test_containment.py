@@ -107,4 +107,4 @@ def test_no_descriptor_is_left_open(tmp_path: Path):
         entries(tmp_path, "a", "b")
         with pytest.raises(FileNotFoundError):
             entries(tmp_path, "a", "none")
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) <= before

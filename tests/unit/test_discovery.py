@@ -595,4 +595,4 @@ def test_no_descriptor_is_left_open(tmp_path: Path):
     for _ in range(20):
         scan(tmp_path)
         discover(Tree(tmp_path / "none"))
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) <= before

@@ -47,7 +47,8 @@ def test_a_check_that_never_ends_is_left_behind(case):
         yield FINE
         end.wait(60)
 
-    found = list(examine(case, [Check("a", waits, seconds=0.05), Check("b", lambda _: [FINE])]))
+    # Long enough for a thread to begin on a busy machine.
+    found = list(examine(case, [Check("a", waits, seconds=0.5), Check("b", lambda _: [FINE])]))
     end.set()
     assert [one.level.value for one in found] == ["ok", "warning", "ok"]
     assert "did not end" in found[1].message

@@ -113,18 +113,26 @@ def test_many_threads_may_load_and_use_one_embedder(tmp_path):
 
 
 def test_a_query_is_answered_while_bulk_work_goes_on(embedder):
-    finished = threading.Event()
+    """One that had to wait for all of it would never come first; on a busy machine one that need
+    not may come second now and then."""
+    assert any(_comes_first(embedder) for _ in range(5))
+
+
+def _comes_first(embedder: BuiltinEmbedder) -> bool:
+    begun, finished = threading.Event(), threading.Event()
 
     def bulk() -> None:
+        begun.set()
         embedder.embed_documents([f"{number} {FILLER * 12}" for number in range(40)])
         finished.set()
 
     worker = threading.Thread(target=bulk)
     worker.start()
+    begun.wait()
     embedder.embed_query("which comes first?")
     answered_first = not finished.is_set()
     worker.join()
-    assert answered_first
+    return answered_first
 
 
 def test_the_identity_tells_precisions_apart_and_is_stable(embedder, tmp_path):

@@ -1,6 +1,5 @@
 """RELIABILITY's row on front matter: cleaned or dropped with a warning, the body always kept."""
 
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -9,6 +8,7 @@ from ragdocs.models import DateSource
 from ragdocs.parsers.dates import parse_date
 from ragdocs.parsers.front_matter import read_front_matter
 from tests.parsing import chunk, leaves, parse
+from tests.processor_time import takes_less_than
 
 
 def read(yaml: str):
@@ -144,10 +144,9 @@ def test_recursive_aliases_end():
     ],
 )
 def test_hostile_front_matter_is_read_within_a_second(yaml):
-    started = time.process_time()
-    found = read(yaml)
-    assert time.process_time() - started < 1
-    assert found.metadata.title == "ok"
+    found = []
+    assert takes_less_than(1, lambda: found.append(read(yaml)))
+    assert found[0].metadata.title == "ok"
 
 
 PROSE = [
@@ -247,7 +246,6 @@ def test_warnings_about_one_file_are_few():
 
 
 def test_a_deep_toml_key_is_left_out_at_once():
-    started = time.process_time()
-    found = read_front_matter("+++\na" + ".a" * 25_000 + " = 1\n+++\nBody.")
-    assert time.process_time() - started < 1
-    assert found.warnings
+    text = "+++\na" + ".a" * 25_000 + " = 1\n+++\nBody."
+    assert takes_less_than(1, lambda: read_front_matter(text))
+    assert read_front_matter(text).warnings

@@ -32,10 +32,14 @@ def engine(tmp_path_factory):
         yield engine
 
 
-def corrections(reader, text, most=1):
+def spelled(reader, text, most=1):
     spelling = Spelling(ANALYZER, Vocabulary(ANALYZER), most)
     with reader.snapshot() as snapshot:
-        return spelling.corrections(snapshot, text)
+        return spelling.read(snapshot, text)
+
+
+def corrections(reader, text, most=1):
+    return spelled(reader, text, most).corrections
 
 
 def near(reader, text, most=1):
@@ -82,6 +86,43 @@ def test_a_typing_error_leads_to_the_word(reader, typed, meant):
 )
 def test_nothing_is_corrected_without_need_or_grounds(reader, typed):
     assert corrections(reader, typed) == ()
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "last",  # `list`, by the stem of `listed`
+        "food",  # `fold`
+        "dinner",  # `inner`
+        "passport",  # `password`
+        "weather",  # `whether`
+    ],
+)
+def test_a_word_of_the_language_is_no_typing_error(tmp_path, typed):
+    text = "# Note\n\nThe listed items fold. An inner password, whether or not.\n"
+    with vocabulary_store(tmp_path, {"a.md": text}) as (_, reader):
+        assert corrections(reader, typed, most=2) == ()
+        assert corrections(reader, f"{typed} items", most=2) == ()
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["podman", "joplin", "graphql"],  # their stems are two errors from permanent, join, graph
+)
+def test_a_stem_forgives_less_than_a_word(tmp_path, typed):
+    text = "# Note\n\nA permanent poster: joins of graphs.\n"
+    with vocabulary_store(tmp_path, {"a.md": text}) as (_, reader):
+        assert corrections(reader, typed, most=1) == ()
+
+
+def test_a_query_of_unknown_words_only_is_told_the_nearest_the_documents_have(reader):
+    assert spelled(reader, "datab").nearest == ("database",)  # begins like it
+    assert spelled(reader, "databaseish").nearest == ("database",)
+    assert spelled(reader, "receptive handl").nearest == ()  # by its stem, one is known
+    assert spelled(reader, "mailbox").nearest == ()  # `mail` stands within too many words
+    assert spelled(reader, "databusacs").nearest == ("database",)  # most of its letters
+    assert spelled(reader, "xyzzy plugh 42").nearest == ()
+    assert spelled(reader, "recieve xyzzy").nearest == ()  # did_you_mean says more
 
 
 def test_the_setting_says_how_many_errors_are_forgiven(reader):

@@ -52,7 +52,9 @@ LONG = "\n\n".join(f"## Part {number}\n\n{'Some words here. ' * 30}" for number 
 
 
 @pytest.fixture
-def place(tmp_path: Path):
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    # A busy machine would make the batches smaller.
+    monkeypatch.setattr(batching, "SECONDS_PER_BATCH", 3600.0)
     made = Place(tmp_path)
     yield made
     made.manager.close()
@@ -761,7 +763,7 @@ def test_several_managers_at_once_converge(place: Place, monkeypatch: pytest.Mon
             place.write(path, f"# Step {step}\n\n[[{rng.randrange(30)}]]\n")
     done.set()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=240)
     assert problems == []
     place.manager.fill()
     assert place.is_as_new()
@@ -864,7 +866,7 @@ def run_until(place: Place, lines: int) -> bool:
         assert process.stdout
         said = [process.stdout.readline().strip() for _ in range(lines)]
         process.kill()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
     return "done" in said
 
 

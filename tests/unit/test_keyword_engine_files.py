@@ -30,6 +30,12 @@ TURNS = ["zebra", "tiger", "panda", "otter", "camel", "gecko"]
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """On a busy machine others take their time, which is not what these tests are about."""
+    monkeypatch.setattr(derived_index, "WAIT_SECONDS", 60.0)
+
+
 @pytest.fixture(params=ENGINES)
 def notes(request, tmp_path):
     made = FolderCorpus(tmp_path / "index", NOTES, request.param)
@@ -335,7 +341,7 @@ def test_who_waits_for_the_lock_takes_over_what_the_other_made(notes):
         waiting = threading.Thread(target=lambda: found.append(other.paths("zebra")))
         waiting.start()
         time.sleep(0.1)
-    waiting.join(30)
+    waiting.join(120)
     assert found == [["z.md"]]
     assert notes.paths("zebra") == ["z.md"]
 
@@ -353,7 +359,9 @@ def python(code, *arguments, **options):
 
 ASK = """
     from pathlib import Path
+    from ragdocs.indices import derived_index
     from tests.engine_corpus import FolderCorpus
+    derived_index.WAIT_SECONDS = 60.0
     folder, engine, words = sys.argv[2:]
     notes = FolderCorpus.__new__(FolderCorpus)
     notes.folder, notes.files = Path(folder), Path(folder) / f"keyword-{engine}"
@@ -372,7 +380,7 @@ def test_several_processes_share_the_folder(notes):
     others = [python(code, notes.folder, engine, "zebra") for _ in range(3)]
     assert len(notes.paths("zebra")) == 4
     for other in others:
-        said, errors = other.communicate(timeout=60)
+        said, errors = other.communicate(timeout=120)
         assert (said, errors) == ("4\n", "")
     assert len([path for path in notes.files.iterdir() if path.is_dir()]) == 1
 
@@ -400,7 +408,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_state(tmp_path, engine):
         notes.update(texts(turn, 50))
         time.sleep(delay)
         os.kill(other.pid, signal.SIGKILL)
-        assert other.communicate(timeout=60) == ("", "")
+        assert other.communicate(timeout=120) == ("", "")
         found = notes.restarted().search(f"{turn} common", limit=200)
         assert sorted(found.frequencies.values()) == [50, 120]
         assert len(found.hits) == 120
@@ -422,7 +430,7 @@ def test_a_full_disk_is_a_clear_error_and_heals(notes):
         print("said:", error)
 """
     )
-    said, errors = python(code, notes.folder, engine, "zebra").communicate(timeout=60)
+    said, errors = python(code, notes.folder, engine, "zebra").communicate(timeout=120)
     assert said.startswith("said:"), errors
     assert notes.restarted().paths("zebra") == ["z.md"]
 
@@ -466,7 +474,7 @@ def test_choosing_an_engine_imports_no_library(tmp_path):
         keyword_setup(settings, text_analyzer(settings.stemmer), Path(sys.argv[2]))
     print(*[name for name in ("whoosh", "tantivy", "numpy") if name in sys.modules])
     """
-    assert python(code, tmp_path).communicate(timeout=60) == ("\n", "")
+    assert python(code, tmp_path).communicate(timeout=120) == ("\n", "")
 
 
 def test_whoosh_is_imported_without_a_word(tmp_path):
@@ -476,7 +484,7 @@ def test_whoosh_is_imported_without_a_word(tmp_path):
         library(name)
     """
     quiet = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    assert python(code, env=quiet).communicate(timeout=60) == ("", "")
+    assert python(code, env=quiet).communicate(timeout=120) == ("", "")
 
 
 def test_queries_and_catch_ups_from_several_threads(notes):
@@ -496,5 +504,5 @@ def test_queries_and_catch_ups_from_several_threads(notes):
     for turn in range(5):
         notes.update({"z.md": f"# Zebra\n\nturn{turn}\n"})
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert failures == []

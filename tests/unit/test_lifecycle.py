@@ -10,19 +10,25 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import pytest
+
+from ragdocs import lifecycle
 from ragdocs.indexing.lock import watching, writing
 from ragdocs.lifecycle import PARENT_SECONDS, Ending, EndReason
+from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
+from tests.waiting import until
 
-DEADLINE = 20.0
-PROMISED_SECONDS = 2.0
-MARGIN_SECONDS = 0.5
-"""For a machine that has other things to do."""
+DEADLINE = 60.0
 
-PROLOGUE = """
+PROLOGUE = f"""
 import ctypes, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from ragdocs.indexing.lock import try_watch_lock, try_write_lock
+from ragdocs import lifecycle
 from ragdocs.lifecycle import Ending, EndReason
+
+# As in `tests.endings`: so late that it is known who ended the process.
+usual, lifecycle.ALARM_SECONDS = lifecycle.ALARM_SECONDS, {LATE_SECONDS}
 
 def say(*words):
     print(*words, flush=True)
@@ -87,6 +93,7 @@ HANGS = {
     ),
 }
 NO_TURN = (
+    "    lifecycle.ALARM_SECONDS = usual\n"
     "    def hold_the_gil():\n"
     "        ending.begun.wait()\n"
     "        while True:\n"
@@ -119,13 +126,14 @@ def test_a_process_that_hangs_ends_in_time_and_leaves_no_lock(tmp_path):
             processes.items(), CASES, strict=True
         ):
             assert process.wait(timeout=DEADLINE) == code, (where, number)
-            assert time.monotonic() - began < PROMISED_SECONDS + MARGIN_SECONDS, (where, number)
+            assert time.monotonic() - began < ALLOWED_SECONDS, (where, number)
             assert (writing(directory), watching(directory)) == (None, None)
             assert {file.name for file in directory.iterdir()} == {"write.lock", "watch.lock"}
 
 
 def test_what_was_printed_comes_out_and_what_nobody_reads_keeps_no_process_alive(tmp_path):
     last_words = (
+        f"lifecycle.LAST_SECONDS = {LATE_SECONDS}\n"  # or a busy machine may be too slow for them
         "with Ending() as ending:\n"
         "    ending.before_force(lambda: 1 / 0)\n"
         "    ending.before_force(lambda: print('last words', file=sys.stderr))\n"
@@ -147,14 +155,14 @@ def test_what_was_printed_comes_out_and_what_nobody_reads_keeps_no_process_alive
             assert line(process) == "ready"
             process.send_signal(signal.SIGTERM)
         ended, seconds = ends(waits)
-        assert (ended, seconds < PROMISED_SECONDS + MARGIN_SECONDS) == (143, True)
+        assert (ended, seconds < ALLOWED_SECONDS) == (143, True)
         assert says.stdout.read() == "still in the buffer\n"
         assert says.stderr.read() == "last words\n"
 
 
 def test_a_process_that_ends_by_itself_is_not_disturbed(tmp_path):
     code = (
-        "with Ending(watch_parent=False) as ending:\n"
+        f"with Ending(watch_parent=False, limit={LATE_SECONDS}) as ending:\n"
         "    say('ready')\n"
         "    ending.begun.wait()\n"
         "say(ending.reason, ending.exit_code)\n"
@@ -171,8 +179,11 @@ def test_a_process_that_ends_by_itself_is_not_disturbed(tmp_path):
 
 
 ORPHANS = {
-    f"{EndReason.ORPHANED}\n": f"{READY}    ending.begun.wait()\nsay(ending.reason)\n",
-    "": f"{READY}    hang()\n",
+    f"{EndReason.ORPHANED}\n": (
+        f"with Ending(limit={LATE_SECONDS}) as ending:\n"  # it ends by itself
+        f"{READY}    ending.begun.wait()\nsay(ending.reason)\n"
+    ),
+    "": f"with Ending() as ending:\n{READY}    hang()\n",
 }
 
 
@@ -181,7 +192,7 @@ def test_a_process_whose_parent_was_killed_ends_in_time(tmp_path):
     with ExitStack() as stack:
         processes: dict[str, subprocess.Popen[str]] = {}
         for said, body in ORPHANS.items():
-            code = f"held = try_watch_lock(directory)\nwith Ending() as ending:\n{body}"
+            code = f"held = try_watch_lock(directory)\n{body}"
             middle = (
                 f"child = [sys.executable, '-c', {PROLOGUE + code!r}, sys.argv[1]]\n"
                 "subprocess.Popen(child).wait()\n"
@@ -195,8 +206,10 @@ def test_a_process_whose_parent_was_killed_ends_in_time(tmp_path):
             process.kill()
         for said, process in processes.items():
             assert process.stdout.read() == said
-            assert time.monotonic() - began < PROMISED_SECONDS + MARGIN_SECONDS
-            assert watching(tmp_path / str(len(said))) is None
+            assert time.monotonic() - began < ALLOWED_SECONDS
+            # Its output is closed a moment before its lock is.
+            place = tmp_path / str(len(said))
+            until(lambda place=place: watching(place) is None)
 
 
 def test_not_every_orphan_ends(tmp_path):
@@ -254,8 +267,12 @@ def test_the_echo_of_a_signal_is_no_second_one(tmp_path):
     )
     with started(code, tmp_path) as process:
         line(process)
+        # Both while it is stopped, so that they come at once, however busy the machine is.
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)  # two that the kernel does not take for one
+        process.send_signal(signal.SIGCONT)
         assert line(process) == "begun"
         process.stdin.write("\n")
         process.stdin.flush()
@@ -265,7 +282,7 @@ def test_the_echo_of_a_signal_is_no_second_one(tmp_path):
 
 def test_signals_are_heard_when_an_event_loop_took_the_wakeup_descriptor(tmp_path):
     code = (
-        "with Ending() as ending:\n"
+        f"with Ending(limit={LATE_SECONDS}) as ending:\n"
         "    signal.set_wakeup_fd(-1)\n"
         "    say('ready')\n"
         "    ending.begun.wait()\n"
@@ -286,14 +303,15 @@ def handlers() -> tuple[object, ...]:
     return signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT), wakeup
 
 
-def test_all_is_given_back():
+def test_all_is_given_back(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lifecycle, "LAST_SECONDS", DEADLINE)  # for its thread to end
     before, files = handlers(), len(os.listdir("/dev/fd"))
     with Ending(limit=None) as ending:
         os.kill(os.getpid(), signal.SIGTERM)
         assert ending.begun.wait(DEADLINE)
     assert ending.reason is EndReason.TERMINATED
     assert handlers() == before
-    assert len(os.listdir("/dev/fd")) == files
+    assert len(os.listdir("/dev/fd")) <= files
     assert "ending" not in {thread.name for thread in threading.enumerate()}
 
 

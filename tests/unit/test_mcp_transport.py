@@ -40,7 +40,7 @@ def pipes():
 
 @asynccontextmanager
 async def opened(pipes, after=lambda: None):
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         wire = Wire(pipes.server_reads, pipes.server_writes)
         async with connected(wire, after) as (incoming, outgoing), outgoing, incoming:
             yield incoming, outgoing

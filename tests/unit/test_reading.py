@@ -7,13 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from time import monotonic, process_time
+from time import monotonic
 
 import pytest
 
 from ragdocs.errors import SourceTooLarge, SourceUnreadable
 from ragdocs.indexing.reading import content_hash, read_file
 from ragdocs.parsers.identity import encode_path
+from tests.processor_time import takes_less_than
 
 LIMIT = 10_000_000
 
@@ -58,12 +59,14 @@ def test_the_limit_itself_is_allowed(tmp_path: Path, size: int):
 def test_a_file_over_the_limit_is_not_read(tmp_path: Path, size: int):
     (tmp_path / "big.md").touch()
     os.truncate(tmp_path / "big.md", size)
-    started = process_time()
-    with pytest.raises(SourceTooLarge, match=rf"^big\.md: {size} bytes.*max_file_bytes") as caught:
-        read_file(tmp_path, "big.md", LIMIT)
-    assert process_time() - started < 0.2
-    assert str(LIMIT) in str(caught.value)
-    assert str(tmp_path) not in str(caught.value)
+
+    def read() -> None:
+        with pytest.raises(SourceTooLarge, match=rf"^big\.md: {size} bytes.*max_file") as caught:
+            read_file(tmp_path, "big.md", LIMIT)
+        assert str(LIMIT) in str(caught.value)
+        assert str(tmp_path) not in str(caught.value)
+
+    assert takes_less_than(0.2, read)
 
 
 def make_fifo(path: Path) -> None:
@@ -259,4 +262,4 @@ def test_no_descriptor_is_left_open(tmp_path: Path):
         for path, limit in [("a.md", 1), ("fifo.md", LIMIT), ("gone.md", LIMIT), ("..", LIMIT)]:
             with pytest.raises((SourceTooLarge, SourceUnreadable)):
                 read_file(tmp_path, path, limit)
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) <= before

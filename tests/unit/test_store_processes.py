@@ -59,7 +59,7 @@ def test_a_reader_in_another_process_sees_each_commit(tmp_path):
             assert ask(process) == "2 a.md"
         assert ask(process) == "3 a.md b.md"
         process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_two_processes_write_by_turns(tmp_path):
@@ -74,7 +74,7 @@ def test_two_processes_write_by_turns(tmp_path):
         assert put(writer, file("a.md")).generation == 3
         assert ask(process, "c.md\n") == "4"
         process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
         put(writer, file("d.md"))
     with Reader.open(tmp_path) as reader, reader.snapshot() as snapshot:
         assert {link.target for link in snapshot.all_links()} == {"docs:a.md"}
@@ -102,7 +102,7 @@ def test_a_killed_writer_leaves_the_last_generation(tmp_path, moment):
     with start(code, tmp_path) as process:
         assert process.stdout.readline().strip() == "ready"
         process.send_signal(signal.SIGKILL)
-        process.wait(timeout=20)
+        process.wait(timeout=60)
     committed = moment == "after the commit"
     with Reader.open(tmp_path) as reader, reader.snapshot() as snapshot:
         assert snapshot.position.generation == before.generation + committed
@@ -132,7 +132,7 @@ def test_kills_at_random_moments_leave_whole_generations(tmp_path):
             for _ in range(rng.randrange(1, 4)):
                 last = max(last, int(process.stdout.readline()))
             process.kill()
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         with Reader.open(tmp_path) as reader, reader.snapshot() as snapshot:
             assert snapshot.position.generation >= last
             texts = {leaf.chunk.text for leaf in snapshot.leaves()}

@@ -28,7 +28,7 @@ from ragdocs.indexing.lock import (
 from ragdocs.indexing.service_state import ServiceState
 from ragdocs.store.file_lock import Holder, holder, lock, try_lock
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 @contextmanager
@@ -180,7 +180,7 @@ def test_waiting_ends_at_the_deadline_and_names_the_holder(tmp_path: Path):
             write_lock(tmp_path, timeout=0.1)
         assert f"held by process {process.pid}" in str(caught.value)
         assert "not free within 0.1 s: try again when" in str(caught.value)
-        assert monotonic() - began < 5
+        assert monotonic() - began < DEADLINE / 2
 
 
 def test_waiting_ends_when_it_is_told_to(tmp_path: Path):
@@ -292,6 +292,29 @@ def test_the_longest_words_can_be_read(tmp_path: Path):
         assert watching(tmp_path).says == {name: text[:300] for name, text in facts.items()}
 
 
+def test_who_asks_while_it_speaks_finds_all_of_its_words(tmp_path: Path):
+    """The old ones or the new ones, and no mixture that means nothing."""
+    words = [{"error": "x" * 250}, {"error": ""}]
+    stop = threading.Event()
+    with try_watch_lock(tmp_path) as held:
+        held.say(words[0])
+
+        def speak() -> None:
+            while not stop.is_set():
+                for facts in words:
+                    held.say(facts)
+
+        speaking = threading.Thread(target=speak)
+        speaking.start()
+        try:
+            found = [watching(tmp_path) for _ in range(2000)]
+        finally:
+            stop.set()
+            speaking.join()
+    assert {one.pid for one in found} == {os.getpid()}
+    assert all(one.says in words for one in found)
+
+
 def test_the_file_is_private_and_stays(tmp_path: Path):
     directory = tmp_path / "made" / "index"
     try_watch_lock(directory).close()
@@ -342,4 +365,4 @@ def test_no_descriptor_is_left_open(tmp_path: Path):
         with try_watch_lock(tmp_path):
             assert try_watch_lock(tmp_path) is None
             watching(tmp_path)
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) <= before

@@ -11,6 +11,7 @@ from ragdocs.cli.output import shown
 from ragdocs.cli.query_options import QueryOptions, query_options, request_of
 
 if TYPE_CHECKING:
+    from ragdocs.config.resolved import Config
     from ragdocs.search.responses import SearchResponse
 
 
@@ -30,7 +31,7 @@ class _Options(QueryOptions):
     help="Whole passages, a line for each, only the lines that match, or JSON.",
 )
 @query_options
-@click.option("--debug", is_flag=True, help="Say on stderr what the program does.")
+@click.option("--debug", is_flag=True, help="Say on stderr what was read and how long it took.")
 @reading_options
 @click.pass_context
 def query(
@@ -60,12 +61,29 @@ def _run(reading: Reading, words: tuple[str, ...], options: _Options) -> int:
     with reading.app() as app:
         response = app.search(request)
         notes = app.embedder.notes
+        if options["debug"]:
+            _debug(app.config, response)
     _show(response, "json" if reading.as_json else options["output"])
     for note in notes:
         click.echo(f"note: {shown(note)}", err=True)
     if not response.index.is_there:
         return UNUSABLE
     return 0 if response.results else NOTHING_FOUND
+
+
+def _debug(config: "Config", response: "SearchResponse") -> None:
+    """Where things came from, how the index is, and where the time went."""
+    files = ", ".join(map(str, config.files)) or "none, all defaults"
+    trees = ", ".join(f"{tree.name} ({tree.root})" for tree in config.trees)
+    state = response.index
+    lines = [
+        f"settings: {files}",
+        f"trees: {trees}",
+        f"index: {config.index_directory}, generation {state.generation}, {state.in_words()}",
+        *(f"{name}: {seconds * 1000:.1f} ms" for name, seconds in response.seconds.items()),
+    ]
+    for line in lines:
+        click.echo(f"debug: {shown(line)}", err=True)
 
 
 def _show(response: "SearchResponse", output: str) -> None:

@@ -48,7 +48,7 @@ def matches(response: SearchResponse) -> Iterator[str]:
 def remarks(response: SearchResponse) -> Iterator[str]:
     """What must be known of the answer besides its results."""
     if response.index.is_there:
-        yield from _worth(response.results)
+        yield from _worth(response)
     if response.did_you_mean:
         yield f"Did you mean: {shown(response.did_you_mean)}"
     for omitted in response.omitted:
@@ -60,11 +60,19 @@ def remarks(response: SearchResponse) -> Iterator[str]:
         yield f"index {response.index.in_words()}"
 
 
-def _worth(results: Sequence[SearchResult]) -> Iterator[str]:
-    if not results:
-        yield "Nothing was found."
-    elif max(result.confidence for result in results) < DOUBTFUL:
+def _worth(response: SearchResponse) -> Iterator[str]:
+    results = response.results
+    if results and max(result.confidence for result in results) >= DOUBTFUL:
+        return
+    if results:
         yield "None of these is a sure answer: try other words, or look at what there is with `ls`."
+    elif response.index.documents:
+        yield "Nothing was found."
+    else:
+        yield "Nothing was found: the index has no document. `ragdocs status` says where it looks."
+    if response.nearest_terms:
+        terms = ", ".join(map(shown, response.nearest_terms))
+        yield f"No document has these words; the nearest they have: {terms}"
 
 
 def marked(text: str, ranges: Sequence[MatchRange]) -> str:

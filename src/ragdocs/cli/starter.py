@@ -46,13 +46,12 @@ _TREES = """\
 def project_starter(folder: Path, docs: tuple[Path, ...]) -> str:
     """For `folder`, which is where its documents are unless others are given."""
     parts = [_HEAD.format(whom="this folder and all below it")]
-    if len(docs) > 1:
+    documents: list[str] = []
+    if docs:
         parts += ["# The folders that are searched, each with a name.", *_trees(docs, folder), ""]
-        documents: list[str] = []
     else:
-        where = _path(docs[0] if docs else folder, folder)
         about = "# Where the documents are, seen from this file's folder."
-        documents = [about, f"documents_path = {where}"]
+        documents = [about, f"documents_path = {_path(folder, folder)}"]
     return _text([*parts, *_sections(documents)])
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 from pydantic import ValidationError
 
@@ -67,7 +68,8 @@ def read_config(
     """`config_file` alone, or the files found from `cwd` upwards and then the user's.
 
     The environment overrides files, `flags` (tables as in a file) override both. Flags that name
-    documents, by trees or by a folder, mean exactly those: configured trees are then left out.
+    documents, by trees or by a folder, mean exactly those: configured trees are then left out, but
+    for the one that is this folder, which keeps its name and patterns.
     """
     findings = Findings()
     here = _working_directory(cwd, findings)
@@ -77,7 +79,7 @@ def read_config(
     files = _files(config_file, here, environ, findings)
     layers = _layers(files, here, environ, findings)
     given = layer_of(dict(flags or {}), Source(OriginKind.FLAG, "command line", here), findings)
-    merged = merge([_without_documents(layers, given), given])
+    merged = _overridden(layers, given)
     paths = tuple(file.path for file in files)
     whole = None if findings.problems else _checked(merged, findings)
     if whole is None:
@@ -150,11 +152,29 @@ def _layers(
     return merge(furthest_first())
 
 
-def _without_documents(layers: Layer, flags: Layer) -> Layer:
+def _overridden(layers: Layer, flags: Layer) -> Layer:
     if DOCUMENTS_PATH not in flags and not any(path[0] == "tree" for path in flags):
-        return layers
+        return merge([layers, flags])
     kept = {path: one for path, one in layers.items() if path[0] != "tree"}
-    return {**kept, DOCUMENTS_PATH: Assigned(Path(), _BY_DEFAULT)}
+    kept[DOCUMENTS_PATH] = Assigned(Path(), _BY_DEFAULT)
+    tree = _configured_tree(layers, flags)
+    if tree is None:
+        return merge([kept, flags])
+    others = {path: one for path, one in flags.items() if path != DOCUMENTS_PATH}
+    return merge([kept, {tree: layers[tree]}, others])
+
+
+def _configured_tree(layers: Layer, flags: Layer) -> KeyPath | None:
+    """The one tree that is the flags' folder: by another name it would be indexed once more."""
+    if DOCUMENTS_PATH not in flags or any(path[0] == "tree" for path in flags):
+        return None
+    folder = flags[DOCUMENTS_PATH].value
+    found = [
+        path
+        for path, one in layers.items()
+        if path[0] == "tree" and cast("Mapping[str, object]", one.value).get("path") == folder
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _checked(merged: Layer, findings: Findings) -> Settings | None:

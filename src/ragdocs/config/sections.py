@@ -198,6 +198,12 @@ class SearchConfig(Section):
     document_weight: float = setting(
         0.5, "How much of a passage's meaning is that of its whole document.", within=(0, 1)
     )
+    closeness_weight: float = setting(
+        0.5, "How much it counts that words stand together as in the query.", within=(0, 1)
+    )
+    resemblance_weight: float = setting(
+        0.15, "How much it counts that a passage is like the best one in meaning.", within=(0, 1)
+    )
     graph_weight: float = setting(1.0, "Weight of documents linked to hits.", within=(0, 100))
     code_search_enabled: bool = setting(True, "Search code blocks in an index of their own.")
     code_search_weight: float = setting(0.3, "Weight of code search.", within=(0, 100))

@@ -17,6 +17,8 @@ _OFF: MappingProxyType[str, tuple[str, object]] = MappingProxyType(
         "graph": ("search.graph_weight", 0.0),
         "balance": ("search.balance_enabled", False),
         "document meaning": ("search.document_weight", 0.0),
+        "closeness": ("search.closeness_weight", 0.0),
+        "resemblance": ("search.resemblance_weight", 0.0),
         "adaptive weights": ("search.adaptive_weights_enabled", False),
         "dynamic weights": ("search.advanced.dynamic_weights_enabled", False),
         "expansion": ("search.query_expansion_enabled", False),

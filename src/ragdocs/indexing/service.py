@@ -77,6 +77,7 @@ class IndexService:
             self._attempt()
             failures = self._board.state.failures
             self._stop.wait(PAUSES[min(failures, len(PAUSES)) - 1])
+        self._duty.release()  # whoever stopped it may not have waited for this
 
     def _attempt(self) -> None:
         """One stretch of duty; it ends by itself only when it fails."""

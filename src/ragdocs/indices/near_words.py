@@ -20,6 +20,10 @@ SHORT, MIDDLE, LONG = 3, 4, 6
 letter; under LONG only one error is forgiven, and the first letter must be there."""
 MIN_STEM = 4
 """Shorter stems are near too much: `us` of use."""
+MIN_PART = 5
+"""Shorter words stand within too many others."""
+ALIKE = 0.75
+"""The share of letters, in their order, that two words of one spelling family have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +80,36 @@ class Vocabulary:
     def near(self, snapshot: Snapshot, word: str, term: str, most: int) -> list[NearWord]:
         """Known words within `most` errors of a word, one for each term, best first.
 
-        When there is none, words whose stem is near the word's own: who types `recieved` may
-        find only `receive` in the documents.
+        When there is none, words whose stem is one error from the word's own: who types `recieved`
+        may find only `receive` in the documents.
         """
         within = min(most, _forgiven(word))
         if within < 1:
             return []
         words = self._correctable(snapshot)
         found = _near(word, words.known, words.written, within)
-        if not found and len(term) >= MIN_STEM:
-            within = min(most, _forgiven(term))
-            found = _near(term, words.known, words.terms, within)
+        if not found and len(term) >= MIN_STEM and term != word:
+            found = _near(term, words.known, words.terms, within=1)
         if len(word) < MIDDLE:
             # Every short word is near one of them, and nobody looks for them.
             found = [each for each in found if not self._is_stop_word(each.word)]
         return _one_for_each_term(found)
+
+    def alike(self, snapshot: Snapshot, word: str, count: int, *, by_letters: bool) -> list[str]:
+        """Known words that begin as this one does or contain it, or, `by_letters`, have most of
+        its letters: too far from it to be what was meant, and a place to begin. Likest first.
+        """
+        from rapidfuzz.distance import Indel
+
+        found: list[NearWord] = []
+        for known in self._correctable(snapshot).known:
+            likeness = Indel.normalized_similarity(word, known.word)
+            is_like = by_letters and likeness >= ALIKE and _begins_alike(word, known.word)
+            if (is_like or _is_part(word, known.word)) and not self._is_stop_word(known.word):
+                distance = Indel.distance(word, known.word)
+                found.append(NearWord(known.word, known.term, known.documents, distance))
+        found.sort(key=lambda each: (each.distance, -each.documents, each.word))
+        return [each.word for each in _one_for_each_term(found)[:count]]
 
     def _correctable(self, snapshot: Snapshot) -> "_Words":
         """Words of letters only: no one means `h264` by a name of letters, or the other way."""
@@ -151,6 +170,13 @@ def _is_plausible(typed: str, candidate: str, distance: int) -> bool:
 def _begins_alike(typed: str, candidate: str) -> bool:
     """The same first letter, or the first two changed places."""
     return candidate[0] == typed[0] or candidate[:2] == typed[1::-1]
+
+
+def _is_part(typed: str, known: str) -> bool:
+    """One begins with the other, or the typed word stands within the known one."""
+    if known.startswith(typed):
+        return len(typed) >= SHORT
+    return (typed.startswith(known) or typed in known) and min(len(typed), len(known)) >= MIN_PART
 
 
 def _one_for_each_term(found: Iterable[NearWord]) -> list[NearWord]:

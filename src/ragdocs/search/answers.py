@@ -84,6 +84,12 @@ def did_you_mean(answered: Sequence[Answered]) -> str | None:
     return next((text for text in meant if text is not None), None)
 
 
+def nearest_terms(answered: Sequence[Answered]) -> tuple[str, ...]:
+    """What the documents have instead of the words that none of them has."""
+    terms = (term for each in answered for term in each.found.understanding.nearest_terms)
+    return tuple(dict.fromkeys(terms))
+
+
 def _query(answered: Answered) -> QueryExplanation:
     lists, understood = answered.found.lists, answered.found.understanding
     weights = answered.weighed.weights

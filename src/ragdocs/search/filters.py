@@ -7,11 +7,19 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from ragdocs.errors import QueryError
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.requests import Filters
 from ragdocs.store.records import StoredDocument
 
 IsMatch = Callable[[StoredDocument], bool]
+
+
+def refuse_unknown_trees(wanted: frozenset[str], known: Sequence[str]) -> None:
+    """Raises QueryError: that nothing is found in a tree that is not there is no answer."""
+    if unknown := sorted(wanted.difference(known)):
+        names = ", ".join(f"`{name}`" for name in known)
+        raise QueryError(f"there is no tree `{unknown[0][:100]}`; there is {names}")
 
 
 def compile_filters(filters: Filters) -> IsMatch | None:

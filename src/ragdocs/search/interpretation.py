@@ -11,7 +11,7 @@ from ragdocs.indices.near_words import Vocabulary
 from ragdocs.indices.term_vectors import NearTerm, TermVectors
 from ragdocs.models import ParsedQuery
 from ragdocs.search.expansion import LOOKED_AT, MIN_SIMILARITY, added_words, chosen_terms
-from ragdocs.search.spelling import Spelling
+from ragdocs.search.spelling import Spelled, Spelling
 from ragdocs.search.synonyms import Thesaurus, synonyms
 from ragdocs.search.understanding import Understanding, understand
 from ragdocs.store.rows import clean
@@ -47,8 +47,8 @@ class Interpreter:
     def read(self, snapshot: Snapshot, text: str, parsed: ParsedQuery) -> Understanding:
         """All that can be understood without the query's vector. `text` is as it was typed."""
         typed = clean(text).replace("\0", " ").strip()
-        corrections = self._spelling.corrections(snapshot, typed) if self._spelling else ()
-        understood = understand(typed, parsed, self._analyzer, corrections)
+        spelled = self._spelling.read(snapshot, typed) if self._spelling else Spelled()
+        understood = understand(typed, parsed, self._analyzer, spelled)
         if self._thesaurus is None:
             return understood
         try:

@@ -12,7 +12,14 @@ from time import perf_counter
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.sections import SearchConfig
 from ragdocs.models import DocId, TreeName
-from ragdocs.search.answers import Answered, Attempt, did_you_mean, explain, merged
+from ragdocs.search.answers import (
+    Answered,
+    Attempt,
+    did_you_mean,
+    explain,
+    merged,
+    nearest_terms,
+)
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.classifier import classify_query
@@ -27,6 +34,7 @@ from ragdocs.search.merging import names_all
 from ragdocs.search.pipeline import StageTools, build_stages, compares_meaning
 from ragdocs.search.presentation import Presenter
 from ragdocs.search.reach import Reach
+from ragdocs.search.refining import Refiner
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.reranker import Reranker
 from ragdocs.search.responses import SearchResponse
@@ -66,6 +74,7 @@ class QueryOrchestrator:
         self._settings = settings
         self._surroundings = surroundings or Surroundings()
         self._retrieval = Retrieval(indices, settings)
+        self._refiner = Refiner(indices.analyzer, indices.vector, settings)
         self._states = IndexStates(indices.vector)
         self._scopes = Scopes()
 
@@ -94,6 +103,7 @@ class QueryOrchestrator:
             seconds={**attempt.seconds, "total": perf_counter() - started},
             notes=attempt.notes,
             did_you_mean=did_you_mean(attempt.answered),
+            nearest_terms=nearest_terms(attempt.answered),
             omitted=shown.omitted,
             explanation=explain(attempt) if request.explain else None,
         )
@@ -174,9 +184,11 @@ class QueryOrchestrator:
         is_compared = compares_meaning(self._settings, request)
         vector = self._indices.vector if is_compared else None
         candidates = Hydration(snapshot, vector).candidates(fused)
-        nearness = self._retrieval.nearness(found, [item.key for item in fused])
+        keys = [item.stored.key for item in candidates]
+        nearness = self._retrieval.nearness(found, keys)
         measures = Measures(nearness, found.ideals, found.has_known_words)
         measured = with_evidence(candidates, measures)
+        measured = self._refiner.refined(measured, found, weighed)
         has_more = len(every) > len(fused) or found.is_full(reach.hits)
         return Answered(topic, query_type, found, weighed, measured, has_more)
 

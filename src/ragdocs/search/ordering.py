@@ -11,6 +11,15 @@ def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda candidate: -candidate.score)
 
 
+def nearer(item: Candidate, part: float, reason: str) -> Candidate:
+    """Brought so much of the way to 1; what that multiplied its score by can be told."""
+    missing = 1.0 - item.score
+    if item.score <= 0 or part <= 0 or missing <= 0:
+        return item
+    score = item.score + missing * min(1.0, part)
+    return item.changed(score=score, boosts={**item.boosts, reason: score / item.score})
+
+
 def take_first(candidates: Sequence[Candidate], top_n: int) -> list[Candidate]:
     """The first `top_n`, then sorted: what chose them (MMR) need not have ordered them by score."""
     return best_first(candidates[: max(0, top_n)])

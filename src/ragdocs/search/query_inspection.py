@@ -25,6 +25,7 @@ from ragdocs.search.interpretation import Interpreter
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.requests import QueryRequest, QueryType
 from ragdocs.search.retrieval import Found, Indices
+from ragdocs.search.spelling import Spelled
 from ragdocs.search.understanding import AddedWord, Understanding, understand
 from ragdocs.search.weighing import weights_for
 from ragdocs.store.snapshot import Snapshot
@@ -85,7 +86,7 @@ def inspect_query(
     QueryRequest(queries=(text,))
     parsed = parse_query(text)
     if snapshot is None:
-        understood = understand(text, parsed, indices.analyzer, ())
+        understood = understand(text, parsed, indices.analyzer, Spelled())
         understood = replace(understood, notes=(*understood.notes, NO_INDEX))
     else:
         understood = _understood(text, parsed, indices, settings, snapshot)

@@ -76,6 +76,8 @@ class SearchResponse:
     seconds: Mapping[str, float] = field(compare=False)
     notes: tuple[str, ...] = ()
     did_you_mean: str | None = None
+    nearest_terms: tuple[str, ...] = ()
+    """When no document has any word of a query: words of theirs that are like them."""
     omitted: tuple[Omitted, ...] = ()
     """What `max_tokens` left no room for, and how to get it."""
     explanation: Explanation | None = None

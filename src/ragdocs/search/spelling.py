@@ -1,7 +1,8 @@
 """Typing errors: words of a query that no document has, and what may have been meant by them.
 
-Only such words are looked at: `cat` never drags in `car` where there are cats. Numbers, versions
-and names with digits are never corrected, nor what a filter names.
+Only such words are looked at: `cat` never drags in `car` where there are cats. English words are
+right even if no document has them; numbers, versions and names with digits are never corrected, nor
+what a filter names.
 """
 
 import re
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ragdocs.indices.analysis import Analyzer, Token
+from ragdocs.indices.common_words import common_words
 from ragdocs.indices.near_words import MIDDLE, SHORT, NearWord, Vocabulary
 from ragdocs.indices.stemming import fold
 from ragdocs.models import And, Boost, Field, Or, QueryExpression, QueryField, Term
@@ -17,6 +19,8 @@ from ragdocs.search.query_tokens import FIELD_NAMES
 from ragdocs.store.snapshot import Snapshot
 
 MAX_ALTERNATIVES = 3
+MAX_COMPARED = 5
+"""Of a query's unknown words, with those that are farther away."""
 FILTERS = (QueryField.TREE, QueryField.PATH)
 
 # What names a tree or a path, and the names of fields: not words of the query.
@@ -34,6 +38,16 @@ class Correction:
     near: tuple[NearWord, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """What is to be said of a query's words: those that may be mistyped and, when no document has
+    any of them and none is a typing error, the documents' nearest words.
+    """
+
+    corrections: tuple[Correction, ...] = ()
+    nearest: tuple[str, ...] = ()
+
+
 class Spelling:
     """Compares queries with the vocabulary; `most` errors in a word are forgiven."""
 
@@ -42,22 +56,40 @@ class Spelling:
         self._vocabulary = vocabulary
         self._most = most
 
-    def corrections(self, snapshot: Snapshot, text: str) -> tuple[Correction, ...]:
-        """The unknown words of a query as it was typed that have known words near them."""
-        if self._most < 1:
-            return ()
+    def read(self, snapshot: Snapshot, text: str) -> Spelled:
+        """`text` is the query as it was typed."""
         words = {token: fold(text[token.start : token.end]) for token in self._words(text)}
         known = self._vocabulary.known(snapshot, {token.term for token in words})
         unknown = {token: word for token, word in words.items() if token.term not in known}
+        is_all_unknown = len(unknown) == len(words)
+        corrections = self._corrections(snapshot, unknown, is_all_unknown=is_all_unknown)
+        if corrections or not is_all_unknown:
+            return Spelled(corrections)
+        return Spelled(nearest=self._nearest(snapshot, list(unknown.values())))
+
+    def _corrections(
+        self, snapshot: Snapshot, unknown: Mapping[Token, str], *, is_all_unknown: bool
+    ) -> tuple[Correction, ...]:
+        if self._most < 1:
+            return ()
         # A word of three letters is near too many others to be changed beside one that is known.
-        least = SHORT if len(unknown) == len(words) else MIDDLE
+        least = SHORT if is_all_unknown else MIDDLE
         found: list[Correction] = []
         for token, word in unknown.items():
-            if word.isalpha() and len(word) >= least:
+            if word.isalpha() and len(word) >= least and word not in common_words():
                 near = self._vocabulary.near(snapshot, word, token.term, self._most)
                 if near:
                     best = tuple(near[:MAX_ALTERNATIVES])
                     found.append(Correction(word, token.start, token.end, best))
+        return tuple(found)
+
+    def _nearest(self, snapshot: Snapshot, unknown: Sequence[str]) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for word in [word for word in unknown if word.isalpha()][:MAX_COMPARED]:
+            # What is spelt like another word of the language means something else.
+            by_letters = word not in common_words()
+            alike = self._vocabulary.alike(snapshot, word, MAX_ALTERNATIVES, by_letters=by_letters)
+            found.update(dict.fromkeys(alike))
         return tuple(found)
 
     def _words(self, text: str) -> Iterator[Token]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import KeywordQuery, Unit, compile_query
 from ragdocs.models import ParsedQuery
-from ragdocs.search.spelling import Correction, did_you_mean, forgiving
+from ragdocs.search.spelling import Correction, Spelled, did_you_mean, forgiving
 
 FUZZY_WEIGHT = 0.5
 """What a word counts for each error it is away from the typed one, once for each."""
@@ -48,6 +48,8 @@ class Understanding:
     query: KeywordQuery
     added: tuple[AddedWord, ...] = ()
     did_you_mean: str | None = None
+    nearest_terms: tuple[str, ...] = ()
+    """Words of the documents that are like the typed ones, of which they have none."""
     notes: tuple[str, ...] = ()
     """What the user should know: what was read in another way than it may have been meant."""
 
@@ -66,12 +68,13 @@ class Understanding:
 
 
 def understand(
-    text: str, parsed: ParsedQuery, analyzer: Analyzer, corrections: Sequence[Correction]
+    text: str, parsed: ParsedQuery, analyzer: Analyzer, spelled: Spelled
 ) -> Understanding:
     """`text` is the query as typed, in which the corrections stand."""
+    corrections = spelled.corrections
     understood = Understanding(parsed, compile_query(parsed, analyzer), notes=parsed.notes)
     if not corrections:
-        return understood
+        return replace(understood, nearest_terms=spelled.nearest)
     meant = did_you_mean(text, corrections)
     # Who mistypes a stop word has not mistyped one of the rare words that are as near.
     useful = [each for each in corrections if not analyzer.is_stop_word(each.near[0].word)]

@@ -31,10 +31,20 @@ class Weighed:
     weights: Weights
 
     @property
+    def word_share(self) -> float:
+        """The part that words have in what a passage is measured by."""
+        total = self._measured
+        return max(0.0, self.weights[Strategy.KEYWORD]) / total if total > 0 else 0.0
+
+    @property
     def link_weight(self) -> float:
         """What links count beside text, whose own weights come to 1."""
-        total = sum(max(0.0, self.weights[strategy]) for strategy in MEASURED)
+        total = self._measured
         return self.weights[Strategy.GRAPH] / total if total > 0 else 0.0
+
+    @property
+    def _measured(self) -> float:
+        return sum(max(0.0, self.weights[strategy]) for strategy in MEASURED)
 
 
 def weigh(found: Found, query_type: QueryType, settings: SearchConfig) -> Weighed:

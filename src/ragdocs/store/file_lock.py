@@ -91,8 +91,10 @@ class FileLock:
         about |= {name: text[:_MAX_FACT_CHARS] for name, text in facts.items()}
         encoded = json.dumps(about).encode()
         with suppress(OSError):  # a full disk must not keep anyone from the lock
-            os.pwrite(self._descriptor, encoded, 0)
-            os.ftruncate(self._descriptor, len(encoded))
+            # In one go, over all that was said before: whoever reads meanwhile finds the one or
+            # the other, and no mixture of both.
+            before = min(os.fstat(self._descriptor).st_size, _MAX_HOLDER_BYTES)
+            os.pwrite(self._descriptor, encoded.ljust(before), 0)
 
     def beat(self) -> None:
         """A sign of life, without a word."""

@@ -172,3 +172,6 @@ def _advice(response: SearchResponse) -> Iterator[str]:
             f"No passage is {said}. Try other words for the same thing, or fewer filters; "
             "list_documents shows what there is."
         )
+        if response.nearest_terms:
+            terms = ", ".join(response.nearest_terms)
+            yield f"No document has these words; the nearest terms they have: {terms}."

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from ragdocs.config.resolved import Tree
 from ragdocs.config.sections import ContextConfig
-from ragdocs.errors import QueryError
 from ragdocs.indices.term_frequencies import TermFrequencies
 from ragdocs.models import DocId
+from ragdocs.search.filters import refuse_unknown_trees
 from ragdocs.search.library.context_answers import (
     ContextAnswer,
     ContextExplanation,
@@ -108,10 +108,7 @@ class ContextPlanner:
         return OwnDocuments(self._snapshot, self._trees).of(name)
 
     def _check_trees(self, wanted: frozenset[str]) -> None:
-        names = [tree.name for tree in self._trees]
-        if unknown := sorted(wanted.difference(names)):
-            known = ", ".join(f"`{name}`" for name in names)
-            raise QueryError(f"there is no tree `{unknown[0][:100]}`; there is {known}")
+        refuse_unknown_trees(wanted, [tree.name for tree in self._trees])
 
     def _known_trees(self, applied: AppliedRules) -> frozenset[str]:
         return applied.trees.intersection(tree.name for tree in self._trees)
