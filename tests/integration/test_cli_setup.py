@@ -143,6 +143,9 @@ def test_the_users_own_configuration(project):
 
 def test_a_home_is_not_a_folder_of_documents(project, monkeypatch):
     monkeypatch.chdir(project.parent)
+    for command in (["query", "x"], ["update"], ["rebuild-index"], ["ls"]):
+        assert "name a folder with --docs DIR" in run(*command, code=2).stderr
+    assert not (project.parent / ".cache" / "mcp-markdown-ragdocs").exists()
     assert "--docs DIR" in run("init", code=2).stderr
     assert not (project.parent / ".ragdocs.toml").exists()
     run("init", "--docs", "project")

@@ -502,7 +502,8 @@ def test_many_trees_have_one_thread(root: Path):
     until(lambda: not set(threading.enumerate()) - before)
 
 
-def test_stopping_ends_a_wait(root: Path):
+def test_stopping_ends_a_wait(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(watcher_module, "CHECK_SECONDS", DEADLINE)  # it would end one as well
     watcher = Watcher([Tree(root)], WatchOptions())
     watcher.start()
     answers: list[Hints | None] = []

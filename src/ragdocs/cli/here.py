@@ -2,8 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragdocs.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragdocs.config.resolved import Config
 
 
 def here() -> Path:
@@ -25,3 +29,19 @@ def documents_here() -> Path:
             f"{folder} is more than your documents: name their folder with --docs DIR"
         )
     return folder
+
+
+def refuse_everything(config: "Config") -> None:
+    """Clients start servers anywhere, and a terminal opens at home: nobody means to index a whole
+    disk or home by that. Raises ConfigError.
+    """
+    from ragdocs.config.problems import OriginKind
+
+    home = Path(os.path.expanduser("~"))  # unlike Path.home, where nobody says where it is
+    for tree in config.trees:
+        is_everything = tree.root in (home, Path(tree.root.anchor))
+        if is_everything and config.tree_origin(tree).kind is OriginKind.DEFAULT:
+            raise ConfigError(
+                "no documents are configured, and a home folder or a whole disk is not indexed "
+                "unless it is asked for: name a folder with --docs DIR"
+            )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ragdocs.cli.here import refuse_everything
 from ragdocs.cli.place import Place, place_options
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
     from ragdocs.lifecycle import Ending
 
     config = place.config()
+    refuse_everything(config)
     keeper = watching(config.index_directory)
     orders = Orders(
         rebuild=rebuild,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ragdocs.cli.here import refuse_everything
 from ragdocs.cli.place import Place, place_options
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Reading:
 
         config = self.place.config()
         if not self.no_update:
+            refuse_everything(config)
             interrupted = bring_in_step(config)
             if interrupted is not None:
                 raise click.exceptions.Exit(interrupted)

@@ -1,16 +1,13 @@
 """`mcp`: the server that an MCP client starts."""
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ragdocs.cli.here import refuse_everything
 from ragdocs.cli.place import Place, place_options
-from ragdocs.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ragdocs.config.resolved import Config
     from ragdocs.mcp_server.backend import Backend
 
 
@@ -46,20 +43,3 @@ def _open(place: Place) -> "Backend":
     app = App(config)
     app.service.start()
     return ServedApp(app, FIRST_SECONDS)
-
-
-def refuse_everything(config: "Config") -> None:
-    """Clients start servers anywhere: nobody means to index a whole disk or home by that.
-
-    Raises ConfigError.
-    """
-    from ragdocs.config.problems import OriginKind
-
-    home = Path(os.path.expanduser("~"))  # unlike Path.home, where nobody says where it is
-    for tree in config.trees:
-        is_everything = tree.root in (home, Path(tree.root.anchor))
-        if is_everything and config.tree_origin(tree).kind is OriginKind.DEFAULT:
-            raise ConfigError(
-                "no documents are configured, and a home folder or a whole disk is not indexed "
-                "unless it is asked for: start the server with --docs DIR"
-            )

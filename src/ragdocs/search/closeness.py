@@ -14,8 +14,8 @@ from ragdocs.search.ordering import best_first, nearer
 
 NEAR_CHARS = 20
 NEAR = 0.5
-READ = 15
-"""The passages looked at, best first: each costs as much as a snippet."""
+READ = 8
+"""The passages looked at, best first: each costs as much as marking its matches."""
 
 Places = Mapping[str, Sequence[tuple[int, int]]]
 Pair = tuple[str, str]
