@@ -50,7 +50,7 @@ class ServerProcess:
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
         self.raw(json.dumps(message).encode() + b"\n")
 
-    def answer(self, request_id: int | str, seconds: float = 60) -> dict[str, Any]:
+    def answer(self, request_id: int | str, seconds: float = 180) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
         while True:
             line = self._arrived.get(timeout=max(0.01, deadline - time.monotonic()))

@@ -3,15 +3,16 @@
 The same parts as the command line and the server use, and the same types as their answers.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from re import sub
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from ragdocs.app import App
+from ragdocs.closable import Closable
 from ragdocs.config.loading import load_config
 from ragdocs.errors import ConfigError, EmbeddingError, IndexLocked, IndexStoreError, QueryError
 from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
@@ -86,7 +87,7 @@ def open_index(
     return index
 
 
-class Index:
+class Index(Closable):
     """An open index, safe to use from several threads. Close it, or use it in a `with`."""
 
     def __init__(self, config: "Config", embedder: "Embedder | None" = None) -> None:
@@ -163,17 +164,6 @@ class Index:
         self._is_closed = True
         self._app.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     @property
     def _opened(self) -> App:
         if self._is_closed:
@@ -204,9 +194,7 @@ def _table(flags: Mapping[str, object], name: str) -> dict[str, object]:
 
 
 def _folder(documents: str | Path) -> str:
-    folder = Path(documents)
-    with suppress(RuntimeError):  # no such user: then it is the folder's own name
-        folder = folder.expanduser()
+    folder = Path(os.path.expanduser(documents))  # leaves a user whom nobody knows as it is
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise ConfigError(f"{documents} {what}: name the folder that holds the documents")

@@ -5,15 +5,13 @@ Nothing heavy is imported or opened before it is asked for; each part is made on
 
 import os
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from ragdocs.assembly import Assembly, TreeFiles
+from ragdocs.closable import Closable
 from ragdocs.config.resolved import Config
 from ragdocs.errors import (
     EmbeddingError,
@@ -45,7 +43,7 @@ found again at the next start."""
 _FIRST_BUILD = "the index is being built for the first time: ask again soon"
 
 
-class App(Assembly):
+class App(Assembly, Closable):
     """One index of one configuration. Close it, or use it in a `with`."""
 
     def __init__(self, config: Config, embedder: "Embedder | None" = None) -> None:
@@ -109,21 +107,10 @@ class App(Assembly):
         return self._judged(state, before)
 
     def upkeep(self, service: "ServiceState | None" = None) -> "Upkeep":
-        """How the index is kept in step: as this process's own thread says, or whoever watches.
-        When nobody does, only what is to be seen of the folders. `service`: as it was before.
-        """
-        from ragdocs.indexing.lock import SILENT_SECONDS, watching, writing
-        from ragdocs.indexing.roots import unseen_trees
-        from ragdocs.search.upkeep import Upkeep
+        """How the index is kept in step. `service`: this process's own, as it was before."""
+        from ragdocs.keepers import upkeep_of
 
-        service = service or self._service_state()
-        if service is not None:
-            return _said(service.facts(), is_at_work=service.is_alive)
-        holder = watching(self.config.index_directory)
-        if holder is not None and holder.is_heard_within(SILENT_SECONDS):
-            return _said(holder.says, is_at_work=True)
-        is_at_work = writing(self.config.index_directory) is not None
-        return Upkeep(kept=unseen_trees(self.config.trees), is_at_work=is_at_work)
+        return upkeep_of(self.config, service or self._service_state())
 
     @cached_property
     def library(self) -> "Library":
@@ -152,13 +139,14 @@ class App(Assembly):
     @cached_property
     def reader(self) -> "Reader":
         """Raises IndexMissing when nothing was indexed yet."""
+        from ragdocs.keepers import advised
         from ragdocs.store.reader import Reader
 
         directory = self.config.index_directory
         try:
             return Reader.open(directory, self.fingerprint, indices=self.tables)
         except IndexIncompatible as error:
-            raise _advised(error, directory) from error
+            raise advised(error, directory) from error
 
     def close(self) -> None:
         """Only what was made. The indexing thread is given a moment to end."""
@@ -169,17 +157,6 @@ class App(Assembly):
             if name in made:
                 made.pop(name).close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     @cached_property
     def _orchestrator(self) -> "QueryOrchestrator":
         from ragdocs.search.orchestrator import QueryOrchestrator
@@ -188,13 +165,15 @@ class App(Assembly):
 
     def _reported(self, error: IndexStoreError) -> IndexStoreError:
         """What a reader found is for the indexing thread to mend; and that thread knows more."""
+        from ragdocs.keepers import advised
+
         if "service" in vars(self):
             if isinstance(error, IndexCorrupt):
                 self.service.suspect(error)
             state = self.service.state
             if isinstance(error, IndexMissing) and (state.error or state.is_alive):
                 error = IndexMissing(state.error or _FIRST_BUILD)
-        error = _advised(error, self.config.index_directory)
+        error = advised(error, self.config.index_directory)
         return type(error)(self._for_others(str(error)))
 
     def _for_others(self, text: str) -> str:
@@ -237,37 +216,3 @@ class App(Assembly):
         graph = self.indices.graph
         assert graph is not None
         return BackgroundCommunities(graph)
-
-
-def _advised(error: IndexStoreError, directory: Path) -> IndexStoreError:
-    """An index of other settings may be someone's: then it is not simply to be made anew."""
-    from ragdocs.search.upkeep import made_otherwise
-
-    what, advice, _ = str(error).partition(": rebuild it")
-    if not isinstance(error, IndexIncompatible) or not advice:
-        return error
-    return IndexIncompatible(made_otherwise(what, _keeper_of(directory)))
-
-
-def _keeper_of(directory: Path) -> str:
-    """The other process that watches; empty when none does."""
-    from ragdocs.indexing.lock import watching
-
-    holder = watching(directory)
-    if holder is None or holder.pid == os.getpid():
-        return ""
-    return f"process {holder.pid}" if holder.pid else "another process"
-
-
-def _said(facts: Mapping[str, str], *, is_at_work: bool) -> "Upkeep":
-    """What an indexing thread says of itself, here or in another process."""
-    from ragdocs.search.upkeep import Upkeep
-
-    return Upkeep(
-        error=facts.get("error", ""),
-        trouble=facts.get("trouble", ""),
-        kept=facts.get("kept", ""),
-        doubt=facts.get("doubt", ""),
-        is_compared=bool(facts.get("last_scan")),
-        is_at_work=is_at_work,
-    )

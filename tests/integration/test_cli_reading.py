@@ -56,6 +56,12 @@ def test_get_gives_a_section_and_some_lines(run):
     assert run("get", "auth.md:7-7").stdout == "See [tokens](tokens.md) first.\n"
 
 
+def test_a_documents_lines_are_as_many_wherever_they_are_told(run):
+    listed = json.loads(run("ls", "docs", "--path", "tokens.md", "--json").stdout)["documents"]
+    got = json.loads(run("get", "tokens.md", "--json").stdout)
+    assert (listed[0]["lines"], got["total_lines"]) == (3, 3)
+
+
 def test_an_outline_has_lines_and_sizes(run):
     lines = run("get", "auth.md", "--outline").stdout.splitlines()
     assert [line.split()[-1] for line in lines] == ["Authentication", "in"]

@@ -262,7 +262,7 @@ def test_hostile_text_is_read_in_linear_time(name, analyzer):
     for token in analyzer.tokens(HOSTILE[name]):
         token.term.encode()
         assert 0 < len(token.term) <= 80
-    assert process_time() - before < 4
+    assert process_time() - before < 20
 
 
 TEXTS = st.text(

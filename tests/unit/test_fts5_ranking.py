@@ -5,8 +5,8 @@ import random
 import pytest
 
 from ragdocs.config.sections import BoostsConfig
+from ragdocs.indices.bm25 import MOST
 from ragdocs.indices.fts5_ranking import (
-    MOST,
     UNITS_PER_STATEMENT,
     Fts5Ranking,
     Restriction,

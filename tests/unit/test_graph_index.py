@@ -190,10 +190,10 @@ def test_documents_that_link_each_other_are_one_community(writer, reader):
     graph = graph_of(reader)
     groups = [set(names_of(group)) for group in graph.communities().groups]
     assert groups == [{"bridge", "l0", "l1", "l2", "l3"}, {f"r{n}" for n in range(5)}]
-    assert graph.community_of(doc("l0")) == graph.community_of(doc("bridge")) == 0
-    assert graph.community_of(doc("r4")) == 1
-    assert graph.community_of(doc("alone")) is None
-    assert graph.community_of(doc("unknown")) is None
+    assert graph.communities().of(doc("l0")) == graph.communities().of(doc("bridge")) == 0
+    assert graph.communities().of(doc("r4")) == 1
+    assert graph.communities().of(doc("alone")) is None
+    assert graph.communities().of(doc("unknown")) is None
 
 
 def names_of(group):
@@ -216,7 +216,7 @@ def test_communities_are_kept_until_a_link_changes(writer, reader):
     assert graph.communities() is found
     put(writer, note("alone", "r0", "r1"))
     assert not catch_up(graph, reader).has_current_communities()
-    assert graph.community_of(doc("alone")) == graph.community_of(doc("r0"))
+    assert graph.communities().of(doc("alone")) == graph.communities().of(doc("r0"))
 
 
 def test_a_server_finds_communities_beside_all_else_and_not_first_of_all(writer, reader):

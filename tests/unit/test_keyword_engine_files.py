@@ -101,7 +101,7 @@ def test_a_worn_index_is_made_anew(tmp_path):
         notes.update({f"{n}.md": f"word{n} {turn}\n" for n in range(25)})
         assert len(notes.ask(turn)) == 25
     with notes.snapshot() as snapshot:
-        index = notes.engine._files.opened(snapshot)
+        index = notes.engine.opened(snapshot)
     assert index.live == 60
     assert index.dead <= 125
 
@@ -327,7 +327,7 @@ def test_a_lock_held_for_long_is_said_to_be_busy(notes, monkeypatch):
 def test_a_query_does_not_wait_for_another_threads_rebuild(notes, monkeypatch):
     monkeypatch.setattr(derived_index, "WAIT_SECONDS", 0.1)
     notes.update({"z.md": "# Zebra\n"})
-    with notes.engine._files._catching_up, pytest.raises(IndexLocked, match="try again"):
+    with notes.engine._catching_up, pytest.raises(IndexLocked, match="try again"):
         notes.search("zebra")
     assert notes.paths("zebra") == ["z.md"]
 

@@ -5,7 +5,7 @@ from math import log
 import pytest
 
 from ragdocs.config.sections import BoostsConfig
-from ragdocs.indices.fts5_ranking import K1, B
+from ragdocs.indices.bm25 import K1, B
 from ragdocs.indices.keyword import FIELDS, MAX_FIELD_CHARS, compile_query, field_texts
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query

@@ -100,12 +100,12 @@ def test_a_view_follows_words_that_come_and_go(engine):
 
 def test_vectors_of_words_outlive_a_rebuild(engine):
     with engine.reader.snapshot() as snapshot:
-        before = snapshot.counts().embeddings
+        before = snapshot.ledger.count("embeddings")
     engine.update({}, removed=tuple(NOTES))
     engine.update(NOTES)
     with engine.reader.snapshot() as snapshot:
         assert terms_of(engine).missing(snapshot) == ()
-        assert snapshot.counts().embeddings == before
+        assert snapshot.ledger.count("embeddings") == before
 
 
 def test_another_models_words_say_nothing(engine):

@@ -6,6 +6,7 @@ import struct
 import pytest
 
 from ragdocs.errors import IndexCorrupt, IndexMissing, IndexStoreError
+from ragdocs.store.ledger import TABLES
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
 from ragdocs.store.writer import Writer
@@ -45,7 +46,9 @@ def content(directory):
                 for batch in snapshot.vectors(MODEL)
                 for number, key in enumerate(batch.keys)
             },
-            "counts": snapshot.counts(),
+            "counts": {table: snapshot.ledger.count(table) for table in TABLES},
+            "passages": snapshot.count_passages(),
+            "unresolved": snapshot.count_unresolved_links(),
         }
 
 

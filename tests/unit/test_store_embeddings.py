@@ -98,7 +98,7 @@ def test_equal_texts_share_one_vector(writer, reader):
     embed(writer, texts)
     assert len(stored(reader)) == 2
     with reader.snapshot() as snapshot:
-        assert snapshot.counts().embeddings == 1
+        assert snapshot.ledger.count("embeddings") == 1
 
 
 def test_a_commit_of_vectors_alone_is_seen_by_catching_up(writer, reader):
@@ -151,12 +151,12 @@ def test_what_no_chunk_holds_is_pruned_on_demand_only(writer, reader):
     embed(writer, missing(reader))
     remove(writer, file("b.md"))
     with reader.snapshot() as snapshot:
-        assert snapshot.counts().embeddings == 6
+        assert snapshot.ledger.count("embeddings") == 6
     with writer.transaction() as transaction:
         assert transaction.prune_embeddings([MODEL]) == 5
     with reader.snapshot() as snapshot:
         assert snapshot.models() == {MODEL: 3}
-        assert snapshot.counts().embeddings == 1
+        assert snapshot.ledger.count("embeddings") == 1
         snapshot.verify(deep=True)
     position = writer.position
     with writer.transaction() as transaction:

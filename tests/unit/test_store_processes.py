@@ -78,7 +78,7 @@ def test_two_processes_write_by_turns(tmp_path):
         put(writer, file("d.md"))
     with Reader.open(tmp_path) as reader, reader.snapshot() as snapshot:
         assert {link.target for link in snapshot.all_links()} == {"docs:a.md"}
-        assert snapshot.counts().documents == 4
+        assert snapshot.ledger.count("documents") == 4
         snapshot.verify(deep=True)
 
 
@@ -106,7 +106,7 @@ def test_a_killed_writer_leaves_the_last_generation(tmp_path, moment):
     committed = moment == "after the commit"
     with Reader.open(tmp_path) as reader, reader.snapshot() as snapshot:
         assert snapshot.position.generation == before.generation + committed
-        assert snapshot.counts().documents == (300 if committed else 1)
+        assert snapshot.ledger.count("documents") == (300 if committed else 1)
         snapshot.verify(deep=True)
     with Writer.open(tmp_path, FINGERPRINT, deep=True) as writer:
         assert writer.rebuilt is None
@@ -138,5 +138,5 @@ def test_kills_at_random_moments_leave_whole_generations(tmp_path):
             texts = {leaf.chunk.text for leaf in snapshot.leaves()}
             # All twenty documents are of one and the same transaction.
             assert texts == {f"{snapshot.position.generation}\n"}
-            assert snapshot.counts().documents == 20
+            assert snapshot.ledger.count("documents") == 20
             snapshot.verify(deep=True)

@@ -41,7 +41,7 @@ def test_any_directory_name_works(tmp_path, name):
     with Writer.open(directory, FINGERPRINT) as writer:
         put(writer, file("a.md"))
         with Reader.open(directory) as reader, reader.snapshot() as snapshot:
-            assert snapshot.counts().documents == 1
+            assert snapshot.ledger.count("documents") == 1
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -81,9 +81,9 @@ def test_a_snapshot_stays_as_it_is_while_the_store_moves_on(tmp_path):
         with reader.snapshot() as before:
             put(writer, file("b.md"), file("a.md"))
             with reader.snapshot() as after:
-                assert after.counts().documents == 2
+                assert after.ledger.count("documents") == 2
                 assert after.position.generation == before.position.generation + 1
-            assert before.counts().documents == 1
+            assert before.ledger.count("documents") == 1
             assert [link.target for link in before.links("docs:a.md")] == [None]
 
 
@@ -95,7 +95,7 @@ def test_several_threads_may_share_a_reader(tmp_path):
             for _ in range(30):
                 with reader.snapshot() as snapshot:
                     documents = list(snapshot.documents())
-                    assert len(documents) == snapshot.counts().documents
+                    assert len(documents) == snapshot.ledger.count("documents")
                     seen.append(len(documents))
         except Exception as error:
             errors.append(error)
@@ -109,7 +109,7 @@ def test_several_threads_may_share_a_reader(tmp_path):
         for thread in threads:
             thread.join()
         with reader.snapshot() as snapshot:
-            assert snapshot.counts().documents == 30
+            assert snapshot.ledger.count("documents") == 30
     assert errors == []
     assert len(seen) == 180
 
@@ -119,7 +119,7 @@ def test_a_closed_reader_says_so(tmp_path):
         reader = Reader.open(tmp_path)
         with reader.snapshot() as snapshot:
             reader.close()
-            assert snapshot.counts().documents == 0
+            assert snapshot.ledger.count("documents") == 0
         with pytest.raises(IndexStoreError, match="closed"):
             reader.position()
 
@@ -186,7 +186,7 @@ def test_another_schema_is_incompatible_for_readers_and_rebuilt_by_the_writer(
             assert {"pieces", "words"}.isdisjoint(names)
             put(writer, file("a.md", [Section("One")]))
         with reader.snapshot() as snapshot:
-            assert snapshot.counts().documents == 1
+            assert snapshot.ledger.count("documents") == 1
             assert snapshot.changes_since(before) is None
             snapshot.verify(deep=True)
 

@@ -22,7 +22,7 @@ import pytest
 from ragdocs.indexing import watcher as watcher_module
 from ragdocs.indexing.discovery import discover, look
 from ragdocs.indexing.event_source import EventSource, Target
-from ragdocs.indexing.hints import MAX_PATHS, ChangeStream, Hints, Inbox, Pending, outermost
+from ragdocs.indexing.hints import MAX_PATHS, Hints, Inbox, Pending, outermost
 from ragdocs.indexing.scan import FoundFile, Scan, TreePath
 from ragdocs.indexing.watch_rules import WatchRules
 from ragdocs.indexing.watcher import Watcher, WatchMode, WatchOptions
@@ -55,7 +55,7 @@ def covers(hints: Hints, path: str, tree: str = "docs") -> bool:
 class Seen:
     """Gathers the hints of a stream until they say what a test waits for."""
 
-    def __init__(self, stream: ChangeStream) -> None:
+    def __init__(self, stream: Watcher) -> None:
         self.stream = stream
         self.hints: list[Hints] = []
         self._told: frozenset[TreePath] = frozenset()
@@ -747,7 +747,7 @@ def test_waiting_costs_next_to_nothing(root: Path, running: Callable[..., Seen])
     assert any(_seconds_of_waiting(seen.stream) < 0.1 for _ in range(3))
 
 
-def _seconds_of_waiting(stream: ChangeStream) -> float:
+def _seconds_of_waiting(stream: Watcher) -> float:
     before = resource.getrusage(resource.RUSAGE_SELF)
     assert stream.wait(1.5) is None
     after = resource.getrusage(resource.RUSAGE_SELF)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ragdocs.cli.options import json_option
 from ragdocs.cli.place import Place, place_options
 
 if TYPE_CHECKING:
@@ -16,12 +17,10 @@ if TYPE_CHECKING:
 WRONG = 2
 """The exit status for a configuration that cannot be used."""
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-
 
 @click.command("check-config")
 @place_options
-@_json_option
+@json_option
 @click.pass_context
 def check_config(context: click.Context, place: Place, as_json: bool) -> None:
     """Check the configuration, and say everything that is wrong with it.
@@ -42,7 +41,7 @@ def check_config(context: click.Context, place: Place, as_json: bool) -> None:
 
 @click.command("config")
 @place_options
-@_json_option
+@json_option
 @click.option("--changed", is_flag=True, help="Leave out settings that have their default.")
 def show_config(place: Place, as_json: bool, changed: bool) -> None:
     """Show the settings in force, and where each comes from.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ragdocs.cli.options import json_option
 from ragdocs.cli.output import counted, shown
 from ragdocs.cli.place import Place, place_options
 
@@ -23,7 +24,7 @@ _CHECK_WIDTH = len("configuration")
 @click.command("doctor")
 @place_options
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely, and say what.")
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@json_option
 @click.pass_context
 def run_doctor(context: click.Context, place: Place, fix: bool, as_json: bool) -> None:
     """Examine everything: settings, folders, every row of the index, the model, clients.

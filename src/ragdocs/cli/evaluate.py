@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from ragdocs.cli.options import config_option, json_option
 from ragdocs.cli.output import counted, shown
 
 if TYPE_CHECKING:
@@ -27,13 +28,7 @@ class _Options(TypedDict):
 
 @click.command("eval")
 @click.argument("folder", metavar="SET", type=click.Path(path_type=Path))
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Read this file alone, instead of the project's and the user's.",
-)
+@config_option
 @click.option("--run", type=_FILE, metavar="OUT.jsonl", help="Write the ranked documents there.")
 @click.option(
     "--compare",
@@ -51,7 +46,7 @@ class _Options(TypedDict):
     metavar="GRADE",
     help="The grade from which a document is relevant, for MRR, recall and hit.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@json_option
 @click.option("--plot", type=_FILE, metavar="FILE.png|svg", help="Draw the figures as bars.")
 def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     """Measure the search on a folder with corpus/, queries.jsonl and qrels.tsv.

@@ -13,6 +13,7 @@ from ragdocs.config.resolved import Config
 from ragdocs.indexing.outcome import Skipped
 from ragdocs.lifecycle import EndReason
 from ragdocs.store.file_lock import Holder
+from ragdocs.wording import number_of
 
 MAX_LISTED = 10
 """Of each kind; --json lists all."""
@@ -40,9 +41,9 @@ def summary(run: Run, config: Config, reason: EndReason | None) -> Iterator[str]
     )
     changes = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     yield f"Files: {changes or 'none'}"
-    yield f"Index: {_number(outcome.documents, 'document')}{_passages(run)}"
+    yield f"Index: {number_of(outcome.documents, 'document')}{_passages(run)}"
     if run.contents and run.contents.vocabulary is not None:
-        yield f"Vocabulary: {_number(run.contents.vocabulary, 'word')} for query expansion"
+        yield f"Vocabulary: {number_of(run.contents.vocabulary, 'word')} for query expansion"
     yield f"In {shown(str(config.index_directory))}, {run.seconds:.1f} s"
 
 
@@ -50,7 +51,7 @@ def _passages(run: Run) -> str:
     contents = run.contents
     if contents is None:
         return ""
-    passages = f", {_number(contents.passages, 'passage')}"
+    passages = f", {number_of(contents.passages, 'passage')}"
     if not contents.passages:
         return passages
     made = f" ({run.vectors.made:,} new)" if run.vectors.made else ""
@@ -64,14 +65,14 @@ def _passages(run: Run) -> str:
 def problems(run: Run) -> Iterator[str]:
     """What is not in the index and should be."""
     failures = [shown(f"{one.tree}:{one.reason}") for one in run.failures]
-    yield from _listed(f"{_number(len(failures), 'file')} could not be indexed", failures)
+    yield from _listed(f"{number_of(len(failures), 'file')} could not be indexed", failures)
     yield from map(_left_out, run.unseen)
     for kept in run.outcome.kept:
-        documents = f"its {_number(kept.documents, 'document')} in the index stay as they were"
+        documents = f"its {number_of(kept.documents, 'document')} in the index stay as they were"
         what = documents if kept.documents else "nothing of it is indexed"
         yield f"{shown(kept.tree)} {kept.reason}: {what}"
     unsettled = [shown(f"{at.tree}:{at.path}") for at in sorted(run.outcome.unsettled)]
-    changing = f"{_number(len(unsettled), 'file')} kept changing while being read: run it again"
+    changing = f"{number_of(len(unsettled), 'file')} kept changing while being read: run it again"
     yield from _listed(changing, unsettled)
     if run.vectors.lacking:
         yield f"Passages are found by their words only, for want of vectors: {run.vectors.lacking}"
@@ -88,7 +89,7 @@ def notes(run: Run) -> Iterator[str]:
         yield "There is nothing to search: the folders have no Markdown or text files to index"
     yield from map(shown, run.vectors.notes)
     left_out = [_left_out(one) for one in run.outcome.skipped if one not in run.unseen]
-    yield from _listed(f"{_number(len(left_out), 'path')} left out", left_out)
+    yield from _listed(f"{number_of(len(left_out), 'path')} left out", left_out)
 
 
 def taken_from(run: Run, keeper: Holder | None) -> Iterator[str]:
@@ -171,7 +172,3 @@ def _listed(title: str, items: Sequence[str]) -> Iterator[str]:
         yield f"  {item}"
     if len(items) > MAX_LISTED:
         yield f"  and {len(items) - MAX_LISTED:,} more (--json lists all)"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

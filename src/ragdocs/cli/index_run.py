@@ -15,6 +15,7 @@ from ragdocs.indexing.outcome import Outcome, Phase, Skipped
 from ragdocs.indexing.scan import SkipReason
 from ragdocs.lifecycle import Ending
 from ragdocs.store.records import FileFailure
+from ragdocs.wording import process_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,12 +170,11 @@ class _Vectors:
 def _contents(app: App) -> Contents | None:
     try:
         with app.reader.snapshot() as snapshot:
-            ((passages,),) = snapshot.select("SELECT count(text_hash) FROM chunks")
             terms = app.terms
             if terms is not None:
                 terms.catch_up(snapshot)
             return Contents(
-                passages=passages,
+                passages=snapshot.count_passages(),
                 vectors_pending=snapshot.count_missing_embeddings(app.embedder.identity),
                 files_waiting=snapshot.waiting,
                 failures=snapshot.failures(),
@@ -186,7 +186,7 @@ def _contents(app: App) -> Contents | None:
 
 def _locked(config: Config, orders: Orders) -> IndexLocked:
     holder = writing(config.index_directory)
-    who = f"process {holder.pid}" if holder and holder.pid else "another process"
+    who = process_text(holder.pid if holder else None)
     return IndexLocked(
         f"{who} is writing the index in {config.index_directory}, and did not let go within "
         f"{orders.wait:g} s. Search goes on meanwhile. {orders.advice}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ragdocs.cli.here import refuse_everything
+from ragdocs.cli.options import json_option
 from ragdocs.cli.place import Place, place_options
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
         help="How long other programs may keep the index from being written.",
     )
     @click.option("--quiet", "-q", is_flag=True, help="Say only what is wrong.")
-    @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+    @json_option
     @click.pass_context
     @wraps(command)
     def with_wishes(

@@ -8,25 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.exits import NOTHING_FOUND
+from ragdocs.cli.options import config_option, json_option
 from ragdocs.cli.output import shown_lines
 from ragdocs.cli.status import short
+from ragdocs.wording import size_text
 
 if TYPE_CHECKING:
     from ragdocs.cli.model_list import Builtin, Extra, Models, Reranker
 
 
-_config_option = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Read this file alone, instead of the project's and the user's.",
-)
-
-
 @click.group("models", invoke_without_command=True)
-@_config_option
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@config_option
+@json_option
 @click.pass_context
 def models(context: click.Context, config_file: Path | None, as_json: bool) -> None:
     """List the models that can be used now, and say why others cannot; or fetch one.
@@ -55,7 +48,7 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
 
 @models.command("fetch")
 @click.argument("name")
-@_config_option
+@config_option
 def fetch(name: str, config_file: Path | None) -> None:
     """Fetch a model from the Hugging Face Hub, an embedding model or a cross-encoder, with
     progress. Needs the extra `huggingface`.
@@ -108,8 +101,6 @@ def _lines(found: "Models") -> Iterator[str]:
 
 
 def _builtin(model: "Builtin") -> Iterator[str]:
-    from ragdocs.diagnosis.case import size_text
-
     yield f"Built in: {model.name}, {model.dimension} dimensions"
     if model.problem:
         yield "  cannot be used: " + model.problem.replace("\n", "\n  ")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ragdocs.cli.here import refuse_everything
+from ragdocs.cli.options import json_option
 from ragdocs.cli.place import Place, place_options
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Reading:
 def reading_options(command: Callable[..., _T]) -> Callable[..., _T]:
     """Adds them; the command is given them as its argument `reading`."""
 
-    @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+    @json_option
     @click.option("--no-update", is_flag=True, help="Answer from the index as it is.")
     @place_options
     @wraps(command)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ragdocs.cli.options import config_option
 from ragdocs.cli.output import shown
 
 if TYPE_CHECKING:
@@ -68,13 +69,7 @@ def named(folders: tuple[Path, ...]) -> Mapping[str, Path]:
 def place_options(command: Callable[..., _T]) -> Callable[..., _T]:
     """Adds --config, --docs and --index; the command is given them as its argument `place`."""
 
-    @click.option(
-        "--config",
-        "config_file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Read this file alone, instead of the project's and the user's.",
-    )
+    @config_option
     @click.option(
         "--docs",
         type=click.Path(path_type=Path),
@@ -116,7 +111,7 @@ def existing_folders(
 
 
 def _folder(given: Path) -> Path:
-    path = _expanded(given)
+    path = Path(os.path.expanduser(given))  # no shell does it for --docs=~/notes
     try:
         folder = path.resolve(strict=True)
         if folder.is_dir():
@@ -130,17 +125,10 @@ def _folder(given: Path) -> Path:
 def _index(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
     if given is None:
         return None
-    path = _expanded(given)
+    path = Path(os.path.expanduser(given))
     if os.path.exists(path) and not os.path.isdir(path):
         raise click.BadParameter(f"{shown(str(given))} is not a folder")
     return path
-
-
-def _expanded(path: Path) -> Path:
-    try:
-        return path.expanduser()  # no shell does it for --docs=~/notes
-    except RuntimeError:
-        return path
 
 
 def _reason(error: Exception) -> str:

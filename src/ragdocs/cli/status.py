@@ -10,6 +10,7 @@ import click
 
 from ragdocs.cli.output import shown
 from ragdocs.cli.place import Place, place_options
+from ragdocs.wording import number_of, size_text
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.status import Status, TreeStatus, WatchStatus
@@ -93,7 +94,7 @@ def _fields(status: "Status") -> Iterator[Field]:
 def _tree(tree: "TreeStatus", is_known: bool) -> str:
     said = [shown(tree.name), short(tree.root)]
     said += ["(yours, in every project)"] if tree.scope == "global" else []
-    said += [_number(tree.documents, "document")] if is_known else []
+    said += [number_of(tree.documents, "document")] if is_known else []
     said += [click.style(tree.problem, fg="yellow")] if tree.problem else []
     return "  ".join(said)
 
@@ -102,12 +103,12 @@ def _holdings(status: "Status") -> str:
     found = status.holdings
     pending = f"{found.vectors:,} with vectors, {found.vectors_pending:,} still without"
     said = [
-        _number(found.chunks, "chunk"),
-        _number(found.passages, "passage"),
+        number_of(found.chunks, "chunk"),
+        number_of(found.passages, "passage"),
         pending if found.vectors_pending else "all with vectors",
     ]
     if found.links_unresolved:
-        said.append(f"{_number(found.links_unresolved, 'link')} to nowhere")
+        said.append(f"{number_of(found.links_unresolved, 'link')} to nowhere")
     return ", ".join(said)
 
 
@@ -119,8 +120,6 @@ def _failures(status: "Status") -> list[str]:
 
 
 def _index(status: "Status") -> str:
-    from ragdocs.diagnosis.case import size_text
-
     disk = status.disk
     parts = ((disk.store, "store"), (disk.log, "log"), (disk.engines, "keyword engine"))
     there = [f"{size_text(size)} {name}" for size, name in parts if size]
@@ -190,7 +189,3 @@ def _time(moment: str) -> str:
         return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):
         return moment
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -120,20 +120,13 @@ def _files(
     """The nearest first."""
     users = user_file(environ)
     if config_file is not None:
-        path = cwd / _expanded(config_file)
+        path = cwd / os.path.expanduser(config_file)
         kind = OriginKind.USER if path == users else OriginKind.PROJECT
         file = read(path, kind, findings)
         return [file] if file else []
     found = list(project_chain(cwd, findings))
     last = user_config(users, findings)
     return [*found, last] if last else found
-
-
-def _expanded(path: Path) -> Path:
-    try:
-        return path.expanduser()
-    except RuntimeError:  # no such user: then it is the file's own name
-        return path
 
 
 def _layers(

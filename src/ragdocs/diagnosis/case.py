@@ -57,18 +57,3 @@ class Case:
 def at(path: Path) -> str:
     """A path as it can be shown."""
     return printable(os.fspath(path))
-
-
-def number_of(noun: str, count: int, plural: str = "") -> str:
-    """`1 file`, `1,200 files`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
-
-
-def size_text(count: int) -> str:
-    """Bytes as a person reads them."""
-    size, unit = float(count), "bytes"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -95,7 +95,7 @@ def _by_tree(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
 
 def _holdings(snapshot: Snapshot, model: str) -> Holdings:
     count = snapshot.ledger.count
-    passages = _number(snapshot, "SELECT count(*) FROM chunks WHERE text_hash IS NOT NULL")
+    passages = snapshot.count_passages()
     pending = passages
     if model and count("embeddings"):
         stored = snapshot.models()
@@ -108,13 +108,9 @@ def _holdings(snapshot: Snapshot, model: str) -> Holdings:
         vectors_pending=pending,
         files_waiting=snapshot.waiting,
         files_failed=count("failures"),
-        links_unresolved=_number(snapshot, "SELECT count(*) FROM links WHERE target_doc IS NULL"),
+        links_unresolved=snapshot.count_unresolved_links(),
         generation=snapshot.position.generation,
     )
-
-
-def _number(snapshot: Snapshot, sql: str) -> int:
-    return int(snapshot.select(sql)[0][0])
 
 
 def _failures(snapshot: Snapshot) -> tuple[FailedFile, ...]:

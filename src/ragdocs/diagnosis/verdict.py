@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ragdocs.diagnosis.case import number_of
 from ragdocs.diagnosis.keyword_look import EngineState
 from ragdocs.diagnosis.status import (
     Agreement,
@@ -24,6 +23,7 @@ from ragdocs.errors import (
 )
 from ragdocs.search.index_state import IndexState, Readiness, readiness_of
 from ragdocs.search.upkeep import Upkeep, judged, made_otherwise
+from ragdocs.wording import number_of, process_text
 
 _WORDS_ONLY = "passages are found by their words only, because there is no usable model"
 
@@ -51,7 +51,7 @@ class Evidence:
             return ""
         if at_work.pid == os.getpid():
             return "this process"
-        return f"process {at_work.pid}" if at_work.pid else "another process"
+        return process_text(at_work.pid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _notes(evidence: Evidence, state: Readiness) -> Iterator[str]:
         yield f"re-ranking does nothing: {evidence.reranker.name} {evidence.reranker.problem}"
     for tree in evidence.trees:
         if tree.problem and tree.documents:
-            kept = number_of("document", tree.documents)
+            kept = number_of(tree.documents, "document")
             stays = "stays as it was" if tree.documents == 1 else "stay as they were"
             yield f"the folder of {tree.name} {tree.problem}: its {kept} {stays} last seen"
     yield from _on_watcher(evidence)

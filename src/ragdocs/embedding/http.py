@@ -6,38 +6,33 @@ can be known of it; the number is read from its first answer.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from ragdocs.embedding.base import EmbeddingCounts
-from ragdocs.embedding.prefixes import Prefixes
+from ragdocs.embedding.probed import PROBE, ProbedEmbedder
 from ragdocs.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Vectors
     from ragdocs.embedding.endpoint import Endpoint
+    from ragdocs.embedding.prefixes import Prefixes
 
 FORGET_FAILURE_SECONDS = 5.0
 """For so long a server that did not answer is not asked again only to learn what it is."""
-_PROBE = "What is this model?"
 
 
-class HttpEmbedder:
+class HttpEmbedder(ProbedEmbedder):
     """A model behind an endpoint; each call has a connection of its own."""
 
     def __init__(
         self, endpoint: Endpoint, model: str, prefixes: Prefixes, batch_size: int = 32
     ) -> None:
+        super().__init__(prefixes)
         self._endpoint = endpoint
         self._model = model
-        self._prefixes = prefixes
         self._batch_size = batch_size
-        self._lock = threading.Lock()
-        self._dimension = 0
         self._failed_at = float("-inf")
-        self._texts = 0
 
     @property
     def name(self) -> str:
@@ -51,30 +46,9 @@ class HttpEmbedder:
             f"{self._prefixes.identity}"
         )
 
-    @property
-    def dimension(self) -> int:
-        """0 while the endpoint does not answer."""
-        try:
-            self._learn(again=False)
-        except EmbeddingError:
-            return 0
-        return self._dimension
-
-    @property
-    def max_tokens(self) -> int:
-        """Not told by the endpoint."""
-        return 0
-
-    @property
-    def counts(self) -> EmbeddingCounts:
-        return EmbeddingCounts(texts=self._texts)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return ()
-
     def load(self) -> None:
-        self._learn(again=True)
+        with self._lock:
+            self._probe()
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
@@ -85,8 +59,7 @@ class HttpEmbedder:
             self._embed(prefixed[start : start + self._batch_size])
             for start in range(0, len(prefixed), self._batch_size)
         ]
-        with self._lock:
-            self._texts += len(texts)
+        self._count(len(texts))
         empty = np.empty((0, self._dimension), dtype=np.float32)
         return np.concatenate([empty, *rows])
 
@@ -94,14 +67,17 @@ class HttpEmbedder:
         self.load()
         return self._embed([self._prefixes.query + text])[0]
 
-    def _learn(self, *, again: bool) -> None:
+    def _learn(self) -> None:
         with self._lock:
-            if self._dimension:
-                return
-            if not again and time.monotonic() - self._failed_at < FORGET_FAILURE_SECONDS:
+            has_failed = time.monotonic() - self._failed_at < FORGET_FAILURE_SECONDS
+            if has_failed and not self._dimension:
                 raise EmbeddingError(f"{self._endpoint.url} did not answer a moment ago")
+            self._probe()
+
+    def _probe(self) -> None:
+        if not self._dimension:
             try:
-                self._dimension = self._ask([_PROBE]).shape[1]
+                self._dimension = self._ask([PROBE]).shape[1]
             except EmbeddingError:
                 self._failed_at = time.monotonic()
                 raise

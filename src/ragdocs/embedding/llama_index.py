@@ -6,15 +6,14 @@ The extra `llama-index`, and whatever package has the class.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes
+from ragdocs.embedding.probed import PROBE, ProbedEmbedder
 from ragdocs.embedding.windows import clean
 from ragdocs.errors import ConfigError, EmbeddingError, ModelMissing
 
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
     from ragdocs.embedding.base import Vectors
 
 EXTRA = "pip install 'mcp-markdown-ragdocs[llama-index]'"
-_PROBE = "What is this model?"
 
 
-class LlamaIndexEmbedder:
+class LlamaIndexEmbedder(ProbedEmbedder):
     """A `BaseEmbedding`, made at its first text by `make`; `identity` is all that decides what it
     gives, besides the dimension, which is read from its first vector.
     """
@@ -34,14 +32,11 @@ class LlamaIndexEmbedder:
     def __init__(
         self, make: Callable[[], Any], name: str, identity: str, prefixes: Prefixes | None = None
     ) -> None:
+        super().__init__(prefixes or Prefixes())
         self._make = make
         self._name = name
         self._stem = identity
-        self._prefixes = prefixes or Prefixes()
-        self._lock = threading.Lock()
         self._embedding: Any = None
-        self._dimension = 0
-        self._texts = 0
 
     @property
     def name(self) -> str:
@@ -51,33 +46,11 @@ class LlamaIndexEmbedder:
     def identity(self) -> str:
         return f"llama-index:{self._stem}:{self.dimension}:{self._prefixes.identity}"
 
-    @property
-    def dimension(self) -> int:
-        """0 while the embedding cannot be used."""
-        try:
-            self.load()
-        except EmbeddingError:
-            return 0
-        return self._dimension
-
-    @property
-    def max_tokens(self) -> int:
-        """Not told by an embedding."""
-        return 0
-
-    @property
-    def counts(self) -> EmbeddingCounts:
-        return EmbeddingCounts(texts=self._texts)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return ()
-
     def load(self) -> None:
         with self._lock:
             if self._embedding is None:
                 embedding = self._make()
-                row = self._run(lambda: embedding.get_text_embedding(_PROBE))
+                row = self._run(lambda: embedding.get_text_embedding(PROBE))
                 self._dimension, self._embedding = self._checked([row]).shape[1], embedding
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -88,8 +61,7 @@ class LlamaIndexEmbedder:
             return np.empty((0, self._dimension), dtype=np.float32)
         prefixed = [self._prefixes.passage + clean(text) for text in texts]
         rows = self._run(lambda: self._embedding.get_text_embedding_batch(prefixed))
-        with self._lock:
-            self._texts += len(texts)
+        self._count(len(texts))
         return self._checked(rows)
 
     def embed_query(self, text: str) -> Vectors:

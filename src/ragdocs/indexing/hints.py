@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from ragdocs.indexing.scan import TreePath
 
@@ -28,16 +27,6 @@ class Hints:
     paths: frozenset[TreePath] = frozenset()
     must_rescan: bool = False
     notes: tuple[str, ...] = ()
-
-
-class ChangeStream(Protocol):
-    """Where hints come from."""
-
-    def wait(self, timeout: float) -> Hints | None:
-        """The next hints; None when there were none in time, or when the stream was closed."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class Pending:

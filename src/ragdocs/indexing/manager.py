@@ -5,9 +5,8 @@ number of processes, may work on one index directory.
 """
 
 import time
-from types import TracebackType
-from typing import Self
 
+from ragdocs.closable import Closable
 from ragdocs.embedding.base import Embedder
 from ragdocs.errors import EmbeddingError, IndexLocked
 from ragdocs.indexing.filling import Filled, Filler
@@ -26,7 +25,7 @@ SPARE_VECTORS = 20_000
 """About 30 MB."""
 
 
-class IndexManager:
+class IndexManager(Closable):
     """Files into the index (`update`), then vectors for their texts (`fill_some`)."""
 
     def __init__(
@@ -114,17 +113,6 @@ class IndexManager:
 
     def close(self) -> None:
         self._access.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _run(self, update: Update, hints: Hints | None, rebuild: bool) -> None:
         for restarts in range(MAX_RESTARTS + 1):

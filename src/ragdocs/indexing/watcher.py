@@ -58,7 +58,7 @@ class WatchOptions:
 
 
 class Watcher:
-    """A change stream of real trees. One thread waits; any may start and stop it."""
+    """A stream of hints at what changes in trees. One thread waits; any may start and stop it."""
 
     def __init__(self, trees: Sequence[WatchedTree], options: WatchOptions) -> None:
         self._trees = tuple(trees)
@@ -112,6 +112,7 @@ class Watcher:
     close = stop
 
     def wait(self, timeout: float) -> Hints | None:
+        """The next hints; None when there were none in time, or when it was stopped."""
         until = time.monotonic() + timeout
         while True:
             self._do_chores()

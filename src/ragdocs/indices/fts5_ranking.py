@@ -18,14 +18,11 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from math import log
 
+from ragdocs.indices.bm25 import MOST, idf
 from ragdocs.indices.fts5_counts import Fts5Counts, match_expression
 from ragdocs.indices.keyword import Unit
 from ragdocs.store.snapshot import Snapshot
 
-K1, B = 1.2, 0.75
-"""Fixed inside FTS5's bm25()."""
-MOST = K1 + 1
-"""What a unit's share of a score, without its idf, stays below however often a row has it."""
 FEW_ROWS = 4000
 """Up to here every row of every unit is scored: to propose first would take as long."""
 PROPOSED = 3
@@ -100,9 +97,9 @@ class Fts5Ranking:
         only: Restriction | None = None,
     ) -> Ranked:
         total, frequencies = self._counts.of(snapshot, units)
-        ideal = sum(unit.weight * _idf(total, frequencies[unit]) * MOST for unit in units)
+        ideal = sum(unit.weight * idf(total, frequencies[unit]) * MOST for unit in units)
         shares = [
-            Share(unit, count, unit.weight * _idf(total, count), _fts5_idf(total, count))
+            Share(unit, count, unit.weight * idf(total, count), _fts5_idf(total, count))
             for unit, count in frequencies.items()
             if count
         ]
@@ -268,10 +265,6 @@ def _best(scores: Mapping[int, float], limit: int) -> Rows:
     return nsmallest(limit, scores.items(), key=lambda row: (-row[1], row[0]))
 
 
-def _idf(total: int, frequency: int) -> float:
-    return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-
-
 def _fts5_idf(total: int, frequency: int) -> float:
-    idf = log((total - frequency + 0.5) / (frequency + 0.5))
-    return idf if idf > 0 else _LEAST_IDF
+    as_it_is = log((total - frequency + 0.5) / (frequency + 0.5))
+    return as_it_is if as_it_is > 0 else _LEAST_IDF

@@ -121,10 +121,6 @@ class GraphIndex:
         with self._lock:
             return self._revision == self._communities_revision
 
-    def community_of(self, doc_id: DocId) -> int | None:
-        """The number of the document's community; None when it is linked to none."""
-        return self.communities().of(doc_id)
-
     def _rebuild(self, snapshot: Snapshot) -> None:
         links = _Links()
         links.add(_edges(snapshot.all_links()))

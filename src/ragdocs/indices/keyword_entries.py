@@ -7,16 +7,12 @@ stands alone, and so no phrase reaches them, or from one field into the next.
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import log
 
 from ragdocs.indices.analysis import Analyzer, Streams
 from ragdocs.indices.keyword import FIELDS, field_texts
 from ragdocs.models import DocId, QueryField
 from ragdocs.store.records import ChunkKey, StoredDocument
 from ragdocs.store.snapshot import Snapshot
-
-K1, B = 1.2, 0.75
-"""As in FTS5 and tantivy, both of which have them fixed."""
 
 Weights = Mapping[QueryField, float]
 
@@ -72,11 +68,6 @@ def places(streams: Streams) -> Iterator[tuple[int, str]]:
 def extent(streams: Streams) -> int:
     """The first place that nothing of a field can be next to."""
     return len(streams.plain) + 1 + 2 * len(streams.wholes)
-
-
-def idf(total: int, frequency: int) -> float:
-    """As the default engine has it: never negative, so that five files rank sensibly too."""
-    return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
 def weights_version(weights: Weights) -> str:

@@ -56,9 +56,6 @@ class Vocabulary:
         self._position: Position | None = None
         self._words = _Words((), (), ())
 
-    def knows(self, snapshot: Snapshot, term: str) -> bool:
-        return term in self.known(snapshot, [term])
-
     def known(self, snapshot: Snapshot, terms: Collection[str]) -> set[str]:
         """Those of the terms that some document has."""
         rows = snapshot.select(

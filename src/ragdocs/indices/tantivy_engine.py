@@ -4,6 +4,7 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragdocs.indices.bm25 import MOST, idf
 from ragdocs.indices.derived_index import DerivedIndex
 from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import (
@@ -14,7 +15,7 @@ from ragdocs.indices.keyword import (
     UnderPath,
     Unit,
 )
-from ragdocs.indices.keyword_entries import K1, Entries, Weights, existing, idf
+from ragdocs.indices.keyword_entries import Entries, Weights, existing
 from ragdocs.indices.tantivy_library import (
     KEY,
     TantivyIndex,
@@ -25,7 +26,7 @@ from ragdocs.indices.tantivy_library import (
 from ragdocs.indices.tantivy_queries import Queries
 from ragdocs.models import DocId
 from ragdocs.parsers.identity import encode_path
-from ragdocs.store.records import ChunkKey, Position
+from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -35,47 +36,37 @@ _GROWTH = 4
 """How many times as much is asked for, and again when the last place is contested."""
 
 
-class TantivyEngine:
+class TantivyEngine(DerivedIndex[TantivyIndex]):
     """Searches a folder of tantivy's files, which it keeps in step with the store."""
 
     def __init__(self, path: Path, entries: Entries, weights: Weights, analysis: str) -> None:
         require_tantivy()
+        super().__init__(path, TantivyLibrary(weights, analysis), entries)
         self._weights = scaled(weights)
-        self._files = DerivedIndex(path, TantivyLibrary(weights, analysis), entries)
-
-    @property
-    def position(self) -> Position | None:
-        return self._files.position
-
-    def catch_up(self, snapshot: Snapshot) -> None:
-        self._files.catch_up(snapshot)
-
-    def forget(self) -> None:
-        self._files.forget()
 
     def search(
         self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
     ) -> KeywordHits:
-        index = self._files.opened(snapshot)
+        index = self.opened(snapshot)
         queries = Queries(index, self._weights)
         frequencies = {unit: queries.frequency(unit) for unit in query.units}
         ideal = sum(
-            unit.weight * idf(index.live, count) * (K1 + 1) for unit, count in frequencies.items()
+            unit.weight * idf(index.live, count) * MOST for unit, count in frequencies.items()
         )
         hits: tuple[Hit, ...] = ()
         if limit > 0 and any(frequencies.values()):
             ranked = _restricted(queries, query, frequencies, (snapshot, scope))
-            is_of_it = self._files.position == snapshot.position
+            is_of_it = self.position == snapshot.position
             hits = _best(index, ranked, limit, None if is_of_it else snapshot)
         return KeywordHits(hits, ideal, frequencies)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
-        index = self._files.opened(snapshot)
+        index = self.opened(snapshot)
         queries = Queries(index, self._weights)
         wanted = queries.condition(condition, lambda part: _documents(snapshot, part))
         found = index.searcher.search(wanted, max(index.live, 1), False, order_by_field=KEY)
         keys = {int(key) for key, _ in found.hits}
-        return keys if self._files.position == snapshot.position else keys & existing(snapshot)
+        return keys if self.position == snapshot.position else keys & existing(snapshot)
 
 
 def _restricted(

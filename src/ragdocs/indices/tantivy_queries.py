@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import fsum
 from typing import TYPE_CHECKING, Protocol, assert_never, cast
 
+from ragdocs.indices.bm25 import K1, MOST, idf
 from ragdocs.indices.keyword import (
     FIELDS,
     All,
@@ -14,7 +15,6 @@ from ragdocs.indices.keyword import (
     Unit,
     Without,
 )
-from ragdocs.indices.keyword_entries import K1, idf
 from ragdocs.indices.tantivy_library import DOC, LEAST_WEIGHT, TAGGED, TEXT, TantivyIndex, tagged
 from ragdocs.models import DocId, QueryField
 
@@ -70,7 +70,7 @@ class Queries:
             return self._weighted(TAGGED, [tagged(unit.field, term) for term in unit.terms], wanted)
         faint = [
             Query.const_score_query(
-                self.unit(Unit(unit.terms, field)), wanted * (K1 + 1) * weight / (weight + K1)
+                self.unit(Unit(unit.terms, field)), wanted * MOST * weight / (weight + K1)
             )
             for field, weight in self._faint.items()
         ]

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragdocs.indices.bm25 import K1, MOST, B, idf
 from ragdocs.indices.derived_index import DerivedIndex
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, Unit
 from ragdocs.indices.keyword_conditions import Conditions
-from ragdocs.indices.keyword_entries import K1, B, Entries, Weights, existing, idf
+from ragdocs.indices.keyword_entries import Entries, Weights, existing
 from ragdocs.indices.whoosh_library import WhooshIndex, WhooshLibrary
 from ragdocs.indices.whoosh_postings import Postings, postings
-from ragdocs.store.records import ChunkKey, Position
+from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -25,32 +26,21 @@ if TYPE_CHECKING:
 Found = Mapping[Unit, list[Postings]]
 
 
-class WhooshEngine:
+class WhooshEngine(DerivedIndex[WhooshIndex]):
     """Searches a folder of whoosh's files, which it keeps in step with the store."""
 
     def __init__(self, path: Path, entries: Entries, weights: Weights, analysis: str) -> None:
+        super().__init__(path, WhooshLibrary(weights, analysis), entries)
         self._weights = [weights[field] for field in FIELDS]
-        self._files = DerivedIndex(path, WhooshLibrary(weights, analysis), entries)
-
-    @property
-    def position(self) -> Position | None:
-        return self._files.position
-
-    def catch_up(self, snapshot: Snapshot) -> None:
-        self._files.catch_up(snapshot)
-
-    def forget(self) -> None:
-        self._files.forget()
 
     def search(
         self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
     ) -> KeywordHits:
-        index = self._files.opened(snapshot)
+        index = self.opened(snapshot)
         found = {unit: self._postings(index, unit) for unit in query.units}
         frequencies = {unit: _frequency(parts) for unit, parts in found.items()}
         factors = {
-            unit: unit.weight * idf(index.live, count) * (K1 + 1)
-            for unit, count in frequencies.items()
+            unit: unit.weight * idf(index.live, count) * MOST for unit, count in frequencies.items()
         }
         hits: tuple[Hit, ...] = ()
         if limit > 0 and any(frequencies.values()):
@@ -64,9 +54,9 @@ class WhooshEngine:
         return KeywordHits(hits, sum(factors.values()), frequencies)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
-        index = self._files.opened(snapshot)
+        index = self.opened(snapshot)
         found = self._conditions(snapshot, index).matching(condition)
-        return found if self._files.position == snapshot.position else found & existing(snapshot)
+        return found if self.position == snapshot.position else found & existing(snapshot)
 
     def _postings(self, index: WhooshIndex, unit: Unit) -> list[Postings]:
         with index.lock:

@@ -47,10 +47,6 @@ def document_uri(doc_id: str) -> str:
     return f"{SCHEME}://{AddressKind.DOCUMENT}/{_quoted(tree)}/{quote(path)}"
 
 
-def section_uri(doc_id: str, slug: str) -> str:
-    return f"{document_uri(doc_id)}#{_quoted(slug)}"
-
-
 def lines_uri(doc_id: str, first: int, last: int) -> str:
     return f"{document_uri(doc_id)}#L{first}-L{last}"
 

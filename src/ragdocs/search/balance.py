@@ -16,7 +16,7 @@ SHIFT = 0.15
 """Towards meaning, for a query of usual length."""
 NEAR_SIMILARITY, SIMILARITY_SLOPE = 0.5, 1.0
 """From here on a passage is near, and meaning counts for more."""
-HIGH_COVERAGE, COVERAGE_SLOPE = 0.5, 0.75
+HIGH_COVERAGE, COVERAGE_SLOPE = 0.5, 0.5
 """From here on a passage has most of the words, and they count for more."""
 USUAL_WORDS, FEWEST_WORDS, WORDS_SLOPE = 5, 4, 0.4
 SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9

@@ -7,6 +7,7 @@ from enum import StrEnum
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.store.records import Position
 from ragdocs.store.snapshot import Snapshot
+from ragdocs.wording import number_of
 
 
 class Readiness(StrEnum):
@@ -54,7 +55,7 @@ class IndexState:
         """One line for people: `building: 120 files to be read`."""
         said = [self._progress()]
         if self.failed_files:
-            said.append(f"{_number(self.failed_files, 'file')} could not be indexed")
+            said.append(f"{number_of(self.failed_files, 'file')} could not be indexed")
         return f"{self.readiness.value}: {'; '.join(said)}"
 
     def unsure(self, reason: str) -> "IndexState":
@@ -70,9 +71,9 @@ class IndexState:
         return replace(self, readiness=Readiness.DEGRADED, complete=False, reason=reason)
 
     def _progress(self) -> str:
-        passages = _number(self.passages, "passage")
+        passages = number_of(self.passages, "passage")
         if self.readiness is Readiness.READY:
-            return f"{_number(self.documents, 'document')}, {passages}"
+            return f"{number_of(self.documents, 'document')}, {passages}"
         if self.readiness is not Readiness.BUILDING:
             return self.reason or _USUAL_REASONS[self.readiness]
         if self.reason:
@@ -80,7 +81,7 @@ class IndexState:
         if self.files_waiting is None:
             return "not all files have been looked at yet"
         if self.files_waiting:
-            return f"{_number(self.files_waiting, 'file')} to be read"
+            return f"{number_of(self.files_waiting, 'file')} to be read"
         return f"{self.passages - self.vectors_pending:,} of {passages} have vectors"
 
 
@@ -106,8 +107,7 @@ class IndexStates:
 
 
 def _state(snapshot: Snapshot, present: int) -> IndexState:
-    rows = snapshot.select("SELECT count(text_hash) FROM chunks")
-    passages = int(rows[0][0])
+    passages = snapshot.count_passages()
     pending = max(0, passages - max(0, present))
     failed = snapshot.ledger.count("failures")
     readiness = readiness_of(snapshot.waiting, pending, has_vectors=present >= 0)
@@ -130,7 +130,3 @@ def readiness_of(waiting: int | None, pending: int, *, has_vectors: bool) -> Rea
     if not has_vectors:
         return Readiness.DEGRADED
     return Readiness.BUILDING if pending else Readiness.READY
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -56,7 +56,8 @@ def document_values(file: IndexedFile) -> Values:
             document.date_source,
             source.encoding,
             source.size,
-            len(source.line_starts),
+            # Up to the last character: a line end ends a line and begins none.
+            source.line_of(max(0, len(source.text) - 1)) + 1,
             document.body_start,
             len(document.headings),
             len(document.links),

@@ -17,11 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self, cast
+from typing import cast
 
+from ragdocs.closable import Closable
 from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.store.obstacles import set_aside
+from ragdocs.wording import process_text
 
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
@@ -65,7 +66,7 @@ class Holder:
         return abs((datetime.now(UTC) - self.heard).total_seconds()) <= seconds
 
 
-class FileLock:
+class FileLock(Closable):
     """A lock that is held, until it is closed. Children do not inherit it."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -115,17 +116,6 @@ class FileLock:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 _open_locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
@@ -281,4 +271,4 @@ def _read_holder(descriptor: int) -> Holder:
 
 
 def _who(found: Holder | None) -> str:
-    return f"process {found.pid}" if found and found.pid else "another process"
+    return process_text(found.pid if found else None)

@@ -9,9 +9,9 @@ import weakref
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from ragdocs.closable import Closable
 from ragdocs.errors import IndexCorrupt, IndexStoreError
 from ragdocs.store.connection import BUSY_SECONDS, Database, FileLook, look_at, store_path
 from ragdocs.store.records import Position
@@ -21,7 +21,7 @@ from ragdocs.store.stored_index import StoredIndex, check_in_step
 from ragdocs.store.verification import check_compatible
 
 
-class Reader:
+class Reader(Closable):
     """A store that can be looked at; with a fingerprint, only one built with those settings, and
     only while the indices inside it that are given are in step with it."""
 
@@ -93,17 +93,6 @@ class Reader:
             idle, self._idle = self._idle, []
         for database in idle:
             database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @contextmanager
     def _borrowed(self) -> Generator[Database]:

@@ -152,19 +152,3 @@ class VectorBatch:
         import numpy as np
 
         return np.frombuffer(self.data, dtype="<f4").reshape(len(self.keys), self.dimension)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How much the store holds."""
-
-    documents: int
-    chunks: int
-    leaves: int
-    headings: int
-    links: int
-    unresolved_links: int
-    code_blocks: int
-    embeddings: int
-    files: int
-    failures: int

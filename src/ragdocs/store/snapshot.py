@@ -27,7 +27,6 @@ from ragdocs.store.link_rows import SELECT_LINKS, read_link
 from ragdocs.store.records import (
     Change,
     ChunkKey,
-    Counts,
     FileFailure,
     ManifestEntry,
     PendingText,
@@ -139,16 +138,6 @@ class Snapshot:
         rows = self._database.each(f"{SELECT_CHUNKS} WHERE c.text IS NOT NULL ORDER BY c.key")
         return map(read_chunk, rows)
 
-    def leaf_at(self, doc_id: DocId, byte: int) -> StoredChunk | None:
-        """The leaf that this byte of the file is in, such as that of a heading's start."""
-        row = self._database.one(
-            f"""{SELECT_CHUNKS} WHERE c.text IS NOT NULL AND d.id = ? AND c.byte_start <= ?
-            ORDER BY c.byte_start DESC, c.position DESC LIMIT 1""",
-            (doc_id, byte),
-        )
-        found = read_chunk(row) if row else None
-        return found if found and byte < found.chunk.span.byte_end else None
-
     def children(self, chunk_id: ChunkId) -> tuple[StoredChunk, ...]:
         return self._chunks("p.id = ? ORDER BY c.position, c.key", chunk_id)
 
@@ -194,20 +183,12 @@ class Snapshot:
         rows = self._database.all(f"{SELECT_FAILURES} ORDER BY doc_id")
         return tuple(map(read_failure, rows))
 
-    def counts(self) -> Counts:
-        count = self._meta.ledger.count
-        return Counts(
-            documents=count("documents"),
-            chunks=count("chunks"),
-            leaves=self._count("chunks WHERE text IS NOT NULL"),
-            headings=count("headings"),
-            links=count("links"),
-            unresolved_links=self._count("links WHERE target_doc IS NULL"),
-            code_blocks=count("code_blocks"),
-            embeddings=count("embeddings"),
-            files=count("files"),
-            failures=count("failures"),
-        )
+    def count_passages(self) -> int:
+        """The chunks that have a text to embed."""
+        return self._number("SELECT count(text_hash) FROM chunks")
+
+    def count_unresolved_links(self) -> int:
+        return self._number("SELECT count(*) FROM links WHERE target_doc IS NULL")
 
     def models(self) -> dict[str, int]:
         """The models that have vectors here, with their dimensions."""
@@ -259,6 +240,6 @@ class Snapshot:
             raise IndexCorrupt(f"{doc_id!r} has lost some of its {table}: rebuild the index")
         return found
 
-    def _count(self, what: str) -> int:
-        (count,) = self._database.one(f"SELECT count(*) FROM {what}") or (0,)
-        return count
+    def _number(self, sql: str) -> int:
+        ((number,),) = self._database.all(sql)
+        return number

@@ -4,9 +4,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from ragdocs.closable import Closable
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.store import change_log
 from ragdocs.store.connection import store_path
@@ -21,7 +21,7 @@ from ragdocs.store.transaction import Transaction
 from ragdocs.store.verification import check_compatible
 
 
-class Writer:
+class Writer(Closable):
     """An open store that can be changed, one transaction at a time, by one thread."""
 
     def __init__(self, prepared: Prepared, expected: Expected) -> None:
@@ -124,14 +124,3 @@ class Writer:
         """SQLite puts the log into the store's file when nobody else has it open. Otherwise it is
         left to the next commits: a file that changes without one would look changed by others."""
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

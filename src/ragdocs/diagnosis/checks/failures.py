@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from ragdocs.diagnosis.case import Case, number_of
+from ragdocs.diagnosis.case import Case
 from ragdocs.diagnosis.findings import Finding, Level
 from ragdocs.diagnosis.store_look import BUSY_SECONDS, look_at_store
 from ragdocs.errors import IndexStoreError
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ResolvedLink
+from ragdocs.wording import number_of
 
 SHOWN = 5
 """Of each kind; the rest is counted."""
@@ -26,7 +27,7 @@ def check_failures(case: Case) -> Iterator[Finding]:
     shown = tuple(f"{one.tree}: {one.reason}" for one in look.failures[:SHOWN])
     yield Finding(
         Level.WARNING,
-        f"{number_of('file', number)} could not be indexed",
+        f"{number_of(number, 'file')} could not be indexed",
         "put them right, or exclude them; they are read again when they change",
         details=_with_rest(shown, number),
     )

@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 
 from ragdocs.config.choices import KeywordEngine
-from ragdocs.diagnosis.case import Case, at, number_of, size_text
+from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.checks.engine import folder_repair
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.keyword_look import engine_folder
 from ragdocs.embedding.folders import cache_folder
 from ragdocs.embedding.verification import MEMORY_NAME
+from ragdocs.wording import number_of, size_text
 
 OLD_SECONDS = 3600.0
 """Whatever is younger may still be in the making."""
@@ -66,7 +67,7 @@ def _copies(case: Case) -> Iterator[Finding]:
         size = size_text(sum(map(_size_below, dead)))
         yield Finding(
             Level.NOTE,
-            f"{number_of('copy', len(dead), 'copies')} of index files, left by processes that were "
+            f"{number_of(len(dead), 'copy', 'copies')} of index files, left by processes that were "
             f"killed ({size})",
             "they can be deleted",
             details=tuple(map(at, dead[:5])),
@@ -84,7 +85,7 @@ def _half_written(case: Case) -> Iterator[Finding]:
     if dead:
         yield Finding(
             Level.NOTE,
-            f"{number_of('half-written file', len(dead))} in {at(folder)}",
+            f"{number_of(len(dead), 'half-written file')} in {at(folder)}",
             "they can be deleted",
             details=tuple(map(at, dead[:5])),
             repair=Repair("delete half-written files", partial(_delete, dead)),
@@ -158,4 +159,4 @@ def _delete(paths: Iterable[Path]) -> str:
         else:
             path.unlink(missing_ok=True)
         number += 1
-    return f"deleted {number_of('leftover', number)}"
+    return f"deleted {number_of(number, 'leftover')}"

@@ -4,9 +4,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragdocs.diagnosis.case import Case, at, size_text
+from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level
 from ragdocs.diagnosis.index_files import disk_use
+from ragdocs.wording import size_text
 
 FULL_BYTES = 50_000_000
 """With less than this, not even a small index can be written for long."""

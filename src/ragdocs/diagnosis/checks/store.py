@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 
 from ragdocs.app import App
-from ragdocs.diagnosis.case import Case, at, number_of, size_text
+from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.checks.locks import odd_file_repair
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import disk_use
@@ -23,6 +23,7 @@ from ragdocs.errors import (
 from ragdocs.store.connection import store_path
 from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION
+from ragdocs.wording import number_of, size_text
 
 
 def check_store(case: Case) -> Iterator[Finding]:
@@ -47,7 +48,7 @@ def _verified(case: Case) -> Finding:
         documents = snapshot.ledger.count("documents")
         chunks = snapshot.ledger.count("chunks")
     size = size_text(disk_use(case.directory).total)
-    held = f"{number_of('document', documents)}, {number_of('chunk', chunks)}, {size}"
+    held = f"{number_of(documents, 'document')}, {number_of(chunks, 'chunk')}, {size}"
     return Finding(Level.OK, f"whole: {held}")
 
 

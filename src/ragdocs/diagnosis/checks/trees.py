@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from ragdocs.config.resolved import Tree
-from ragdocs.diagnosis.case import Case, at, number_of
+from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level
 from ragdocs.diagnosis.store_look import StoreLook, look_at_store
 from ragdocs.indexing.roots import root_problem
+from ragdocs.wording import number_of
 
 
 def check_trees(case: Case) -> Iterator[Finding]:
@@ -20,7 +21,7 @@ def _examined(tree: Tree, look: StoreLook) -> Finding:
     documents, _ = look.by_tree.get(tree.name, (0, 0))
     problem = root_problem(tree.root)
     if problem:
-        kept = f"; {number_of('document', documents)} kept as last seen" if documents else ""
+        kept = f"; {number_of(documents, 'document')} kept as last seen" if documents else ""
         return Finding(
             Level.WARNING,
             f"{name} {problem}{kept}",
@@ -33,5 +34,5 @@ def _examined(tree: Tree, look: StoreLook) -> Finding:
             f"{name} has no document",
             f"files must match {', '.join(tree.include)}, and not be ignored (docs/trees.md)",
         )
-    known = f": {number_of('document', documents)} indexed" if look.error is None else ""
+    known = f": {number_of(documents, 'document')} indexed" if look.error is None else ""
     return Finding(Level.OK, f"{name}{known}")

@@ -28,7 +28,7 @@ def check_vectors(case: Case) -> Iterator[Finding]:
 
 def _examined(snapshot: Snapshot, model: str) -> Finding:
     pending = snapshot.count_missing_embeddings(model)
-    passages = _number(snapshot, "chunks WHERE text_hash IS NOT NULL")
+    passages = snapshot.count_passages()
     unused = snapshot.ledger.count("embeddings") - _used(snapshot, model)
     beside = f"; {unused:,} more are kept for words, and texts that may come back" if unused else ""
     if pending:
@@ -41,13 +41,9 @@ def _examined(snapshot: Snapshot, model: str) -> Finding:
 
 
 def _used(snapshot: Snapshot, model: str) -> int:
-    return _number(
-        snapshot,
-        """embeddings e JOIN models m ON m.key = e.model WHERE m.identity = ?
+    ((used,),) = snapshot.select(
+        """SELECT count(*) FROM embeddings e JOIN models m ON m.key = e.model WHERE m.identity = ?
         AND e.text_hash IN (SELECT text_hash FROM chunks WHERE text_hash IS NOT NULL)""",
-        model,
+        (model,),
     )
-
-
-def _number(snapshot: Snapshot, what: str, *values: object) -> int:
-    return int(snapshot.select(f"SELECT count(*) FROM {what}", values)[0][0])
+    return used

@@ -11,6 +11,7 @@ from ragdocs.diagnosis.findings import Finding, Level
 from ragdocs.diagnosis.watch_look import look_at_watcher
 from ragdocs.indexing.watch_rules import Parts, WatchRules
 from ragdocs.indexing.watcher import WatchMode
+from ragdocs.wording import number_of
 
 MAX_FOLDERS = 200_000
 """So many are counted; a tree of more has no index of a sensible size."""
@@ -56,7 +57,7 @@ def _limits(case: Case) -> Iterator[Finding]:
         yield Finding(Level.OK, "this system has no limit that could be read")
         return
     folders = sum(_folders(tree, case.directory) for tree in case.app.config.trees)
-    number = "1 folder" if folders == 1 else f"{folders:,} folders"
+    number = number_of(folders, "folder")
     said = f"{number} of documents, and {watches:,} can be watched ({_WATCHES})"
     if folders > watches * FULL_SHARE:
         yield Finding(

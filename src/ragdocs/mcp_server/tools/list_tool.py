@@ -10,9 +10,10 @@ from ragdocs.mcp_server.tools.answering import Given, fitted, plain
 from ragdocs.mcp_server.tools.document_tool import outline_line
 from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
 from ragdocs.mcp_server.tools.library_arguments import ListArguments
-from ragdocs.mcp_server.tools.quoting import counted, one_line
+from ragdocs.mcp_server.tools.quoting import one_line
 from ragdocs.mcp_server.visible import Cleaner
 from ragdocs.search.library.answers import DocumentEntry, Listing, TagEntry, TreeEntry
+from ragdocs.wording import number_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ def _trees(trees: tuple[TreeEntry, ...]) -> Iterator[str]:
     for tree in trees:
         failed = f", {tree.failed_files:,} failed" if tree.failed_files else ""
         documents, passages = tree.documents, tree.passages
-        holds = f"{counted(documents, 'document')}, {counted(passages, 'passage')}{failed}"
+        holds = f"{number_of(documents, 'document')}, {number_of(passages, 'passage')}{failed}"
         yield f"- {one_line(tree.name)} ({one_line(tree.root)}): {holds}"
 
 
@@ -70,4 +71,4 @@ def _documents(documents: tuple[DocumentEntry, ...]) -> Iterator[str]:
 
 def _tags(tags: tuple[TagEntry, ...]) -> Iterator[str]:
     for entry in tags:
-        yield f"- #{one_line(entry.tag)}: {counted(entry.documents, 'document')}"
+        yield f"- #{one_line(entry.tag)}: {number_of(entry.documents, 'document')}"

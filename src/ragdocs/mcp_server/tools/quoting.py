@@ -26,10 +26,6 @@ def headed(title: str, heading_path: Sequence[str]) -> str:
     return " > ".join(map(one_line, parts))
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def without_home(text: str) -> str:
     """The user's own folder as ~: an answer names no place outside the documents."""
     try:
