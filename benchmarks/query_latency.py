@@ -38,7 +38,8 @@ from readings import Reading, note
 
 from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.sections import BoostsConfig, ChunkingConfig, SearchConfig
+from ragdocs.config.chunking_section import ChunkingConfig
+from ragdocs.config.search_section import BoostsConfig, SearchConfig
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex

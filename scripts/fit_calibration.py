@@ -25,6 +25,7 @@ from ragdocs.app import App
 from ragdocs.cli.index_run import Orders, run
 from ragdocs.cli.progress import display
 from ragdocs.config.resolved import Config
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.errors import QueryError
 from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
@@ -33,8 +34,9 @@ from ragdocs.evaluation.reliability import Bin, calibration_error, reliability, 
 from ragdocs.evaluation.reliability_picture import reliability_chart
 from ragdocs.lifecycle import Ending
 from ragdocs.parsers.identity import decode_path
+from ragdocs.search.calibration import Calibration
 from ragdocs.search.candidates import Grounds
-from ragdocs.search.evidence import ahead, asked_for, behind
+from ragdocs.search.evidence import ahead, asked_for, behind, worth
 from ragdocs.search.requests import QueryRequest
 
 FROM_OTHERS = 40
@@ -95,6 +97,7 @@ def main() -> None:
         others = [text for other, texts in chosen.items() if other != name for text in texts]
         answers[name] = answers_of(each, others, configs.get(name))
     series = left_out(answers)
+    as_shipped(answers)
     if given.plot:
         title = f"Confidence, leaving one set out ({len(sets)} sets)"
         write_picture(given.plot, reliability_chart(title, series))
@@ -186,8 +189,7 @@ def weighed(answers: Sequence[Answer]) -> Iterator[tuple[Grounds, bool, float]]:
 def left_out(sets: Mapping[str, Sequence[Answer]]) -> dict[str, Sequence[Bin]]:
     """Each set judged by what the others say, then all together; the reliability of each."""
     said: dict[str, list[float]] = {}
-    print("| left out | queries | calibration error | confidence - right | AUC answerable |")
-    print("|---|--:|--:|--:|--:|")
+    print_head("left out")
     for name, answers in sets.items():
         fit = fitted([others for other, others in sets.items() if other != name])
         said[name] = [fit.confidence(answer) for answer in answers]
@@ -196,6 +198,26 @@ def left_out(sets: Mapping[str, Sequence[Answer]]) -> dict[str, Sequence[Bin]]:
     everything = [value for values in said.values() for value in values]
     series = {"all together": print_row("all together", pooled, everything)}
     return series | {name: bins_of(answers, said[name]) for name, answers in sets.items()}
+
+
+def as_shipped(sets: Mapping[str, Sequence[Answer]]) -> None:
+    """What users are told: by the constants as they stand, which were fitted to some of these."""
+    search = SearchConfig()
+    curve = Calibration(search.score_calibration_threshold, search.score_calibration_steepness)
+
+    def confidence(answer: Answer) -> float:
+        return curve.of(worth(answer.grounds[0])) if answer.grounds else 0.0
+
+    print()
+    print_head("as shipped")
+    pooled = [answer for answers in sets.values() for answer in answers]
+    for name, answers in [*sets.items(), ("all sets", pooled)]:
+        print_row(name, answers, [confidence(answer) for answer in answers])
+
+
+def print_head(first: str) -> None:
+    print(f"| {first} | queries | calibration error | confidence - right | AUC answerable |")
+    print("|---|--:|--:|--:|--:|")
 
 
 def print_row(name: str, answers: Sequence[Answer], said: Sequence[float]) -> Sequence[Bin]:

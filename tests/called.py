@@ -5,7 +5,7 @@ import subprocess
 from contextlib import chdir
 from pathlib import Path
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from ragdocs.cli.main import main
 
@@ -16,3 +16,10 @@ def called(folder: Path, *arguments: str, **environ: str) -> "subprocess.Complet
     with chdir(folder):
         done = CliRunner(env={**ours, **environ}).invoke(main, arguments, catch_exceptions=False)
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+
+def run(*words: str, code: int = 0) -> Result:
+    """In the folder and the surroundings of this process; it must end with this code."""
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done

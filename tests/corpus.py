@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
 from ragdocs.config.choices import Stemmer
-from ragdocs.config.sections import BoostsConfig
+from ragdocs.config.search_section import BoostsConfig
 from ragdocs.indices.analysis import analysis_fingerprint, text_analyzer
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.keyword import FIELDS, compile_query

@@ -1,42 +1,28 @@
 """A real HTTP server that embeds as OpenAI's endpoint does, with the tiny word model."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.loopback_server import LoopbackServer
 from tests.word_vectors import WordModel
 
 
-class EmbeddingServer:
-    """Serves on a loopback port while it is in a `with`.
-
-    `requests` are the bodies that came in. `failures` are statuses to answer with first, one for
+class EmbeddingServer(LoopbackServer):
+    """`requests` are the bodies that came in. `failures` are statuses to answer with first, one for
     each request. `answer` replaces the answer; `hold` keeps it back until it is set.
     """
 
     def __init__(self, dimension=16):
+        super().__init__()
         self.requests = []
         self.paths = []
         self.failures = []
         self.answer = None
         self.dimension = dimension
         self.hold = None
-        self.closing = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                server.respond(self)
-
-            def log_message(self, *_):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"{super().url}/v1"
 
     def respond(self, handler):
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
@@ -64,13 +50,6 @@ class EmbeddingServer:
         ]
         return {"object": "list", "data": entries[::-1], "model": body["model"]}
 
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
+    def let_go(self):
         if self.hold is not None:
             self.hold.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragdocs.chunking.header_chunker import ChunkSizes
 from ragdocs.config.choices import Stemmer
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
 from ragdocs.indices.graph import GraphIndex

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.indices.derived_folder import DerivedFolder
 from ragdocs.indices.keyword import compile_query

@@ -3,20 +3,22 @@
 import json
 import threading
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from tests.loopback_server import LoopbackServer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-class HubServer:
-    """Serves `folder` as the model `name` while it is in a `with`; `asked` are the paths.
+class HubServer(LoopbackServer):
+    """Serves `folder` as the model `name`; `asked` are the paths.
 
     Of the file `stops_in` only the first half is sent: then nothing more comes until `goes_on` is
     set, or, when `cuts` is set, the connection ends.
     """
 
     def __init__(self, name: str, folder: Path):
+        super().__init__()
         self.asked = []
         self.commit = COMMIT
         self.stops_in = ""
@@ -25,30 +27,13 @@ class HubServer:
         self.is_stopped = threading.Event()
         self.name = name
         self.folder = folder
-        hub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                hub.respond(self, with_body=True)
-
-            def do_HEAD(self):
-                hub.respond(self, with_body=False)
-
-            def log_message(self, *_):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self._server.server_port}"
 
     def files(self):
         found = (file for file in self.folder.rglob("*") if file.is_file())
         return {file.relative_to(self.folder).as_posix(): file for file in sorted(found)}
 
-    def respond(self, handler, with_body):
+    def respond(self, handler):
+        with_body = handler.command == "GET"
         path = handler.path.partition("?")[0]
         self.asked.append(path)
         status, body, headers = self.answer(path)
@@ -88,12 +73,5 @@ class HubServer:
             return 200, json.dumps(tree).encode(), {"Content-Type": "application/json"}
         return 404, b"{}", {"X-Error-Code": "RepoNotFound"}
 
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
+    def let_go(self):
         self.goes_on.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)

@@ -8,7 +8,7 @@ input.
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,15 @@ def config_of(docs: Path, index: Path, **sections: dict[str, object]) -> Config:
 def served(docs: Path, index: Path, **sections: dict[str, object]) -> App:
     """Not started: `app.service.start()`."""
     return App(config_of(docs, index, **sections), CountingEmbedder())
+
+
+def started(
+    keep: Callable[[App], App], docs: Path, index: Path, **sections: dict[str, object]
+) -> App:
+    """The same at work; `keep` sees to its end."""
+    app = keep(served(docs, index, **sections))
+    app.service.start()
+    return app
 
 
 def ask(app: App, query: str, top_n: int = 10) -> SearchResponse:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragdocs.config.sections import ContextConfig, SearchConfig
+from ragdocs.config.context_section import ContextConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.indexing.patterns import matches_any
 from ragdocs.indexing.reading import read_file

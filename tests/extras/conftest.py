@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.home import move_home
 from tests.tiny_models import make_cross_encoder, make_embedding_model
 
 PACKAGES = ("sentence_transformers", "llama_index")
@@ -33,9 +34,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
+    move_home(monkeypatch, tmp_path / "home")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "docs"
     folder.mkdir()

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from ragdocs.config.sections import EmbeddingConfig
+from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.embedding.declared import declared_dimension
 from ragdocs.embedding.prefixes import Prefixes, known_prefixes
 from ragdocs.embedding.providers import make_embedder

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ragdocs import open_index
-from ragdocs.config.sections import ChunkingConfig, EmbeddingConfig
+from ragdocs.config.chunking_section import ChunkingConfig
+from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, EmbeddingError, ModelMissing
 from ragdocs.search.requests import Filters

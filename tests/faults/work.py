@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.errors import EmbeddingError
 from ragdocs.indexing import batching
 from ragdocs.indexing.index_setup import Control

@@ -36,11 +36,11 @@ UNANSWERED = [query for query in SET.queries if query.id not in SET.labels]
 
 FLOORS = {
     "all": 0.855,
-    "factual": 0.78,
+    "factual": 0.80,
     "navigational": 0.95,
     "exploratory": 0.72,
-    "code": 0.93,
-    "own words": 0.65,
+    "code": 0.94,
+    "own words": 0.66,
     "words of the answer": 0.94,
 }
 """nDCG@10 of groups of queries, some .04 under what was measured."""

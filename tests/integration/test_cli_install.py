@@ -13,7 +13,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from ragdocs import __version__
 from ragdocs.cli.clients.entries import entry_text
@@ -22,6 +21,8 @@ from ragdocs.cli.main import main
 from ragdocs.cli.serve import serve
 from ragdocs.diagnosis.client_files import ClientFile, registrations
 from ragdocs.diagnosis.client_table import CLIENTS, user_place
+from tests.called import run
+from tests.home import move_home
 from tests.managed_index import write
 from tests.mcp_process import ServerProcess
 
@@ -47,18 +48,10 @@ def home(tmp_path, monkeypatch):
     folder = tmp_path.resolve() / "home"
     (folder / "notes").mkdir(parents=True)
     (folder / "project").mkdir()
-    for name in [name for name in os.environ if name.startswith(("RAGDOCS_", "XDG_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(folder))
+    move_home(monkeypatch, folder)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.chdir(folder / "project")
     return folder
-
-
-def run(*words, code=0):
-    done = CliRunner().invoke(main, words, catch_exceptions=False)
-    assert done.exit_code == code, done.output
-    return done
 
 
 def install(client, *words, code=0):

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
 
 from ragdocs.cli.agents import BEGIN, BLOCK, END, INSTRUCTIONS
 from ragdocs.cli.main import main
 from ragdocs.config.loading import load_config
 from ragdocs.mcp_server.tools.catalogue import TOOLS
+from tests.called import run
+from tests.home import move_home
 from tests.managed_index import write
 from tests.tiny_cross_encoder import TinyCrossEncoder
 
@@ -27,17 +28,9 @@ def project(tmp_path, monkeypatch):
     """A folder below a home, both empty, and nothing of the real home in sight."""
     folder = tmp_path.resolve() / "home" / "project"
     folder.mkdir(parents=True)
-    for name in [name for name in os.environ if name.startswith(("RAGDOCS_", "XDG_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(folder.parent))
+    move_home(monkeypatch, folder.parent)
     monkeypatch.chdir(folder)
     return folder
-
-
-def run(*words, code=0):
-    done = CliRunner().invoke(main, words, catch_exceptions=False)
-    assert done.exit_code == code, done.output
-    return done
 
 
 def roots():

@@ -28,6 +28,7 @@ from ragdocs.store.records import FileFailure
 from ragdocs.store.writer import Writer
 from tests import store_builder
 from tests.documented import PAGES, PROJECT, Example, blocks, examples, mentions, session
+from tests.home import move_home
 from tests.managed_index import CountingEmbedder, write
 from tests.parsing import parse
 
@@ -90,9 +91,7 @@ def typed(project, monkeypatch):
     """Runs a line of the documentation there, in this process."""
     # The prepared model is shared with the other tests; making it again takes seconds.
     models = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    for name in [name for name in os.environ if name.startswith(("RAGDOCS_", "XDG_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(project.parent))
+    move_home(monkeypatch, project.parent)
     cache = Path(models) / "mcp-markdown-ragdocs"
     monkeypatch.setenv("RAGDOCS_EMBEDDING__CACHE_FOLDER", str(cache))
     tiny = CountingEmbedder(BuiltinEmbedder(cache_dir=cache).identity)

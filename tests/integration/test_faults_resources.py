@@ -1,7 +1,5 @@
 """A full disk, no descriptors left, an index that must not be written: said, lived with, healed."""
 
-import pytest
-
 from tests.faults.hardship import Hardship
 from tests.faults.trouble import Forbidden, few_descriptors, full_disk, read_only, shim_for
 from tests.permissions import bound_by_permissions
@@ -10,11 +8,6 @@ HEALED_SECONDS = 90.0
 """Three times what `make stress` allows: other tests run beside these."""
 CPU_SHARE = 0.3
 """Of a core, for one or two attempts in a second; a busy loop takes all of it."""
-
-
-@pytest.fixture
-def index(tmp_path):
-    return tmp_path / "index"
 
 
 def endure(hardship, server, trouble):

@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from contextlib import ExitStack
 
 import pytest
 
@@ -16,7 +15,7 @@ from ragdocs.indexing.service_state import Duty
 from ragdocs.indexing.watcher import WatchMode
 from ragdocs.search.index_state import Readiness
 from tests.managed_index import write
-from tests.served import ServedProcess, ask, paths, served
+from tests.served import ServedProcess, ask, paths, served, started
 from tests.waiting import until
 
 TAKEN_OVER_SECONDS = 15
@@ -30,23 +29,6 @@ def docs(tmp_path):
     write(folder, "dawn.md", "# Dawn\n\nThe lark sings at dawn.\n")
     write(folder, "dusk.md", "# Dusk\n\nBats come out at dusk.\n")
     return folder
-
-
-@pytest.fixture
-def index(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def apps():
-    with ExitStack() as stack:
-        yield stack.enter_context
-
-
-def started(apps, docs, index, **sections):
-    app = apps(served(docs, index, **sections))
-    app.service.start()
-    return app
 
 
 def finds(app, query, *expected):

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from ragdocs.config.sections import ContextConfig
+from ragdocs.config.context_section import ContextConfig
 from ragdocs.errors import QueryError
 from ragdocs.search.budget import tokens
 from ragdocs.search.library.answers import Extent, TextState

@@ -88,7 +88,6 @@ def paths_for(server, **arguments):
         ({"modified_before": "2024-09-03"}, lambda path: path != "releases/2.4.md"),
         ({"excluded_files": ["access-tokens.md"]}, lambda path: path != "access-tokens.md"),
         ({"tree": "docs"}, lambda path: True),
-        ({"tree": "other"}, lambda path: False),
         ({"min_score": 1.0}, lambda path: False),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
@@ -186,6 +185,12 @@ def test_nothing_good_enough_is_said_with_the_nearest_terms(server):
     assert "list_documents" in asked.text
     assert asked.data["did_you_mean"] == "kubernetes"
     assert "Did you mean: kubernetes" in asked.text
+
+
+def test_a_tree_that_is_not_there_is_an_error_and_no_empty_answer(server):
+    asked = server.call("query_documents", query="token", tree="other")
+    assert asked.is_error
+    assert "there is no tree `other`; there is `docs`" in asked.text
 
 
 def test_words_that_no_document_has_are_answered_with_the_nearest_that_they_have(server):

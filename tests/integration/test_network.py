@@ -11,6 +11,7 @@ from ragdocs.errors import ConfigError
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.index_state import Readiness
 from tests.embedding_server import EmbeddingServer
+from tests.home import move_home
 from tests.mcp_process import ServerProcess
 from tests.sockets.watched import WatchedSockets
 from tests.waiting import until
@@ -43,9 +44,7 @@ OPENED_BY_A_LIBRARY = "import ctypes; ctypes.CDLL(None).socket(2, 1, 0)"
 
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
+    move_home(monkeypatch, tmp_path / "home")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "docs"
     folder.mkdir()

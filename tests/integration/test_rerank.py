@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings

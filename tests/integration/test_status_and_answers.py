@@ -3,7 +3,6 @@
 import os
 import resource
 import signal
-from contextlib import ExitStack
 
 import pytest
 from click.testing import CliRunner
@@ -20,7 +19,7 @@ from ragdocs.search.library.requests import ListRequest
 from tests.examined import Bench, change, holding
 from tests.managed_index import CountingEmbedder, write
 from tests.permissions import bound_by_permissions
-from tests.served import STATUS, ServedProcess, ask, paths, served
+from tests.served import STATUS, ServedProcess, ask, paths, served, started
 from tests.waiting import until
 
 READY, BUILDING = Readiness.READY, Readiness.BUILDING
@@ -36,25 +35,8 @@ def docs(tmp_path):
 
 
 @pytest.fixture
-def index(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def apps():
-    with ExitStack() as stack:
-        yield stack.enter_context
-
-
-@pytest.fixture
 def bench(tmp_path):
     return Bench(tmp_path)
-
-
-def started(apps, docs, index, **sections):
-    app = apps(served(docs, index, **sections))
-    app.service.start()
-    return app
 
 
 def views(app: App) -> dict[str, Readiness]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.sections import AdvancedSearchConfig, SearchConfig
+from ragdocs.config.search_section import AdvancedSearchConfig, SearchConfig
 from ragdocs.indices.hits import Hit
 from ragdocs.indices.signatures import (
     MIN_BITS_SET,

@@ -17,13 +17,6 @@ from tests.permissions import bound_by_permissions
 AS_ROOT = os.geteuid() == 0
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    bench = Bench(tmp_path_factory.mktemp("built"))
-    bench.build()
-    return bench
-
-
 @pytest.fixture
 def bench(built, tmp_path):
     return built.copy_to(tmp_path)

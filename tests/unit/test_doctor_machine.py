@@ -21,18 +21,6 @@ from tests.tiny_cross_encoder import TinyCrossEncoder
 LONG_AGO = time.time() - 7 * 86_400
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    bench = Bench(tmp_path_factory.mktemp("built"))
-    bench.build()
-    return bench
-
-
-@pytest.fixture
-def bench(tmp_path):
-    return Bench(tmp_path)
-
-
 # platform
 
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -118,17 +119,29 @@ def test_a_query_is_answered_while_bulk_work_goes_on(embedder):
     assert any(_comes_first(embedder) for _ in range(5))
 
 
+class Taken(list[str]):
+    """Texts; `all` is set when every one of them was taken."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        super().__init__(texts)
+        self.all = threading.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        self.all.set()
+
+
 def _comes_first(embedder: BuiltinEmbedder) -> bool:
-    begun, finished = threading.Event(), threading.Event()
+    texts = Taken(f"{number} {FILLER * 12}" for number in range(40))
+    finished = threading.Event()
 
     def bulk() -> None:
-        begun.set()
-        embedder.embed_documents([f"{number} {FILLER * 12}" for number in range(40)])
+        embedder.embed_documents(texts)
         finished.set()
 
     worker = threading.Thread(target=bulk)
     worker.start()
-    begun.wait()
+    assert texts.all.wait(60)
     embedder.embed_query("which comes first?")
     answered_first = not finished.is_set()
     worker.join()

@@ -4,8 +4,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.config.loading import load_config, read_config
-from ragdocs.config.sections import EmbeddingConfig
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.pieces import Pieces, combined, cut_to_fit
 from ragdocs.embedding.providers import make_embedder

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ragdocs.config.sections import BoostsConfig
+from ragdocs.config.search_section import BoostsConfig
 from ragdocs.indices.bm25 import MOST
 from ragdocs.indices.fts5_ranking import (
     UNITS_PER_STATEMENT,

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from ragdocs.config.sections import EmbeddingConfig
+from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.embedding.endpoint import Endpoint
 from ragdocs.embedding.http import HttpEmbedder
 from ragdocs.embedding.prefixes import Prefixes

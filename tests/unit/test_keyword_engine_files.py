@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.errors import ConfigError, IndexLocked, IndexStoreError
 from ragdocs.indices import derived_index
 from ragdocs.indices.analysis import text_analyzer
@@ -366,7 +366,7 @@ ASK = """
     notes = FolderCorpus.__new__(FolderCorpus)
     notes.folder, notes.files = Path(folder), Path(folder) / f"keyword-{engine}"
     from ragdocs.indices.analysis import text_analyzer
-    from ragdocs.config.sections import SearchConfig
+    from ragdocs.config.search_section import SearchConfig
     notes.settings = SearchConfig(keyword_engine=engine)
     notes.analyzer = text_analyzer(notes.settings.stemmer)
     notes.restarted()
@@ -465,7 +465,7 @@ def test_without_the_extra_the_error_names_it(tmp_path, monkeypatch):
 
 def test_choosing_an_engine_imports_no_library(tmp_path):
     code = """
-    from ragdocs.config.sections import SearchConfig
+    from ragdocs.config.search_section import SearchConfig
     from ragdocs.indices.analysis import text_analyzer
     from ragdocs.indices.keyword_engines import keyword_setup
     from pathlib import Path

@@ -3,7 +3,7 @@
 import pytest
 
 from ragdocs.config.choices import KeywordEngine
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.indices.fts5 import Fts5Index
 from ragdocs.indices.hits import few_left_out, scope_of

@@ -4,7 +4,7 @@ from math import log
 
 import pytest
 
-from ragdocs.config.sections import BoostsConfig
+from ragdocs.config.search_section import BoostsConfig
 from ragdocs.indices.bm25 import K1, B
 from ragdocs.indices.keyword import FIELDS, MAX_FIELD_CHARS, compile_query, field_texts
 from ragdocs.models import DocId, QueryField

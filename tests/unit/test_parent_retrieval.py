@@ -2,7 +2,8 @@ import pytest
 
 from ragdocs.chunking.header_chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.sections import ChunkingConfig, SearchConfig
+from ragdocs.config.chunking_section import ChunkingConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.models import FileState, IndexedFile
 from ragdocs.search.parents import expand_to_parents
 from ragdocs.search.pipeline import StageTools, build_stages

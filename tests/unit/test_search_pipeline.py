@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.merging import names_all
 from ragdocs.search.ordering import rescored

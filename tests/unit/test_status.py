@@ -22,21 +22,9 @@ from ragdocs.indexing.watcher import WatchMode
 from ragdocs.indices.keyword_engines import keyword_folder
 from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import QueryRequest
-from tests.examined import NOTES, ODD, Bench, change, holding
+from tests.examined import NOTES, ODD, change, holding
 from tests.managed_index import CountingEmbedder, write
 from tests.permissions import bound_by_permissions
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    bench = Bench(tmp_path_factory.mktemp("built"))
-    bench.build()
-    return bench
-
-
-@pytest.fixture
-def bench(tmp_path):
-    return Bench(tmp_path)
 
 
 def status_of(bench, embedder=None, service=None, **sections):

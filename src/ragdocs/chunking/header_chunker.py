@@ -11,7 +11,7 @@ from typing import Self
 
 from ragdocs.chunking.sections import Section, outline
 from ragdocs.chunking.splitting import Limits, Splitter, overlap_before
-from ragdocs.config.sections import ChunkingConfig
+from ragdocs.config.chunking_section import ChunkingConfig
 from ragdocs.models import PREAMBLE, Chunk, ChunkId, Document, Heading, NodeKind, Slug
 
 MAX_TITLE_CHARS = 200

@@ -9,7 +9,9 @@ from typing import Any, cast, get_origin
 
 from pydantic.fields import FieldInfo
 
-from ragdocs.config.sections import ContextRule, Settings, TreeConfig
+from ragdocs.config.context_section import ContextRule
+from ragdocs.config.indexing_section import TreeConfig
+from ragdocs.config.sections import Settings
 from ragdocs.config.values import Section
 
 KeyPath = tuple[str | int, ...]

@@ -6,17 +6,15 @@ from enum import StrEnum
 from pathlib import Path
 
 from ragdocs.config.catalogue import KeyPath, key_text, settings
+from ragdocs.config.chunking_section import ChunkingConfig
+from ragdocs.config.context_section import ContextConfig
+from ragdocs.config.embedding_section import EmbeddingConfig
+from ragdocs.config.indexing_section import IndexingConfig
 from ragdocs.config.layers import Layer
 from ragdocs.config.notation import plain_value
 from ragdocs.config.problems import Origin, OriginKind
-from ragdocs.config.sections import (
-    ChunkingConfig,
-    ContextConfig,
-    EmbeddingConfig,
-    IndexingConfig,
-    SearchConfig,
-    Settings,
-)
+from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.sections import Settings
 from ragdocs.models import TreeName
 
 DEFAULT_TREE = TreeName("docs")

@@ -23,7 +23,7 @@ from ragdocs.embedding.windows import clean
 from ragdocs.errors import EmbeddingError, ModelCorrupt
 
 if TYPE_CHECKING:
-    from ragdocs.config.sections import EmbeddingConfig
+    from ragdocs.config.embedding_section import EmbeddingConfig
     from ragdocs.embedding.base import Vectors
 
 _LEAST_ROOM = 16

@@ -18,7 +18,7 @@ from ragdocs.embedding.windows import clean
 from ragdocs.errors import ConfigError, EmbeddingError, ModelMissing
 
 if TYPE_CHECKING:
-    from ragdocs.config.sections import EmbeddingConfig
+    from ragdocs.config.embedding_section import EmbeddingConfig
     from ragdocs.embedding.base import Vectors
 
 EXTRA = "pip install 'mcp-markdown-ragdocs[llama-index]'"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragdocs.config.choices import EmbeddingProvider
-from ragdocs.config.sections import EmbeddingConfig
+from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragdocs.config.choices import KeywordEngine as Choice
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.keyword import FIELDS, KeywordEngine

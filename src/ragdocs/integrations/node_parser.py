@@ -10,7 +10,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Te
 
 from ragdocs.chunking.embedding_text import heading_path
 from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
-from ragdocs.config.sections import ChunkingConfig
+from ragdocs.config.chunking_section import ChunkingConfig
 from ragdocs.models import Chunk, TreeName
 from ragdocs.parsers.markdown import Origin, parse_document
 

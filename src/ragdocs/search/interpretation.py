@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.errors import ConfigError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.near_words import Vocabulary

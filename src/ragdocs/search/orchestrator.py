@@ -10,7 +10,7 @@ from functools import cache
 from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.models import DocId, TreeName
 from ragdocs.search.answers import (
     Answered,

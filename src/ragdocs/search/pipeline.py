@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.search.boosts import BoostRules, boosted
 from ragdocs.search.calibration import Calibration, calibrate
 from ragdocs.search.candidates import Candidate, Stage

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import FIELDS, Unit

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError

@@ -7,8 +7,8 @@ weight; what the files mean, in short, is asked beside it. Both go the way of ev
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ragdocs.config.context_section import ContextConfig
 from ragdocs.config.resolved import Tree
-from ragdocs.config.sections import ContextConfig
 from ragdocs.indices.term_frequencies import TermFrequencies
 from ragdocs.models import DocId
 from ragdocs.search.filters import refuse_unknown_trees

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragdocs.config.context_section import ContextRule
 from ragdocs.config.resolved import Tree
-from ragdocs.config.sections import ContextRule
 from ragdocs.models import DocId, TreeName
 from ragdocs.parsers.identity import document_id
 from ragdocs.search.budget import BYTES_PER_TOKEN

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ragdocs.config.sections import ContextConfig
+from ragdocs.config.context_section import ContextConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.term_frequencies import TermFrequencies
 from ragdocs.search.library.source_texts import WEIGHTS, ReadSource, TermPlace

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ragdocs.config.context_section import ContextConfig
 from ragdocs.config.resolved import Tree
-from ragdocs.config.sections import ContextConfig
 from ragdocs.search.library.answers import DocumentText, Listing
 from ragdocs.search.library.context import ContextPlanner, answered
 from ragdocs.search.library.context_answers import ContextAnswer

@@ -1,0 +1,46 @@
+"""[indexing] and [tree.NAME]: which files are indexed, where the index is, how it stays in step."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from ragdocs.config.values import Folder, OptionalFolder, Patterns, Section, setting
+
+DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
+
+
+class IndexingConfig(Section):
+    """Which files are indexed, where the index is kept, and how it stays in step."""
+
+    documents_path: Folder = setting(
+        Path(),
+        "The folder of the tree `docs`: there when no [tree.NAME] is, or when this is set.",
+    )
+    index_path: OptionalFolder = setting(
+        None, 'Where the index is kept; "" is a folder of its own under the user\'s cache.'
+    )
+    include: Patterns = setting(
+        DEFAULT_INCLUDE, "Files to index, in every tree that has no `include` of its own."
+    )
+    exclude: Patterns = setting((), "Files to leave out, in every tree, besides its own `exclude`.")
+    respect_gitignore: bool = setting(True, "Leave out what .gitignore files leave out.")
+    max_file_bytes: int = setting(
+        10_000_000, "Larger files are skipped with a warning.", within=(1, 1_000_000_000)
+    )
+    debounce_seconds: float = setting(
+        0.5, "How long files must be quiet before their changes are read.", within=(0, 60)
+    )
+    rescan_interval_seconds: float = setting(
+        300.0, "How often all files are compared with the index; 0 is never.", within=(0, 86_400)
+    )
+    watch: bool = setting(True, "Follow changes while the server runs.")
+
+
+class TreeConfig(Section):
+    """One folder of documents. A nearer file's table of the same name replaces this one whole."""
+
+    path: Folder = Field(description="The folder.", json_schema_extra={"aliases": []})
+    include: Patterns | None = setting(
+        None, "Files to index; without it, those of [indexing].", allowed="a list of strings"
+    )
+    exclude: Patterns = setting((), "Files to leave out, besides those of [indexing].")
