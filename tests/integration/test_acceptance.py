@@ -250,3 +250,20 @@ def test_a_folder_of_five_files_ranks_sensibly(workshop, query, first):
     response = workshop.ask(query)
     assert response.results[0].path == first
     assert response.results[0].confidence >= LOW
+
+
+HOUSE = {
+    "plan.md": "# Plan\n\nAsk the landlord for the deposit before the lease ends.\n",
+    "garden.md": "# Garden\n\nWater the tomatoes in the evening, and the beans in the morning.\n",
+    "boat.md": "# Boat\n\nThe mast is stepped with two people and a rope.\n",
+}
+
+
+def test_a_query_of_typing_errors_alone_is_read_as_it_was_meant(tmp_path):
+    """As typed it means nothing, and is near some note by chance."""
+    with DefaultEngine(tmp_path, HOUSE, BuiltinEmbedder()) as engine:
+        meant, typed = engine.ask("landlord deposit"), engine.ask("landlrod deposti")
+    assert typed.did_you_mean == "landlord deposit"
+    assert [result.path for result in typed.results] == [result.path for result in meant.results]
+    assert typed.results[0].path == "plan.md"
+    assert typed.results[0].confidence >= LOW

@@ -4,7 +4,7 @@ what is like the best passage? It needs the texts, so it comes after they were r
 from collections.abc import Mapping, Sequence
 
 from ragdocs.config.choices import Fusion
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.search.candidates import Candidate

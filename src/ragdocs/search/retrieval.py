@@ -182,6 +182,9 @@ class Retrieval:
     def find(self, snapshot: Snapshot, started: Started, reach: Reach) -> Found:
         topic, pending = started.topic, started.pending
         understood = self._interpreter.read(snapshot, topic.words, started.parsed)
+        if topic.meaning is None and understood.is_all_mistyped and understood.did_you_mean:
+            # What was typed means nothing, and by chance it is near something.
+            pending = self._meaning.embed(parse_query(understood.did_you_mean).text)
         added: Sequence[NearTerm] = ()
         # A hypothesis is long and says what it means: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(snapshot):

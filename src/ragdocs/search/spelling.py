@@ -40,11 +40,12 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """What is to be said of a query's words: those that may be mistyped and, when no document has
-    any of them and none is a typing error, the documents' nearest words.
+    """What is to be said of a query's words: those that may be mistyped, whether all of them are,
+    and, when no document has any of them and none is a typing error, the documents' nearest words.
     """
 
     corrections: tuple[Correction, ...] = ()
+    is_all_mistyped: bool = False
     nearest: tuple[str, ...] = ()
 
 
@@ -64,7 +65,7 @@ class Spelling:
         is_all_unknown = len(unknown) == len(words)
         corrections = self._corrections(snapshot, unknown, is_all_unknown=is_all_unknown)
         if corrections or not is_all_unknown:
-            return Spelled(corrections)
+            return Spelled(corrections, is_all_mistyped=len(corrections) == len(words))
         return Spelled(nearest=self._nearest(snapshot, list(unknown.values())))
 
     def _corrections(

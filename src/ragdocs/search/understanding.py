@@ -48,6 +48,8 @@ class Understanding:
     query: KeywordQuery
     added: tuple[AddedWord, ...] = ()
     did_you_mean: str | None = None
+    is_all_mistyped: bool = False
+    """No document has a word that was typed, and each is near one that some have."""
     nearest_terms: tuple[str, ...] = ()
     """Words of the documents that are like the typed ones, of which they have none."""
     notes: tuple[str, ...] = ()
@@ -76,6 +78,7 @@ def understand(
     if not corrections:
         return replace(understood, nearest_terms=spelled.nearest)
     meant = did_you_mean(text, corrections)
+    understood = replace(understood, is_all_mistyped=spelled.is_all_mistyped)
     # Who mistypes a stop word has not mistyped one of the rare words that are as near.
     useful = [each for each in corrections if not analyzer.is_stop_word(each.near[0].word)]
     added = _fuzzy_words(useful)

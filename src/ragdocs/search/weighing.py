@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ragdocs.config.choices import Fusion
-from ragdocs.config.sections import SearchConfig
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.search.balance import Signs, balanced
 from ragdocs.search.candidates import Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
