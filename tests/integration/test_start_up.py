@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -25,25 +26,9 @@ def test_importing_loads_nothing_heavy(module):
 def test_the_public_names_are_exactly_these():
     assert ragdocs.__all__ == ["__version__", "open_index"]
     assert callable(ragdocs.open_index)
-    assert {name for name in vars(ragdocs) if not name.startswith("_")} <= {
+    own = {name: each for name, each in vars(ragdocs).items() if not name.startswith("_")}
+    # Its parts come to stand there too, once something has imported them.
+    assert {name for name, each in own.items() if not isinstance(each, ModuleType)} <= {
         "TYPE_CHECKING",
-        "api",
-        "app",
-        "assembly",
-        "chunking",
-        "cli",
-        "config",
-        "diagnosis",
-        "embedding",
-        "errors",
-        "evaluation",
-        "indexing",
-        "indices",
-        "integrations",
-        "lifecycle",
-        "mcp_server",
-        "models",
-        "parsers",
-        "search",
-        "store",
+        "open_index",
     }
