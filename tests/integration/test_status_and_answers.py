@@ -158,6 +158,8 @@ def test_a_model_that_fails_while_vectors_are_to_come(apps, docs, index):
     server = apps(served(docs, index))
     server.embedder.is_broken = True
     server.service.start()
+    # Before the other one can: the model of that one is well, and would make the vectors.
+    until(lambda: server.service.state.duty is Duty.WATCHING, PATIENCE)
     second = started(apps, docs, index)
     agree(DEGRADED, server, second, apps(served(docs, index)))
 
