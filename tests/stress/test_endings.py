@@ -13,11 +13,10 @@ LOCKS = "writes, watches = try_write_lock(directory), try_watch_lock(directory)\
 
 
 @pytest.mark.parametrize(
-    ("body", "number", "code"),
-    [(body, number, code) for _, body, number, code in CASES],
-    ids=[f"{where}, {signal.Signals(number).name}" for where, _, number, _ in CASES],
+    "case", CASES, ids=[f"{where}, {signal.Signals(number).name}" for where, _, number, _ in CASES]
 )
-def test_the_end_comes_when_promised(tmp_path, measured, request, body, number, code):
+def test_the_end_comes_when_promised(tmp_path, measured, case):
+    where, body, number, code = case
     usual = "lifecycle.ALARM_SECONDS = usual\n"
     with started(f"{LOCKS}{usual}with Ending() as ending:\n{body}", tmp_path) as process:
         assert line(process) == "ready"
@@ -25,7 +24,7 @@ def test_the_end_comes_when_promised(tmp_path, measured, request, body, number, 
         process.send_signal(number)
         ended = process.wait(timeout=DEADLINE)
         seconds = time.monotonic() - began
-    measured(f"end: {request.node.callspec.id}", seconds=round(seconds, 2), code=ended)
+    measured(f"end, hanging in {where}", seconds=round(seconds, 2), code=ended)
     assert seconds < PROMISED_SECONDS
     assert ended == code
     assert (writing(tmp_path), watching(tmp_path)) == (None, None)
