@@ -130,6 +130,13 @@ SUITE = (
         full="--all --ablate benchmark obsidian-help anthropic-docs-sections codebase-qa",
     ),
     Benchmark(
+        name="quality-large",
+        program="quality.py",
+        tiny="",
+        needs=(*CALIBRATED, "cosqa", "scifact"),
+        only_full=True,
+    ),
+    Benchmark(
         name="wheel",
         program="../scripts/check_wheel.py",
         tiny="",
