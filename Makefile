@@ -21,7 +21,7 @@ help:
 	@echo "make demo   set up $(VENV), read the project's own documentation, ask it questions"
 	@echo "make test   set up $(VENV) and run every test"
 	@echo "make test-extras  set up $(EXTRAS), with torch and LlamaIndex, and run the tests that need them"
-	@echo "make stress run the long forms of the tests of reliability, some 10 minutes, and tell what was measured"
+	@echo "make stress run the long forms of the tests of reliability, an hour or two, and tell what was measured"
 	@echo "make bench  run every benchmark, about 15 minutes, and keep what was measured, dated, under"
 	@echo "            docs/benchmarks; BENCH=--full takes longer, BENCH=--tiny only tries them"
 	@echo "make test-clients  call every tool through the official MCP Inspector (needs npm)"
