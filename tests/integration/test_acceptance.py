@@ -267,3 +267,13 @@ def test_a_query_of_typing_errors_alone_is_read_as_it_was_meant(tmp_path):
     assert [result.path for result in typed.results] == [result.path for result in meant.results]
     assert typed.results[0].path == "plan.md"
     assert typed.results[0].confidence >= LOW
+
+
+@pytest.mark.parametrize(
+    "query", ["zebra crossing", "quantum chromodynamics", "who won the match?"]
+)
+def test_what_a_small_folder_cannot_answer_is_told_as_a_guess(tmp_path, query):
+    """In three notes something is always far ahead of the others."""
+    with DefaultEngine(tmp_path, HOUSE, BuiltinEmbedder()) as engine:
+        found = engine.ask(query).results
+    assert all(result.confidence < LOW for result in found), found

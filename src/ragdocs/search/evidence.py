@@ -21,6 +21,9 @@ LEAD_WEIGHT = 2.64
 """What being ahead of every other document counts."""
 MAX_LEAD = 0.2
 """More than this says no more: in a folder of one file everything leads."""
+STRONG = 0.4
+"""Of what is neither so near nor has so much of the words, a lead counts less, by the square: in a
+small folder something is always ahead, whatever is asked."""
 LAG_WEIGHT = 0.75
 """What being behind the best other document costs."""
 
@@ -58,7 +61,8 @@ def asked_for(grounds: Grounds) -> tuple[float, float]:
 
 
 def ahead(grounds: Grounds) -> float:
-    return min(MAX_LEAD, max(0.0, grounds.lead))
+    strength = min(1.0, max(asked_for(grounds)) / STRONG)
+    return strength**2 * min(MAX_LEAD, max(0.0, grounds.lead))
 
 
 def behind(grounds: Grounds) -> float:
