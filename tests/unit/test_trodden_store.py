@@ -108,6 +108,24 @@ def test_a_reader_has_doubts_about_a_changed_file(place):
         assert reader.doubts == 1
 
 
+def test_a_reader_has_doubts_about_another_history_even_if_it_is_longer(place, tmp_path):
+    """A copy of another time was taken for commits of others: it looked complete, and was not."""
+    (tmp_path / "copy").mkdir()
+    copy = Place(tmp_path / "copy")
+    for number in range(5):
+        copy.write(f"{number}.md", f"# Another {number}\n")
+        copy.update()
+    copy.manager.close()
+    place.manager.close()
+    with Reader.open(place.index) as reader:
+        ours = reader.position()
+        reader.release()
+        store = place.index / "store.db"
+        store.write_bytes((copy.index / "store.db").read_bytes())
+        assert reader.position().generation > ours.generation
+        assert reader.doubts == 1
+
+
 def test_a_store_emptied_under_those_who_read_it_is_made_anew(place):
     with Reader.open(place.index), Reader.open(place.index):
         with (place.index / "store.db").open("r+b") as opened:

@@ -13,6 +13,7 @@ from typing import Self
 
 from ragdocs.closable import Closable
 from ragdocs.errors import IndexCorrupt, IndexStoreError
+from ragdocs.store.change_log import follows
 from ragdocs.store.connection import BUSY_SECONDS, Database, FileLook, look_at, store_path
 from ragdocs.store.records import Position
 from ragdocs.store.remembered import Remembered
@@ -73,7 +74,7 @@ class Reader(Closable):
                 meta = check_compatible(database, self._fingerprint)
                 check_in_step(database, self._indices, meta.position)
                 database.remember_sides()
-                self._compare(meta.position)
+                self._compare(database, meta.position)
                 yield Snapshot(database, meta, self._remember(meta.position))
             finally:
                 database.rollback()
@@ -121,18 +122,19 @@ class Reader(Closable):
             self.doubts += 1
             database.close()
 
-    def _compare(self, position: Position) -> None:
-        """Commits that are gone again, or a file that has changed without one, are a doubt. It
-        need not be damage: the file may change some time after its commit, and a request that
-        began earlier may come here later. The one that writes can settle it."""
+    def _compare(self, database: Database, position: Position) -> None:
+        """Commits that are gone again, another history, or a file that has changed without a commit
+        are a doubt. It need not be damage: the file may change some time after its commit, and a
+        request that began earlier may come here later. The one that writes can settle it."""
         now = position, look_at(self.path)
         with self._lock:
             before, self._seen = self._seen, now
-            if before is not None:
-                is_changed = before[0] == position and before != now
-                if is_changed or position.generation < before[0].generation:
-                    self.doubts += 1
-                    self._remembered = None
+        if before is None or before == now:
+            return
+        if before[0] == position or not follows(database, position, before[0]):
+            with self._lock:
+                self.doubts += 1
+                self._remembered = None
 
     def _remember(self, position: Position) -> Remembered:
         with self._lock:
