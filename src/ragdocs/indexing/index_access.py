@@ -66,8 +66,9 @@ class IndexAccess:
             return True
 
     def settle(self) -> None:
-        """The files were compared with the store as it is: from here on it must go on."""
-        self._seen = None
+        """All files were compared with the store as it is: from here on it must go on. Not only
+        from the next look on: until then an older copy may have been put in its place."""
+        self._seen = self.retried(self.reader.position)
 
     def ready(self) -> bool:
         """Makes sure that there is a store to read; False when it had to be opened for that."""

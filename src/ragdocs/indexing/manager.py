@@ -121,8 +121,10 @@ class IndexManager(Closable):
                     self._access.open(deep=True, remake=True)
                 # What was emptied, by us or by others, is filled from all files.
                 is_whole = self._access.ready() and restarts == 0
-                update.run(paths_of(hints) if is_whole else None, anew=rebuild)
-                self._access.settle()
+                paths = paths_of(hints) if is_whole else None
+                update.run(paths, anew=rebuild)
+                if paths is None:
+                    self._access.settle()
                 return
             except LOST as error:
                 self._access.lose(error)
