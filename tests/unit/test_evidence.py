@@ -8,6 +8,7 @@ from ragdocs.search.evidence import (
     LEAD_WEIGHT,
     MAX_LEAD,
     SIMILARITY_PART,
+    STRONG,
     Measures,
     with_evidence,
     worth,
@@ -41,7 +42,14 @@ def test_a_tie_changes_nothing():
 def test_a_lead_counts_only_so_far():
     assert alone(0.9, 0.1)[0] == pytest.approx(0.9 + LEAD_WEIGHT * MAX_LEAD)
     assert alone(0.9)[0] == pytest.approx(0.9 + LEAD_WEIGHT * MAX_LEAD)
-    assert alone(0.05)[0] == pytest.approx(0.05 + LEAD_WEIGHT * 0.05)
+
+
+@pytest.mark.parametrize("nearness", [0.05, 0.2, STRONG])
+def test_a_lead_of_what_is_weak_itself_counts_less(nearness):
+    lead = min(MAX_LEAD, nearness)
+    assert alone(nearness)[0] == pytest.approx(
+        nearness + LEAD_WEIGHT * lead * (nearness / STRONG) ** 2
+    )
 
 
 def test_passages_of_one_document_do_not_compete():
