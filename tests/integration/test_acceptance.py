@@ -274,6 +274,7 @@ def test_a_query_of_typing_errors_alone_is_read_as_it_was_meant(tmp_path):
 )
 def test_what_a_small_folder_cannot_answer_is_told_as_a_guess(tmp_path, query):
     """In three notes something is always far ahead of the others."""
-    with DefaultEngine(tmp_path, HOUSE, BuiltinEmbedder()) as engine:
+    short = {"boat.md": "# Boat\n\nThe mast is stepped with two people. See [[garden]].\n"}
+    with DefaultEngine(tmp_path, HOUSE | short, BuiltinEmbedder()) as engine:
         found = engine.ask(query).results
     assert all(result.confidence < LOW for result in found), found
