@@ -30,6 +30,7 @@ from ragdocs.models import (
 )
 from ragdocs.parsers.identity import PREAMBLE, SlugCounter, document_id
 from ragdocs.store.reader import Reader
+from ragdocs.store.seal import seal
 from ragdocs.store.writer import Writer
 
 FINGERPRINT = "settings-1"
@@ -168,6 +169,12 @@ def temporary_store() -> Iterator[tuple[Writer, Reader]]:
         Reader.open(Path(directory)) as reader,
     ):
         yield writer, reader
+
+
+def log_into_store(writer):
+    """As a commit does it when the log has become long."""
+    writer._database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    seal(writer._directory, writer.position)
 
 
 def put(writer, *files, read_ns=READ_NS):

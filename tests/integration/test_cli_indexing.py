@@ -217,7 +217,7 @@ def test_sigterm_ends_it_in_time_whatever_the_model_does(folder):
         assert time.monotonic() - began < ALLOWED_SECONDS
         assert "the next run goes on from there" in process.stderr.read()
     assert (writing(folder.index), watching(folder.index)) == (None, None)
-    store = {"store.db", "store.db-wal", "store.db-shm"}
+    store = {"store.db", "store.db-wal", "store.db-shm", "store.seal"}
     assert {file.name for file in folder.index.iterdir()} <= store | {"write.lock"}
     assert folder.is_as_new()
 

@@ -9,6 +9,7 @@ from ragdocs.search.index_state import Readiness
 from ragdocs.search.orchestrator import QueryOrchestrator
 from ragdocs.search.requests import QueryRequest
 from tests.engine import Engine, WordEmbedder
+from tests.store_builder import log_into_store
 
 BEFORE = {"dawn.md": "# Dawn\n\nThe lark sings.\n", "dusk.md": "# Dusk\n\nBats come out.\n"}
 
@@ -84,7 +85,7 @@ def test_after_an_older_copy_was_put_back_all_start_over(tmp_path, keyword_engin
     store = tmp_path / "store.db"
     with Engine(tmp_path, BEFORE, WordEmbedder(), keyword_engine=keyword_engine) as engine:
         assert engine.ask("lark").index.complete
-        engine.writer._database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        log_into_store(engine.writer)
         shutil.copy(store, tmp_path / "older")
         engine.update({"dawn.md": "# Dawn\n\nThe lark sings again.\n"}, removed=("dusk.md",))
         assert engine.paths("lark") == ["dawn.md"]

@@ -16,6 +16,7 @@ from tests.store_builder import (
     READ_NS,
     Section,
     file,
+    log_into_store,
     markdown,
     put,
     remove,
@@ -294,7 +295,7 @@ def test_a_file_that_is_no_database(tmp_path, junk):
 def test_an_older_copy_is_a_right_store_of_another_history(tmp_path):
     with Writer.open(tmp_path, FINGERPRINT) as writer:
         fill(writer, count=5)
-        writer._database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        log_into_store(writer)
         before = content(tmp_path)
         shutil.copy(tmp_path / "store.db", tmp_path / "old")
         put(writer, file("new.md"))
@@ -321,10 +322,10 @@ def test_an_older_copy_under_a_newer_log_is_noticed(tmp_path):
     work = tmp_path / "work"
     writer = Writer.open(work, FINGERPRINT)
     fill(writer, count=40)
-    writer._database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    log_into_store(writer)
     shutil.copy(work / "store.db", tmp_path / "old")
     put(writer, *(file(f"{n}.md", intro="changed\n") for n in range(0, 40, 7)))
-    writer._database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    log_into_store(writer)
     put(writer, file("39.md", intro="changed again\n"))
     expected = content(work)
     mixed = tmp_path / "mixed"

@@ -62,7 +62,8 @@ def test_files_are_private(tmp_path):
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "index").stat().st_mode) == 0o700
-    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+    sides = ("store.db", "store.db-wal", "store.db-shm", "store.seal")
+    assert modes == dict.fromkeys(sides, 0o600)
 
 
 def test_a_reader_cannot_write(tmp_path):

@@ -105,7 +105,7 @@ def test_a_reader_has_doubts_about_a_changed_file(place):
         reader.position()
         assert reader.doubts == 1
         reader.position()
-        assert reader.doubts == 1
+        assert reader.doubts == 2
 
 
 def test_a_reader_has_doubts_about_another_history_even_if_it_is_longer(place, tmp_path):

@@ -15,6 +15,7 @@ from ragdocs.config.choices import KeywordEngine
 from ragdocs.diagnosis.status import DiskUse
 from ragdocs.indexing.lock import WATCH_LOCK, WRITE_LOCK
 from ragdocs.store.connection import SIDE_FILES, STORE_FILE
+from ragdocs.store.seal import SEAL_FILE
 
 MAX_ENTRIES = 20_000
 """No index has so many files; whatever has is not ours to walk through."""
@@ -38,6 +39,7 @@ class Part(StrEnum):
     STORE = "store"
     LOG = "log"
     LOCK = "lock"
+    SEAL = "seal"
     ENGINE = "engine"
     FOREIGN = "foreign"
 
@@ -123,4 +125,6 @@ def _part_of(name: str) -> Part:
         return Part.LOG
     if name in LOCKS:
         return Part.LOCK
+    if name == SEAL_FILE:
+        return Part.SEAL
     return Part.ENGINE if name in _ENGINES else Part.FOREIGN

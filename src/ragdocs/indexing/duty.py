@@ -136,9 +136,9 @@ class IndexDuty:
             self._tell()
             while not self._stop.is_set() and lock.is_held:
                 hints = self._next_hints(watcher)
-                is_sound = self._is_sound(manager)
+                is_sound = self._is_sound(manager) and manager.is_compared
                 if hints or not is_sound:
-                    self._update(manager, hints, watcher)
+                    self._update(manager, hints if is_sound else None, watcher)
                 self._fill(manager)
                 self._tell()
         finally:

@@ -6,18 +6,24 @@ the whole store, and is kept open; each transaction takes the write lock for its
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import chain, repeat
 from typing import TypeVar
 
-from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexLocked, IndexMissing
-from ragdocs.indexing.footprint import Footprint
+from ragdocs.errors import (
+    IndexCorrupt,
+    IndexIncompatible,
+    IndexLocked,
+    IndexMissing,
+    IndexStoreError,
+)
 from ragdocs.indexing.index_setup import Control, IndexSetup
-from ragdocs.indexing.lock import write_lock
+from ragdocs.indexing.lock import try_write_lock, write_lock
 from ragdocs.indexing.manifest_cache import ManifestCache
 from ragdocs.store.connection import reset_shared_memory
 from ragdocs.store.reader import Reader, release_all
 from ragdocs.store.records import Position
+from ragdocs.store.seal import Unsealed, is_sealed
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.writer import Writer
 
@@ -44,7 +50,8 @@ class IndexAccess:
         """Whether a store of other settings may be emptied: two programs that both do that would
         go on for ever. Damage is always repaired."""
         self._seen: Position | None = None
-        self._footprint = Footprint(setup.directory)
+        self.is_compared = True
+        """Whether all files were looked at since the store was made, or found changed by others."""
 
     def take_rebuilt(self) -> str | None:
         """Why the store was emptied since this was asked last."""
@@ -57,13 +64,21 @@ class IndexAccess:
         """
         if self._is_suspect:
             return False
-        if self._footprint.is_trodden(self.reader.position):
-            raise self._trodden()
+        doubts = self.reader.doubts
         with self.reader.snapshot() as snapshot:
-            if self._seen and snapshot.changes_since(self._seen) is None:
-                return False
+            has_gone_on = self._seen is None or snapshot.changes_since(self._seen) is not None
+            self.is_compared = snapshot.waiting is not None
+        if self.reader.doubts != doubts:
+            self._check_seal()
+        if has_gone_on:
             self._seen = snapshot.position
-            return True
+        return has_gone_on
+
+    def _check_seal(self) -> None:
+        """Under the lock, where nobody else can be about to write."""
+        with write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop):
+            if not is_sealed(self._setup.directory, self.reader.position()):
+                raise Unsealed("the index was changed by another program: it is checked")
 
     def settle(self) -> None:
         """All files were compared with the store as it is: from here on it must go on. Not only
@@ -113,8 +128,8 @@ class IndexAccess:
     def lose(self, error: Exception) -> None:
         """After one of LOST: what was open or known is not to be used any more."""
         self._is_suspect |= isinstance(error, IndexCorrupt)
+        self._is_unchecked |= isinstance(error, Unsealed)
         self._is_lost = True
-        self._footprint.forget()
         self._close_writer()
         self.manifest.forget()
 
@@ -131,11 +146,16 @@ class IndexAccess:
 
     def close(self) -> None:
         self.reader.close()
-        if self._writer:
-            # It is the last one then, unless others have the store open: only a writer can put the
-            # log into the store's file.
-            release_all(self._setup.directory)
-        self._close_writer()
+        if self._writer is None:
+            return
+        # It is the last one then, unless others have the store open: only a writer can put the
+        # log into the store's file.
+        release_all(self._setup.directory)
+        with ExitStack() as stack:
+            with suppress(IndexStoreError):
+                if lock := try_write_lock(self._setup.directory):
+                    stack.enter_context(lock)
+            self._close_writer()
 
     def _run_locked(self, work: Callable[[Transaction], _T]) -> _T:
         with write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop):
@@ -145,11 +165,8 @@ class IndexAccess:
                     raise IndexIncompatible(f"the index was emptied: {reason}")
             try:
                 with self._opened().transaction() as transaction:
-                    if self._footprint.differs_at(transaction.position):
-                        raise self._trodden()
                     done = work(transaction)
                 self._check_visible(transaction.position)
-                self._footprint.leave(transaction.position)
                 return done
             except IndexLocked:
                 raise
@@ -170,7 +187,6 @@ class IndexAccess:
     def _remake(self) -> None:
         try:
             self._opened().remake_indices()
-            self._footprint.leave(self._opened().position)
         except BaseException:
             self._close_writer()
             raise
@@ -184,7 +200,7 @@ class IndexAccess:
     def _open(self, deep: bool) -> None:
         setup = self._setup
         if self._is_lost:
-            reset_shared_memory(setup.directory)
+            self._let_go()
             self._is_lost = False
         writer = Writer.open(
             setup.directory,
@@ -195,14 +211,17 @@ class IndexAccess:
         )
         self._writer = writer
         self._is_suspect = self._is_unchecked = False
-        self._footprint.leave(writer.position)
         self._rebuilt = writer.rebuilt or self._rebuilt
         if writer.rebuilt:
             self.manifest.forget()
 
-    def _trodden(self) -> IndexIncompatible:
-        self._is_unchecked = True
-        return IndexIncompatible("the index was changed by another program: it is checked")
+    def _let_go(self) -> None:
+        """Of the memory that is shared with others: it may be damaged, or a file that was deleted,
+        which only shows when nothing of this process holds on to it."""
+        directory = self._setup.directory
+        if not release_all(directory):
+            raise IndexLocked(f"{directory} is being read: try again")
+        reset_shared_memory(directory)
 
     def _opened(self) -> Writer:
         assert self._writer is not None

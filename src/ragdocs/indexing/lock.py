@@ -7,9 +7,8 @@ kernel frees both, and another process takes over.
 from pathlib import Path
 from threading import Event
 
-from ragdocs.store.file_lock import FileLock, Holder, holder, lock, try_lock
+from ragdocs.store.file_lock import WRITE_LOCK, FileLock, Holder, holder, lock, try_lock
 
-WRITE_LOCK = "write.lock"
 WATCH_LOCK = "watch.lock"
 SILENT_SECONDS = 15.0
 """After which whoever watches is not relied on: a process can be stopped and hold its lock."""

@@ -57,6 +57,12 @@ class IndexManager(Closable):
         """Whether the store has only gone on since this was asked last; LOST when it is gone."""
         return self._access.retried(self._access.is_continued)
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether, when that was asked, the files were known to have been looked at, all of them,
+        since the store was made or found changed by something else."""
+        return self._access.is_compared
+
     def lose(self, error: Exception) -> None:
         """The store was found gone or damaged: the next update opens, checks and repairs it."""
         self._access.lose(error)

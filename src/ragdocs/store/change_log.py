@@ -40,7 +40,7 @@ def append(database: Database, position: Position, changes: Changes) -> None:
 
 def follows(database: Database, current: Position, earlier: Position) -> bool:
     """Whether the one is of the same history as the other, as far back as that is known."""
-    if earlier.generation <= current.generation - KEPT_GENERATIONS:
+    if earlier == current or earlier.generation <= current.generation - KEPT_GENERATIONS:
         return True
     row = database.one("SELECT stamp FROM generations WHERE generation = ?", (earlier.generation,))
     return row is not None and row[0] == earlier.stamp

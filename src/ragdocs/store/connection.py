@@ -9,7 +9,7 @@ import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ragdocs.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexStoreError
@@ -28,8 +28,13 @@ Row = tuple[Any, ...]
 Identity = tuple[int, int]
 """Device and inode: what tells a file from another one put in its place."""
 
-FileLook = tuple[int, int] | None
-"""Size and time of change; None when it is not there."""
+
+class FileLook(NamedTuple):
+    """What changes when a file is written or replaced."""
+
+    inode: int
+    size: int
+    mtime_ns: int
 
 
 def store_path(directory: Path) -> Path:
@@ -63,12 +68,13 @@ def identity_of(path: Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def look_at(path: Path) -> FileLook:
+def look_at(path: Path) -> FileLook | None:
+    """None when it is not there."""
     try:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return FileLook(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _identity_if_there(path: Path) -> Identity | None:
@@ -93,7 +99,7 @@ class Database:
         self._identity = identity_of(path)
         self._sides: dict[Path, Identity] = {}
         self._shared_memory = SharedMemory(side_paths(path)[1])
-        self._alone: FileLook = None
+        self._alone: FileLook | None = None
         self._timeout = timeout
         self._connection = self._connected("rw" if write else "ro")
         try:

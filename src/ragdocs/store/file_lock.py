@@ -24,6 +24,8 @@ from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.store.obstacles import set_aside
 from ragdocs.wording import process_text
 
+WRITE_LOCK = "write.lock"
+"""In an index directory: who may write to its store."""
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
 # Someone who asks who holds the lock has it for an instant: a short second look tells them apart.

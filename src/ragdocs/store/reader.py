@@ -14,9 +14,10 @@ from typing import Self
 from ragdocs.closable import Closable
 from ragdocs.errors import IndexCorrupt, IndexStoreError
 from ragdocs.store.change_log import follows
-from ragdocs.store.connection import BUSY_SECONDS, Database, FileLook, look_at, store_path
+from ragdocs.store.connection import BUSY_SECONDS, Database, store_path
 from ragdocs.store.records import Position
 from ragdocs.store.remembered import Remembered
+from ragdocs.store.seal import Seal, is_broken, read_seal
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
 from ragdocs.store.verification import check_compatible
@@ -35,16 +36,18 @@ class Reader(Closable):
         timeout: float = BUSY_SECONDS,
     ) -> None:
         self.path = store_path(directory)
+        self._directory = directory
         self._fingerprint = fingerprint
         self._indices = indices
         self._timeout = timeout
         self._idle: list[Database] = []
+        self._used = 0
         self._lock = threading.Lock()
         self._closed = False
-        self._seen: tuple[Position, FileLook] | None = None
+        self._seen: Position | None = None
         self._remembered: Remembered | None = None
         self.doubts = 0
-        """How often the store was found to be changed by something else than a commit."""
+        """How often the store was found to be another one than the last commit left."""
         _readers.add(self)
 
     @classmethod
@@ -69,12 +72,13 @@ class Reader(Closable):
     def snapshot(self) -> Generator[Snapshot]:
         """The store as it is now, and as it stays until the end of the block."""
         with self._borrowed() as database:
+            sealed = read_seal(self._directory)
             try:
                 database.run("BEGIN")
                 meta = check_compatible(database, self._fingerprint)
                 check_in_step(database, self._indices, meta.position)
                 database.remember_sides()
-                self._compare(database, meta.position)
+                self._compare(database, meta.position, sealed)
                 yield Snapshot(database, meta, self._remember(meta.position))
             finally:
                 database.rollback()
@@ -95,19 +99,29 @@ class Reader(Closable):
         for database in idle:
             database.close()
 
+    @property
+    def is_in_use(self) -> bool:
+        return self._used > 0
+
     @contextmanager
     def _borrowed(self) -> Generator[Database]:
-        database = self._take()
+        with self._lock:
+            self._used += 1
         try:
-            yield database
-        except IndexCorrupt:
-            # Its cache may hold the damage: the next reader looks at the file again.
-            database.close()
-            raise
-        except BaseException:
+            database = self._take()
+            try:
+                yield database
+            except IndexCorrupt:
+                # Its cache may hold the damage: the next reader looks at the file again.
+                database.close()
+                raise
+            except BaseException:
+                self._give_back(database)
+                raise
             self._give_back(database)
-            raise
-        self._give_back(database)
+        finally:
+            with self._lock:
+                self._used -= 1
 
     def _take(self) -> Database:
         while True:
@@ -122,16 +136,14 @@ class Reader(Closable):
             self.doubts += 1
             database.close()
 
-    def _compare(self, database: Database, position: Position) -> None:
-        """Commits that are gone again, another history, or a file that has changed without a commit
-        are a doubt. It need not be damage: the file may change some time after its commit, and a
-        request that began earlier may come here later. The one that writes can settle it."""
-        now = position, look_at(self.path)
+    def _compare(self, database: Database, position: Position, sealed: Seal | None) -> None:
+        """A broken seal, commits that are gone again, or another history are a doubt. It need not
+        be damage: a request that began earlier may come here later. The one that writes can settle
+        it."""
         with self._lock:
-            before, self._seen = self._seen, now
-        if before is None or before == now:
-            return
-        if before[0] == position or not follows(database, position, before[0]):
+            before, self._seen = self._seen, position
+        is_other = before is not None and not follows(database, position, before)
+        if is_other or is_broken(self._directory, position, sealed):
             with self._lock:
                 self.doubts += 1
                 self._remembered = None
@@ -153,8 +165,10 @@ class Reader(Closable):
 _readers: weakref.WeakSet[Reader] = weakref.WeakSet()
 
 
-def release_all(directory: Path) -> None:
-    """What this process has open of a store and does not use at this moment."""
-    for reader in list(_readers):
-        if reader.path == store_path(directory):
-            reader.release()
+def release_all(directory: Path) -> bool:
+    """Closes what this process has open of a store and does not use at this moment; False when
+    something is in use. As long as one connection is open, all others share its memory."""
+    found = [reader for reader in list(_readers) if reader.path == store_path(directory)]
+    for reader in found:
+        reader.release()
+    return not any(reader.is_in_use for reader in found)

@@ -11,12 +11,13 @@ from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.store import change_log
 from ragdocs.store.connection import store_path
 from ragdocs.store.files import delete_files, make_way
-from ragdocs.store.ledger import read_meta, write_meta
+from ragdocs.store.ledger import Meta, read_meta, write_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
 from ragdocs.store.reader import release_all
 from ragdocs.store.records import Position
+from ragdocs.store.seal import Unsealed, is_sealed, read_seal, seal
 from ragdocs.store.sqlite_errors import OpenedReadOnly
-from ragdocs.store.stored_index import StoredIndex, bring_up, remake, repair
+from ragdocs.store.stored_index import StoredIndex, bring_up, note, remake, repair
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.verification import check_compatible
 
@@ -26,6 +27,7 @@ class Writer(Closable):
 
     def __init__(self, prepared: Prepared, expected: Expected) -> None:
         self._database = prepared.database
+        self._directory = prepared.database.path.parent
         self._fingerprint = expected.fingerprint
         self._indices = expected.indices
         self.rebuilt = prepared.rebuilt
@@ -42,6 +44,9 @@ class Writer(Closable):
         may_empty: bool = True,
     ) -> Self:
         """Opens, creates, or if it cannot be used as it is, empties the store in a directory.
+
+        One that is not as it was sealed may be an older copy: all files are to be looked at then,
+        and until that was done, everybody is told so.
 
         `deep` also checks every row against its hash: for when a reader has found damage. Without
         `may_empty`, a sound store of other settings, or of another version of this program, is
@@ -67,9 +72,13 @@ class Writer(Closable):
         """With its indices, of which those that are behind or damaged are made anew."""
         writer = cls(open_prepared(path, expected), expected)
         try:
+            is_as_left = is_sealed(path.parent, writer.position)
             with writer._exclusive():
                 bring_up(writer._database, expected.indices, writer.position)
                 repair(writer._database, expected.indices, writer.position)
+                if not is_as_left:
+                    writer._distrust()
+            seal(path.parent, writer.position)
         except BaseException:
             writer.close()
             raise
@@ -81,11 +90,22 @@ class Writer(Closable):
         A generation of its own, in which no document changes: what is written shows as a commit.
         """
         with self._exclusive():
-            meta = read_meta(self._database)
-            position = change_log.next_position(meta.position)
-            change_log.append(self._database, position, {})
-            write_meta(self._database, replace(meta, position=position))
+            position = self._go_on(read_meta(self._database))
             remake(self._database, self._indices, position)
+        seal(self._directory, position)
+
+    def _distrust(self) -> None:
+        """What is stored may be sound and yet not of the files as they are."""
+        meta = read_meta(self._database)
+        if meta.waiting is not None:
+            note(self._database, self._indices, self._go_on(replace(meta, waiting=None)))
+
+    def _go_on(self, meta: Meta) -> Position:
+        """A generation in which no document changes."""
+        position = change_log.next_position(meta.position)
+        change_log.append(self._database, position, {})
+        write_meta(self._database, replace(meta, position=position))
+        return position
 
     @contextmanager
     def _exclusive(self) -> Generator[None]:
@@ -102,25 +122,51 @@ class Writer(Closable):
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
-        """All that is done within takes effect together at the end, or not at all."""
+        """All that is done within takes effect together at the end, or not at all.
+
+        Raises Unsealed when something else has changed the store since the last one.
+        """
         if not self._database.is_in_place():
             raise IndexIncompatible(f"{self._database.path} was replaced: open it again")
         try:
             self._database.run("BEGIN IMMEDIATE")
             self._database.remember_sides()
             meta = check_compatible(self._database, self._fingerprint)
-            is_remade = bring_up(self._database, self._indices, meta.position)
-            transaction = Transaction(self._database, meta, self._indices)
-            yield transaction
-            is_changed = transaction.finish()
-            if is_changed or is_remade:
-                self._database.run("COMMIT")
-            if is_changed:
-                transaction.committed()
+            self._check_sealed(meta.position)
+            with self._sealed_again(meta.position):
+                is_remade = bring_up(self._database, self._indices, meta.position)
+                transaction = Transaction(self._database, meta, self._indices)
+                yield transaction
+                is_changed = transaction.finish()
+                if is_changed or is_remade:
+                    self._database.run("COMMIT")
+                if is_changed:
+                    transaction.committed()
+            seal(self._directory, transaction.position)
         finally:
             self._database.rollback()
 
     def close(self) -> None:
         """SQLite puts the log into the store's file when nobody else has it open. Otherwise it is
-        left to the next commits: a file that changes without one would look changed by others."""
+        left to the next commits."""
+        sealed = read_seal(self._directory)
+        is_as_left = sealed is not None and is_sealed(self._directory, sealed.position)
         self._database.close()
+        if sealed and is_as_left and read_seal(self._directory) == sealed:
+            seal(self._directory, sealed.position)
+
+    @contextmanager
+    def _sealed_again(self, position: Position) -> Generator[None]:
+        """What fails, on a full disk for example, may have left pages in the log that count for
+        nothing."""
+        try:
+            yield
+        except BaseException as error:
+            self._database.rollback()
+            if not isinstance(error, IndexCorrupt):
+                seal(self._directory, position)
+            raise
+
+    def _check_sealed(self, position: Position) -> None:
+        if not is_sealed(self._directory, position):
+            raise Unsealed(f"{self._database.path} was changed by another program: it is checked")

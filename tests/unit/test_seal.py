@@ -1,0 +1,236 @@
+"""What a commit left is sealed: whoever reads can tell whether the store is still that."""
+
+import os
+import random
+import shutil
+
+import pytest
+
+from ragdocs.store.connection import look_at
+from ragdocs.store.file_lock import WRITE_LOCK, try_lock
+from ragdocs.store.reader import Reader
+from ragdocs.store.seal import SEAL_FILE, Unsealed, is_broken, is_sealed, read_seal, seal
+from ragdocs.store.writer import Writer
+from tests.faults.damage import DAMAGES, Victim
+from tests.managed_index import Place, settled
+from tests.served import served
+from tests.store_builder import FINGERPRINT, file, log_into_store, put
+from tests.unit.test_store_processes import ask, start
+from tests.waiting import until
+
+
+@pytest.fixture
+def writer(tmp_path):
+    with Writer.open(tmp_path, FINGERPRINT) as opened:
+        put(opened, file("a.md"))
+        yield opened
+
+
+def waiting(directory):
+    with Reader.open(directory) as reader, reader.snapshot() as snapshot:
+        return snapshot.waiting
+
+
+def told_complete(writer):
+    with writer.transaction() as transaction:
+        transaction.expect(0)
+    return transaction.position
+
+
+# What is sealed
+
+
+def test_every_commit_is_sealed(writer, tmp_path):
+    assert is_sealed(tmp_path, writer.position)
+    position = put(writer, file("b.md"))
+    assert is_sealed(tmp_path, position)
+    writer.remake_indices()
+    assert is_sealed(tmp_path, writer.position)
+    assert not is_sealed(tmp_path, position)
+
+
+def test_looking_at_it_does_not_break_it(tmp_path):
+    """SQLite makes an empty log for those who only read."""
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        position = put(writer, file("a.md"))
+    with Reader.open(tmp_path) as reader:
+        assert (tmp_path / "store.db-wal").exists()
+        assert reader.position() == position
+        assert reader.doubts == 0
+    assert is_sealed(tmp_path, position)
+
+
+def test_the_last_one_that_closes_puts_the_log_into_the_store_and_seals_that(tmp_path):
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        position = put(writer, file("a.md"))
+        before = look_at(tmp_path / "store.db")
+    assert look_at(tmp_path / "store.db") != before
+    assert is_sealed(tmp_path, position)
+
+
+def test_what_fails_may_leave_pages_in_the_log_that_count_for_nothing(writer, tmp_path):
+    before = writer.position, look_at(tmp_path / "store.db-wal")
+
+    def fail():
+        with writer.transaction() as transaction:
+            writer._database.run("PRAGMA cache_size = 1")  # so they are written early
+            for number in range(200):
+                transaction.put(file(f"{number}.md"), 1)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert before[1] != look_at(tmp_path / "store.db-wal")
+    assert is_sealed(tmp_path, before[0])
+
+
+# What breaks it
+
+
+@pytest.mark.parametrize("name", ["store.db", "store.db-wal"])
+@pytest.mark.parametrize("kind", sorted(DAMAGES))
+def test_damage_breaks_it(writer, tmp_path, name, kind):
+    log_into_store(writer)
+    older = (tmp_path / name).read_bytes()
+    position = put(writer, file("b.md"))
+    DAMAGES[kind](Victim(tmp_path / name, older, random.Random(7)))
+    assert not is_sealed(tmp_path, position)
+
+
+def test_a_reader_has_doubts_until_it_is_sealed_again(writer, tmp_path):
+    with Reader.open(tmp_path) as reader:
+        os.utime(tmp_path / "store.db")
+        for doubts in (1, 2, 3):
+            reader.position()
+            assert reader.doubts == doubts
+        seal(tmp_path, writer.position)
+        reader.position()
+        assert reader.doubts == 3
+
+
+def test_nothing_is_written_onto_what_is_not_sealed(writer, tmp_path):
+    os.utime(tmp_path / "store.db")
+    with pytest.raises(Unsealed):
+        put(writer, file("b.md"))
+
+
+def test_while_someone_writes_nothing_can_be_told(writer, tmp_path):
+    before, position = read_seal(tmp_path), writer.position
+    os.utime(tmp_path / "store.db")
+    with try_lock(tmp_path / WRITE_LOCK):
+        assert not is_broken(tmp_path, position, before)
+    assert is_broken(tmp_path, position, before)
+
+
+def test_a_commit_between_two_looks_is_no_doubt(writer, tmp_path):
+    before, position = read_seal(tmp_path), writer.position
+    put(writer, file("b.md"))
+    assert not is_broken(tmp_path, position, before)
+    assert is_broken(tmp_path, position, read_seal(tmp_path))
+
+
+def test_a_process_that_holds_on_to_deleted_memory_has_doubts(tmp_path):
+    """It sees no commit of anyone else, and all it has read is whole: it was silently behind."""
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        put(writer, file("a.md"))
+    code = (
+        "reader = Reader.open(directory)\n"
+        "with reader.snapshot():\n"  # in use, it keeps the memory of all others
+        "    for line in sys.stdin:\n"
+        "        other = Reader.open(directory)\n"
+        "        print(other.position().generation, other.doubts > 0, flush=True)\n"
+    )
+    with start(code, tmp_path) as process:
+        assert ask(process) == "2 False"
+        (tmp_path / "store.db-shm").unlink()
+        with Writer.open(tmp_path, FINGERPRINT) as writer:
+            put(writer, file("b.md"))
+            assert ask(process) in ("2 True", "3 False")
+            put(writer, file("c.md"))
+            assert ask(process) in ("2 True", "4 False")
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+
+
+# The seal itself, and what becomes of a store that it does not fit
+
+
+@pytest.mark.parametrize("kind", sorted(DAMAGES))
+def test_a_damaged_seal_is_a_doubt_and_made_anew(tmp_path, kind):
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        put(writer, file("a.md"))
+        older = (tmp_path / SEAL_FILE).read_bytes()
+        position = told_complete(writer)
+        DAMAGES[kind](Victim(tmp_path / SEAL_FILE, older, random.Random(7)))
+        # In what is behind the text, nothing is said.
+        is_harmless = read_seal(tmp_path) is not None and is_sealed(tmp_path, position)
+        with Reader.open(tmp_path) as reader:
+            assert reader.doubts == (0 if is_harmless else 1)
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        assert writer.rebuilt is None
+        assert is_sealed(tmp_path, writer.position)
+    assert waiting(tmp_path) == (0 if is_harmless else None)
+
+
+def test_what_was_left_as_it_was_stays_complete(tmp_path):
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        position = told_complete(writer)
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        assert writer.position == position
+    assert waiting(tmp_path) == 0
+
+
+def test_an_older_copy_is_not_complete_for_anyone_until_all_files_were_looked_at(tmp_path):
+    """Whoever opened it first sealed it as it was: then it looked complete to all others."""
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        told_complete(writer)
+    shutil.copy2(tmp_path / "store.db", tmp_path / "older")
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        put(writer, file("a.md"))
+    (tmp_path / "older").replace(tmp_path / "store.db")
+    with Reader.open(tmp_path) as reader:
+        assert reader.doubts == 1
+        with Writer.open(tmp_path, FINGERPRINT):
+            assert waiting(tmp_path) is None
+        generation = reader.position().generation
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        assert writer.position.generation == generation  # it is said once
+
+
+def test_embedding_that_meets_an_older_copy_does_not_make_it_complete(tmp_path):
+    """Vectors are stored whatever became of the rest; the files were not looked at for that."""
+    place = Place(tmp_path)
+    place.write("a.md", "# A\n\nThe lark sings.\n")
+    place.manager.update()
+    place.manager.close()
+    shutil.copy2(place.index / "store.db", tmp_path / "older")
+    place.manager = place.another(settled())
+    place.write("b.md", "# B\n\nThe owl does not.\n")
+    place.manager.update()
+    place.manager.close()
+    place.manager = place.another(settled())
+    place.manager.open()
+    for side in ("-wal", "-shm"):
+        (place.index / f"store.db{side}").unlink(missing_ok=True)
+    (place.index / "store.db").write_bytes((tmp_path / "older").read_bytes())
+    place.manager.fill()
+    assert waiting(place.index) is None
+    place.update()
+    assert waiting(place.index) == 0
+    assert place.is_as_new()
+    place.manager.close()
+
+
+def test_whoever_watches_looks_at_all_files_when_that_was_not_done(tmp_path):
+    """Another process may have opened the store, and ended before it had looked."""
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    (docs / "a.md").write_text("# A\n\nThe lark sings.\n", encoding="utf-8")
+    with served(docs, index) as app:
+        app.service.start()
+        until(lambda: app.index_state().complete)
+        os.utime(index / "store.db")
+        with Writer.open(index, app.fingerprint, indices=app.tables):
+            assert waiting(index) is None
+        until(lambda: waiting(index) == 0)
+        until(lambda: app.index_state().complete)
