@@ -3,6 +3,8 @@
 import os
 import random
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -10,11 +12,12 @@ from ragdocs.store.connection import look_at
 from ragdocs.store.file_lock import WRITE_LOCK, try_lock
 from ragdocs.store.reader import Reader
 from ragdocs.store.seal import SEAL_FILE, Unsealed, is_broken, is_sealed, read_seal, seal
+from ragdocs.store.shared_memory import checksum, reset
 from ragdocs.store.writer import Writer
 from tests.faults.damage import DAMAGES, Victim
 from tests.managed_index import Place, settled
 from tests.served import served
-from tests.store_builder import FINGERPRINT, file, log_into_store, put
+from tests.store_builder import FINGERPRINT, Section, file, log_into_store, put
 from tests.unit.test_store_processes import ask, start
 from tests.waiting import until
 
@@ -95,6 +98,69 @@ def test_damage_breaks_it(writer, tmp_path, name, kind):
     position = put(writer, file("b.md"))
     DAMAGES[kind](Victim(tmp_path / name, older, random.Random(7)))
     assert not is_sealed(tmp_path, position)
+
+
+@pytest.mark.parametrize("page", [0, 4, 5, 6, 7])
+def test_what_is_said_about_the_log_is_sealed_too(writer, tmp_path, page):
+    """SQLite finds no page there then, and takes an older one from the store: a row of before,
+    that is whole."""
+    position = put(writer, *(file(f"{number}.md") for number in range(40)))
+    checked = checksum(tmp_path / "store.db-shm")
+    zero_page(tmp_path / "store.db-shm", page)
+    if page:
+        assert not is_sealed(tmp_path, position)
+        return
+    # Without its head it is made anew from the log, and is what it was.
+    with Reader.open(tmp_path) as reader:
+        assert reader.position() == position
+    assert checksum(tmp_path / "store.db-shm") == checked
+    assert is_sealed(tmp_path, position)
+
+
+def zero_page(path, page):
+    """In another process: closing the file would free the locks that this one has on it."""
+    code = (
+        "import os, sys; os.pwrite(os.open(sys.argv[1], os.O_RDWR), bytes(4096), int(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", code, path, str(page * 4096)], check=True)
+
+
+def test_a_long_log_is_sealed_as_a_whole(writer, tmp_path):
+    """More frames than are listed in the first part of the shared memory."""
+    writer._database.run("PRAGMA wal_autocheckpoint = 0")
+    for number in range(40):
+        long = "words and more words\n" * 20_000
+        position = put(writer, file(f"{number}.md", [Section("A", f"{number} {long}")]))
+    memory = tmp_path / "store.db-shm"
+    assert memory.stat().st_size > 32768
+    assert is_sealed(tmp_path, position)
+    zero_page(memory, 12)
+    assert not is_sealed(tmp_path, position)
+
+
+def test_looking_at_it_frees_no_lock(writer, tmp_path):
+    """Whoever comes first makes the shared memory anew: it must not seem to be another process."""
+    memory = tmp_path / "store.db-shm"
+    ask_for_lock = (
+        "import fcntl, struct, sys\n"
+        "asked = struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 128, 1, 0)\n"
+        "with open(sys.argv[1], 'r+b') as opened:\n"
+        "    found = fcntl.fcntl(opened, fcntl.F_GETLK, asked)\n"
+        "sys.exit(struct.unpack('hhqqi4x', found)[0] == fcntl.F_UNLCK)\n"
+    )
+    with Reader.open(tmp_path):
+        assert is_sealed(tmp_path, writer.position)
+        reset(memory)
+        subprocess.run([sys.executable, "-c", ask_for_lock, memory], check=True)
+
+
+def test_nothing_stays_open(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+            put(writer, file("a.md"))
+            reader.position()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_reader_has_doubts_until_it_is_sealed_again(writer, tmp_path):

@@ -98,10 +98,10 @@ class Database:
         self._writes = write
         self._identity = identity_of(path)
         self._sides: dict[Path, Identity] = {}
-        self._shared_memory = SharedMemory(side_paths(path)[1])
         self._alone: FileLook | None = None
         self._timeout = timeout
         self._connection = self._connected("rw" if write else "ro")
+        self._shared_memory = SharedMemory(side_paths(path)[1])
         try:
             if identity_of(path) != self._identity:
                 raise IndexLocked(f"{path} was replaced while it was opened: try again")
@@ -204,6 +204,7 @@ class Database:
 
     def close(self) -> None:
         self._connection.close()
+        self._shared_memory.close()
 
     @contextmanager
     def _translated(self) -> Generator[None]:

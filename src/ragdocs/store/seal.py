@@ -13,13 +13,14 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ragdocs.errors import IndexIncompatible
 from ragdocs.store.connection import FileLook, look_at, store_path
 from ragdocs.store.file_lock import WRITE_LOCK, holder
 from ragdocs.store.obstacles import set_aside
 from ragdocs.store.records import Position
+from ragdocs.store.shared_memory import checksum
 
 SEAL_FILE = "store.seal"
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -33,19 +34,22 @@ class Unsealed(IndexIncompatible):
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """A commit, and how it left the store's file and its log."""
+    """A commit, and how it left the store's file, its log, and what is said about the log in the
+    memory that all share."""
 
     position: Position
     store: FileLook | None
     log: FileLook | None
+    memory: int | None
 
 
 def seen(directory: Path, position: Position) -> Seal:
     """What a seal would be that is made now."""
     store = store_path(directory)
     log = look_at(store.with_name(f"{store.name}-wal"))
-    # SQLite makes an empty one when it only looks.
-    return Seal(position, look_at(store), log if log and log.size else None)
+    if not log or not log.size:  # SQLite makes an empty one when it only looks
+        return Seal(position, look_at(store), None, None)
+    return Seal(position, look_at(store), log, checksum(store.with_name(f"{store.name}-shm")))
 
 
 def read_seal(directory: Path) -> Seal | None:
@@ -100,13 +104,13 @@ def _write(path: Path, encoded: bytes) -> None:
 
 def _encoded(made: Seal) -> bytes:
     position = (made.position.generation, made.position.stamp)
-    return json.dumps([position, made.store, made.log]).encode().ljust(_BYTES)
+    return json.dumps([position, made.store, made.log, made.memory]).encode().ljust(_BYTES)
 
 
 def _decoded(encoded: bytes) -> Seal:
-    position, store, log = cast("list[list[int]]", json.loads(encoded))
+    position, store, log, memory = cast("list[Any]", json.loads(encoded))
     generation, stamp = position
-    return Seal(Position(generation, str(stamp)), _look(store), _look(log))
+    return Seal(Position(generation, stamp), _look(store), _look(log), memory)
 
 
 def _look(values: list[int] | None) -> FileLook | None:

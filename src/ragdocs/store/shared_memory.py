@@ -1,29 +1,48 @@
 """SQLite's `-shm` file, which every process has mapped into its memory.
 
-It says where in the log each page is. Made anew by SQLite from the log when its head is empty, so
-emptying that is how to be rid of whatever damage it has.
+It says where in the log each page is, and SQLite believes it, but for its head. Made anew by SQLite
+from the log when the head is empty, so emptying that is how to be rid of whatever damage it has.
 """
 
 import os
-from contextlib import suppress
+import struct
+import threading
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _HEAD_BYTES = 96
-# Closing a file frees the locks that this process has on it, SQLite's own included: what was
-# opened once stays open. It happens only after damage.
-_opened: dict[tuple[int, int], int] = {}
+"""Two copies of the head; what follows up to the tables, marks of those who read, changes any
+time."""
+_TABLES_AT = 136
+_FRAMES_AT = struct.Struct("16xI")
+# Each part has room for so many frames of the log, but for the first, which begins with the head.
+_PART_BYTES, _PART_FRAMES, _HEAD_FRAMES = 32768, 4096, 34
 
 
 class SharedMemory:
-    """Remembers how long the file was.
+    """The file of one connection, from before its first statement until after its last.
 
-    Once it is cut short, touching what was cut off ends the process (SIGBUS), and closing a
-    connection touches it too.
+    Remembers how long the file was. Once it is cut short, touching what was cut off ends the
+    process (SIGBUS), and closing a connection touches it too.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._size = 0
+        self._key: _Key | None = _NOWHERE
+        with suppress(OSError):
+            self._key = _identity(path.parent)
+        with _guard:
+            _kept.setdefault(self._key, _Kept()).users += 1
+
+    def close(self) -> None:
+        """After the connection."""
+        key, self._key = self._key, None
+        if key is not None:
+            with _guard:
+                _leave(key)
 
     def restored(self) -> bool:
         """Whether it had been cut short; it is as long as before now."""
@@ -42,10 +61,70 @@ class SharedMemory:
 
 def reset(path: Path) -> None:
     """Makes SQLite read the log again, whoever has it open, before the next statement."""
-    with suppress(OSError):
-        found = os.stat(path)
-        identity = found.st_dev, found.st_ino
-        if identity not in _opened:
-            _opened[identity] = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        if found.st_size >= _HEAD_BYTES:
-            os.pwrite(_opened[identity], bytes(_HEAD_BYTES), 0)
+    with suppress(OSError), _opened(path) as descriptor:
+        if os.fstat(descriptor).st_size >= _HEAD_BYTES:
+            os.pwrite(descriptor, bytes(_HEAD_BYTES), 0)
+
+
+def checksum(path: Path) -> int | None:
+    """Of what it says about the log: changed by commits only. None when it cannot be read."""
+    try:
+        with _opened(path) as descriptor:
+            (frames,) = _FRAMES_AT.unpack(os.pread(descriptor, _FRAMES_AT.size, 0))
+            parts = -(-(frames + _HEAD_FRAMES) // _PART_FRAMES)
+            tables = os.pread(descriptor, parts * _PART_BYTES - _TABLES_AT, _TABLES_AT)
+            return zlib.crc32(tables, frames)
+    except (OSError, struct.error, OverflowError, MemoryError):
+        return None
+
+
+class _Kept:
+    """What is open of one file, for as long as this process has connections that use it."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.descriptors: dict[_Key, int] = {}
+
+
+_Key = tuple[int, int]
+"""Of the directory it is in, however that is called; and of the file, which may be replaced."""
+_NOWHERE: _Key = (0, 0)
+_kept: dict[_Key, _Kept] = {}
+_guard = threading.Lock()
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[int]:
+    """Closing a file frees the locks that this process has on it, SQLite's own included: so it
+    stays open as long as a connection is."""
+    with _guard:
+        kept = _kept.get(_identity(path.parent))
+        if kept is None:
+            descriptor = _open(path)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+        else:
+            identity = _identity(path)
+            if identity not in kept.descriptors:
+                kept.descriptors[identity] = _open(path)
+            yield kept.descriptors[identity]
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _identity(path: Path) -> _Key:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _leave(key: _Key) -> None:
+    kept = _kept[key]
+    kept.users -= 1
+    if not kept.users:
+        del _kept[key]
+        for descriptor in kept.descriptors.values():
+            os.close(descriptor)
