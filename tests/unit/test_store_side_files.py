@@ -6,6 +6,7 @@ from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.reader import Reader
 from tests.managed_index import CountingEmbedder, fresh, held, settled, setup, tree, write
 from tests.permissions import bound_by_permissions
+from tests.unit.test_store_processes import start
 
 
 @pytest.mark.parametrize("sides", [("-wal",), ("-shm",), ("-wal", "-shm")])
@@ -26,6 +27,25 @@ def test_what_is_written_afterwards_is_seen_by_all(tmp_path, sides):
                     with newer.snapshot() as snapshot:
                         assert snapshot.ledger.count("documents") == number + 2
     assert held(index) == fresh(tmp_path / "other", tree(docs))
+
+
+def test_shared_memory_that_was_cut_off_does_not_end_the_process(tmp_path):
+    """Whoever closes a connection touches it, and what is not there any more is a SIGBUS."""
+    code = (
+        "import os\n"
+        "writer = Writer.open(directory, FINGERPRINT)\n"
+        "put(writer, file('a.md'))\n"
+        "reader = Reader.open(directory)\n"
+        "for _ in range(2):\n"
+        "    os.truncate(directory / 'store.db-shm', 0)\n"
+        "    reader.release()\n"
+        "    reader.position()\n"
+        "os.truncate(directory / 'store.db-shm', 0)\n"
+        "reader.close()\n"
+        "writer.close()\n"
+    )
+    with start(code, tmp_path) as process:
+        assert process.wait(timeout=60) == 0
 
 
 def test_who_writes_is_the_last_of_its_process_and_leaves_no_log(tmp_path):

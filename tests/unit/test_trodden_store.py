@@ -86,6 +86,15 @@ def test_a_changed_file_is_noticed_and_the_store_repaired(place, side):
     assert place.is_as_new()
 
 
+def test_what_was_lost_is_not_sound_before_an_update_has_opened_it_again(place):
+    """Embedding had met another store, and nobody looked: it tried again after half a minute."""
+    assert place.manager.is_continued()
+    place.manager.lose(IndexIncompatible("replaced"))
+    assert not place.manager.is_continued()
+    place.update()
+    assert place.manager.is_continued()
+
+
 def test_nothing_is_written_onto_a_changed_file(place):
     flip(place.index / "store.db")
     place.write("new.md", "# New\n")

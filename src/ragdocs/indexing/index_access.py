@@ -62,7 +62,7 @@ class IndexAccess:
         """Whether the store has only gone on since the last update, or since this was asked last,
         and nothing is known against it: an older copy may have been put in its place.
         """
-        if self._is_suspect:
+        if self._is_lost:
             return False
         doubts = self.reader.doubts
         with self.reader.snapshot() as snapshot:
@@ -87,7 +87,7 @@ class IndexAccess:
 
     def ready(self) -> bool:
         """Makes sure that there is a store to read; False when it had to be opened for that."""
-        if not self._is_suspect and not self._is_unchecked:
+        if not self._is_lost:
             try:
                 self.retried(self.reader.position)
                 return True
@@ -201,7 +201,6 @@ class IndexAccess:
         setup = self._setup
         if self._is_lost:
             self._let_go()
-            self._is_lost = False
         writer = Writer.open(
             setup.directory,
             setup.fingerprint,
@@ -210,7 +209,7 @@ class IndexAccess:
             may_empty=self.claims,
         )
         self._writer = writer
-        self._is_suspect = self._is_unchecked = False
+        self._is_lost = self._is_suspect = self._is_unchecked = False
         self._rebuilt = writer.rebuilt or self._rebuilt
         if writer.rebuilt:
             self.manifest.forget()

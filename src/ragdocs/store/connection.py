@@ -203,6 +203,7 @@ class Database:
                 self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
+        self._shared_memory.restored()
         self._connection.close()
         self._shared_memory.close()
 
