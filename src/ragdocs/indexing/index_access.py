@@ -217,10 +217,8 @@ class IndexAccess:
     def _let_go(self) -> None:
         """Of the memory that is shared with others: it may be damaged, or a file that was deleted,
         which only shows when nothing of this process holds on to it."""
-        directory = self._setup.directory
-        if not release_all(directory):
-            raise IndexLocked(f"{directory} is being read: try again")
-        reset_shared_memory(directory)
+        release_all(self._setup.directory)
+        reset_shared_memory(self._setup.directory)
 
     def _opened(self) -> Writer:
         assert self._writer is not None

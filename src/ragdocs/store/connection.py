@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ragdocs.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexStoreError
-from ragdocs.store.shared_memory import SharedMemory, reset
+from ragdocs.store.shared_memory import SharedMemory, is_replaced, reset
 from ragdocs.store.sqlite_errors import check_writable, is_unshared, raise_as_ours
 
 STORE_FILE = "store.db"
@@ -36,6 +36,9 @@ class FileLook(NamedTuple):
     size: int
     mtime_ns: int
 
+    def __str__(self) -> str:
+        return f"{self.inode}:{self.size}:{self.mtime_ns}"
+
 
 def store_path(directory: Path) -> Path:
     return directory / STORE_FILE
@@ -51,8 +54,14 @@ def other_paths(path: Path) -> tuple[Path, ...]:
 
 
 def reset_shared_memory(directory: Path) -> None:
-    """For whoever holds the write lock, and has found the store to be not as it should be."""
-    reset(side_paths(store_path(directory))[1])
+    """For whoever holds the write lock, and has found the store to be not as it should be.
+
+    Raises IndexLocked when this process still uses one that was deleted or replaced.
+    """
+    path = side_paths(store_path(directory))[1]
+    if is_replaced(path):
+        raise IndexLocked(f"{path} was replaced while it is in use: try again")
+    reset(path)
 
 
 def identity_of(path: Path) -> Identity:
@@ -156,7 +165,7 @@ class Database:
         if not self._sides:
             found = {side: _identity_if_there(side) for side in side_paths(self.path)}
             self._sides = {path: known for path, known in found.items() if known}
-            self._shared_memory.restored()
+            self._shared_memory.remember()
 
     def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         with self._translated():

@@ -41,7 +41,6 @@ class Reader(Closable):
         self._indices = indices
         self._timeout = timeout
         self._idle: list[Database] = []
-        self._used = 0
         self._lock = threading.Lock()
         self._closed = False
         self._seen: Position | None = None
@@ -99,29 +98,19 @@ class Reader(Closable):
         for database in idle:
             database.close()
 
-    @property
-    def is_in_use(self) -> bool:
-        return self._used > 0
-
     @contextmanager
     def _borrowed(self) -> Generator[Database]:
-        with self._lock:
-            self._used += 1
+        database = self._take()
         try:
-            database = self._take()
-            try:
-                yield database
-            except IndexCorrupt:
-                # Its cache may hold the damage: the next reader looks at the file again.
-                database.close()
-                raise
-            except BaseException:
-                self._give_back(database)
-                raise
+            yield database
+        except IndexCorrupt:
+            # Its cache may hold the damage: the next reader looks at the file again.
+            database.close()
+            raise
+        except BaseException:
             self._give_back(database)
-        finally:
-            with self._lock:
-                self._used -= 1
+            raise
+        self._give_back(database)
 
     def _take(self) -> Database:
         while True:
@@ -165,10 +154,8 @@ class Reader(Closable):
 _readers: weakref.WeakSet[Reader] = weakref.WeakSet()
 
 
-def release_all(directory: Path) -> bool:
-    """Closes what this process has open of a store and does not use at this moment; False when
-    something is in use. As long as one connection is open, all others share its memory."""
-    found = [reader for reader in list(_readers) if reader.path == store_path(directory)]
-    for reader in found:
-        reader.release()
-    return not any(reader.is_in_use for reader in found)
+def release_all(directory: Path) -> None:
+    """Closes what this process has open of a store and does not use at this moment."""
+    for reader in list(_readers):
+        if reader.path == store_path(directory):
+            reader.release()

@@ -8,15 +8,13 @@ may have been killed between the commit and the seal. It is never believed itsel
 compared with is the store.
 """
 
-import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import NewType
 
 from ragdocs.errors import IndexIncompatible
-from ragdocs.store.connection import FileLook, look_at, store_path
+from ragdocs.store.connection import look_at, store_path
 from ragdocs.store.file_lock import WRITE_LOCK, holder
 from ragdocs.store.obstacles import set_aside
 from ragdocs.store.records import Position
@@ -32,24 +30,21 @@ class Unsealed(IndexIncompatible):
     """The store is not as the last commit left it: it is to be checked before it is used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """A commit, and how it left the store's file, its log, and what is said about the log in the
-    memory that all share."""
-
-    position: Position
-    store: FileLook | None
-    log: FileLook | None
-    memory: int | None
+Seal = NewType("Seal", bytes)
+"""A commit, and how it left the store's file, its log, and what is said about the log in the memory
+that all share. Begins with the commit, and is otherwise only ever compared."""
 
 
 def seen(directory: Path, position: Position) -> Seal:
     """What a seal would be that is made now."""
     store = store_path(directory)
     log = look_at(store.with_name(f"{store.name}-wal"))
-    if not log or not log.size:  # SQLite makes an empty one when it only looks
-        return Seal(position, look_at(store), None, None)
-    return Seal(position, look_at(store), log, checksum(store.with_name(f"{store.name}-shm")))
+    if log and log.size:
+        memory = checksum(store.with_name(f"{store.name}-shm"))
+    else:  # SQLite makes an empty one when it only looks
+        log = memory = None
+    parts = (position.generation, position.stamp, look_at(store), log, memory)
+    return Seal(" ".join(map(str, parts)).encode().ljust(_BYTES))
 
 
 def read_seal(directory: Path) -> Seal | None:
@@ -59,8 +54,8 @@ def read_seal(directory: Path) -> Seal | None:
     except OSError:
         return None
     try:
-        return _decoded(os.pread(descriptor, _BYTES, 0))
-    except (OSError, ValueError, TypeError, RecursionError):
+        return Seal(os.pread(descriptor, _BYTES, 0))
+    except OSError:
         return None
     finally:
         os.close(descriptor)
@@ -72,18 +67,29 @@ def seal(directory: Path, position: Position) -> None:
     made = seen(directory, position)
     if made == read_seal(directory):
         return
-    path, encoded = directory / SEAL_FILE, _encoded(made)
+    path = directory / SEAL_FILE
     with suppress(OSError):
         try:
-            _write(path, encoded)
+            _write(path, made)
         except OSError:
             if set_aside(path):
-                _write(path, encoded)
+                _write(path, made)
 
 
 def is_sealed(directory: Path, position: Position) -> bool:
     """Whether this is the commit that was sealed, in the files that were. For who has the lock."""
     return read_seal(directory) == seen(directory, position)
+
+
+def sealed_position(directory: Path) -> Position | None:
+    """The commit that was sealed, if its files are as they were."""
+    found = read_seal(directory) or b""
+    try:
+        generation, stamp, *_ = found.decode("ascii").split()
+        position = Position(int(generation), stamp)
+    except ValueError:
+        return None
+    return position if found == seen(directory, position) else None
 
 
 def is_broken(directory: Path, position: Position, before: Seal | None) -> bool:
@@ -94,24 +100,9 @@ def is_broken(directory: Path, position: Position, before: Seal | None) -> bool:
     return holder(directory / WRITE_LOCK) is None and read_seal(directory) == before
 
 
-def _write(path: Path, encoded: bytes) -> None:
+def _write(path: Path, made: Seal) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _FLAGS, 0o600)
     try:
-        os.pwrite(descriptor, encoded, 0)
+        os.pwrite(descriptor, made, 0)
     finally:
         os.close(descriptor)
-
-
-def _encoded(made: Seal) -> bytes:
-    position = (made.position.generation, made.position.stamp)
-    return json.dumps([position, made.store, made.log, made.memory]).encode().ljust(_BYTES)
-
-
-def _decoded(encoded: bytes) -> Seal:
-    position, store, log, memory = cast("list[Any]", json.loads(encoded))
-    generation, stamp = position
-    return Seal(Position(generation, stamp), _look(store), _look(log), memory)
-
-
-def _look(values: list[int] | None) -> FileLook | None:
-    return FileLook(*values) if values is not None else None

@@ -44,6 +44,13 @@ class SharedMemory:
             with _guard:
                 _leave(key)
 
+    def remember(self) -> None:
+        """After the first statement, which maps it, unless another connection has done that."""
+        with suppress(OSError), _guard:
+            kept = _kept[self._key or _NOWHERE]
+            kept.mapped = kept.mapped or _identity(self._path)
+        self.restored()
+
     def restored(self) -> bool:
         """Whether it had been cut short; it is as long as before now."""
         try:
@@ -66,6 +73,19 @@ def reset(path: Path) -> None:
             os.pwrite(descriptor, bytes(_HEAD_BYTES), 0)
 
 
+def is_replaced(path: Path) -> bool:
+    """Whether this process has one mapped that others do not see any more. All its connections
+    share that, and new ones too, until the last is closed."""
+    try:
+        with _guard:
+            kept = _kept.get(_identity(path.parent))
+            if kept is None or kept.mapped is None:
+                return False
+            return kept.mapped != _identity(path)
+    except OSError:
+        return True
+
+
 def checksum(path: Path) -> int | None:
     """Of what it says about the log: changed by commits only. None when it cannot be read."""
     try:
@@ -83,6 +103,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.users = 0
+        self.mapped: _Key | None = None
         self.descriptors: dict[_Key, int] = {}
 
 

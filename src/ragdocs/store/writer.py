@@ -15,7 +15,7 @@ from ragdocs.store.ledger import Meta, read_meta, write_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
 from ragdocs.store.reader import release_all
 from ragdocs.store.records import Position
-from ragdocs.store.seal import Unsealed, is_sealed, read_seal, seal
+from ragdocs.store.seal import Unsealed, is_sealed, seal, sealed_position
 from ragdocs.store.sqlite_errors import OpenedReadOnly
 from ragdocs.store.stored_index import StoredIndex, bring_up, note, remake, repair
 from ragdocs.store.transaction import Transaction
@@ -149,11 +149,10 @@ class Writer(Closable):
     def close(self) -> None:
         """SQLite puts the log into the store's file when nobody else has it open. Otherwise it is
         left to the next commits."""
-        sealed = read_seal(self._directory)
-        is_as_left = sealed is not None and is_sealed(self._directory, sealed.position)
+        position = sealed_position(self._directory)
         self._database.close()
-        if sealed and is_as_left and read_seal(self._directory) == sealed:
-            seal(self._directory, sealed.position)
+        if position is not None:
+            seal(self._directory, position)
 
     @contextmanager
     def _sealed_again(self, position: Position) -> Generator[None]:
