@@ -14,6 +14,8 @@ from ragdocs.config.loading import read_config
 from ragdocs.diagnosis.case import Case, Machine
 from ragdocs.diagnosis.doctor import CHECKS, examine, open_case
 from ragdocs.diagnosis.findings import Finding
+from ragdocs.store.reader import Reader
+from ragdocs.store.seal import seal
 from tests.managed_index import CountingEmbedder, write
 
 NOTES = {
@@ -74,10 +76,16 @@ class Bench:
             if vectors:
                 manager.fill()
 
+    def reseal(self) -> None:
+        """As if what is there had been left so by a commit."""
+        with Reader.open(self.index) as reader:
+            seal(self.index, reader.position())
+
     def copy_to(self, base: Path) -> "Bench":
         """The same index, to be damaged; the documents stay where they are."""
         other = Bench(base)
         shutil.copytree(self.index, other.index)
+        other.reseal()
         other.docs = self.docs
         return other
 

@@ -34,3 +34,11 @@ def test_damage_under_a_server_is_healed_without_a_restart(scene):
             print(f"seed {SEED}: {pair}")  # noqa: T201
             running.heal(pair, SEED)
         assert running.end() == [0]
+
+
+def test_damage_under_two_servers_is_told_by_both(scene):
+    """Each has seen other commits, and one of them writes what the other must see."""
+    with scene.running(2) as running:
+        for pair in [("store.db-shm", "deleted"), ("store.db-wal", "old content")]:
+            running.heal(pair, SEED)
+        assert running.end() == [0, 0]

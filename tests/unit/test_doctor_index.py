@@ -37,6 +37,14 @@ def test_a_whole_index_has_no_fault(bench):
     assert not [one for one in found if one.repair]
 
 
+def test_an_index_that_was_copied_is_not_as_it_was_left(bench):
+    os.utime(bench.store)
+    (found,) = only(bench.case(), "store")
+    assert found.level is Level.NOTE
+    assert "not as it was left" in found.message
+    assert "ragdocs update" in found.advice
+
+
 # permissions
 
 
@@ -249,6 +257,8 @@ def test_a_pipe_in_the_stores_place(tmp_path):
 )
 def test_an_index_that_lacks_or_invents_entries(bench, statement, index):
     change(bench, statement)
+    assert levels(only(bench.case(), "store")) == ["note"]
+    bench.reseal()
     assert levels(only(bench.case(), "store")) == ["ok"]
     (found,) = only(bench.case(), "counts")
     assert found.level is Level.ERROR

@@ -49,6 +49,12 @@ def _verified(case: Case) -> Finding:
         chunks = snapshot.ledger.count("chunks")
     size = size_text(disk_use(case.directory).total)
     held = f"{number_of(documents, 'document')}, {number_of(chunks, 'chunk')}, {size}"
+    if reader.doubts:
+        return Finding(
+            Level.NOTE,
+            f"whole, but not as it was left: copied, or changed by another program ({held})",
+            "`ragdocs update` compares it with all files, and so does a server when it starts",
+        )
     return Finding(Level.OK, f"whole: {held}")
 
 
