@@ -1,11 +1,13 @@
 """A store whose files are changed by something else, while it is in use: noticed, and repaired."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
-from ragdocs.errors import IndexIncompatible
+from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.store.reader import Reader
+from ragdocs.store.seal import seal
 from ragdocs.store.writer import Writer
 from tests.corpus import Corpus
 from tests.managed_index import Place, held, settled, setup
@@ -93,6 +95,19 @@ def test_what_was_lost_is_not_sound_before_an_update_has_opened_it_again(place):
     assert not place.manager.is_continued()
     place.update()
     assert place.manager.is_continued()
+
+
+def test_a_suspect_store_is_checked_row_by_row_whoever_opens_it(place):
+    """Who took over the watching opened it, without that look, and it was not suspect any more."""
+    with closing(sqlite3.connect(place.index / "store.db")) as connection:
+        connection.execute("UPDATE chunks SET text = 'wrong' WHERE text IS NOT NULL")
+        connection.commit()
+    with Reader.open(place.index) as reader:
+        seal(place.index, reader.position())
+    place.manager.lose(IndexCorrupt("a row is not as it was written"))
+    place.manager.open()
+    place.update()
+    assert place.is_as_new()
 
 
 def test_nothing_is_written_onto_a_changed_file(place):

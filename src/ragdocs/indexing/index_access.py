@@ -94,7 +94,7 @@ class IndexAccess:
             except LOST as error:
                 self.lose(error)
         self._check()
-        self.open(deep=self._is_suspect)
+        self.open()
         return False
 
     def _check(self) -> None:
@@ -114,7 +114,7 @@ class IndexAccess:
         `remake` also makes the indices inside the store anew. IndexIncompatible: the store is of
         other settings, and not claimed.
         """
-        self.retried(lambda: self._open_locked(deep, remake))
+        self.retried(lambda: self._open_locked(deep or self._is_suspect, remake))
 
     def run(self, work: Callable[[Transaction], _T]) -> _T:
         """One transaction, tried again while others write: the work may be done more than once.
