@@ -16,6 +16,7 @@ from ragdocs.store.shared_memory import checksum, reset
 from ragdocs.store.writer import Writer
 from tests.faults.damage import DAMAGES, Victim
 from tests.managed_index import Place, settled
+from tests.permissions import bound_by_permissions
 from tests.served import served
 from tests.store_builder import FINGERPRINT, Section, file, log_into_store, put
 from tests.unit.test_store_processes import ask, start
@@ -236,6 +237,13 @@ def test_a_damaged_seal_is_a_doubt_and_made_anew(tmp_path, kind):
         assert writer.rebuilt is None
         assert is_sealed(tmp_path, writer.position)
     assert waiting(tmp_path) == (0 if is_harmless else None)
+
+
+def test_a_seal_that_may_not_be_written_is_replaced(writer, tmp_path):
+    """Every look would find it broken, and every second all files would be compared."""
+    (tmp_path / SEAL_FILE).chmod(0o400)
+    with bound_by_permissions():
+        assert is_sealed(tmp_path, put(writer, file("b.md")))
 
 
 def test_what_was_left_as_it_was_stays_complete(tmp_path):

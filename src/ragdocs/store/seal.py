@@ -72,8 +72,9 @@ def seal(directory: Path, position: Position) -> None:
         try:
             _write(path, made)
         except OSError:
-            if set_aside(path):
-                _write(path, made)
+            if not set_aside(path):
+                path.unlink(missing_ok=True)  # someone else's, or not to be written
+            _write(path, made)
 
 
 def is_sealed(directory: Path, position: Position) -> bool:
