@@ -54,7 +54,13 @@ def paths(response: SearchResponse) -> list[str]:
 
 
 def value(app: App, response: SearchResponse) -> dict[str, Any]:
-    state, index = app.service.state, response.index
+    state = app.service.state
+    return {**told(response), "duty": state.duty, "error": state.error}
+
+
+def told(response: SearchResponse) -> dict[str, Any]:
+    """What an answer says, whoever gives it."""
+    index = response.index
     return {
         "paths": paths(response),
         "texts": [result.text for result in response.results],
@@ -65,8 +71,6 @@ def value(app: App, response: SearchResponse) -> dict[str, Any]:
         "documents": index.documents,
         "pending": index.vectors_pending,
         "notes": list(response.notes),
-        "duty": state.duty,
-        "error": state.error,
     }
 
 

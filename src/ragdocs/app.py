@@ -50,7 +50,6 @@ class App(Assembly, Closable):
         super().__init__(config, embedder)
         self._making = threading.RLock()
         self._followed: Position | None = None
-        self._doubts = 0
 
     def manager(self, control: "Control | None" = None) -> "IndexManager":
         """Brings the index in step with the files; to be closed by the thread that uses it."""
@@ -84,27 +83,27 @@ class App(Assembly, Closable):
         from ragdocs.search.unavailable import no_answer
 
         refuse_unknown_trees(request.filters.trees, [tree.name for tree in self.config.trees])
-        before = self.upkeep()
+        before, doubts = self.upkeep(), self._doubts()
         try:
             with self._making:
                 orchestrator = self._orchestrator
             response = orchestrator.search(request)
         except IndexStoreError as error:
             return no_answer(self._reported(error), before)
-        return replace(response, index=self._judged(response.index, before))
+        return replace(response, index=self._judged(response.index, before, doubts))
 
     def index_state(self) -> "IndexState":
         """What could be answered for now; never raises for an index that cannot be used."""
         from ragdocs.search.unavailable import no_index
 
-        before = self.upkeep()
+        before, doubts = self.upkeep(), self._doubts()
         try:
             with self._making:
                 orchestrator = self._orchestrator
             state = orchestrator.state()
         except IndexStoreError as error:
             return no_index(self._reported(error), before)
-        return self._judged(state, before)
+        return self._judged(state, before, doubts)
 
     def upkeep(self, service: "ServiceState | None" = None) -> "Upkeep":
         """How the index is kept in step. `service`: this process's own, as it was before."""
@@ -183,17 +182,24 @@ class App(Assembly, Closable):
     def _service_state(self) -> "ServiceState | None":
         return self.service.state if "service" in vars(self) else None
 
-    def _judged(self, state: "IndexState", before: "Upkeep") -> "IndexState":
+    def _doubts(self) -> int:
+        """How often the store was found changed by something else, so far."""
+        reader: Reader | None = vars(self).get("reader")
+        return reader.doubts if reader else 0
+
+    def _judged(self, state: "IndexState", before: "Upkeep", doubts: int) -> "IndexState":
         """The same, with what was known against it before it was asked, and is known now: it may
         have been brought in step just after."""
-        from ragdocs.search.upkeep import judged
+        from ragdocs.search.upkeep import BEING_CHECKED, UNCHECKED, Upkeep, judged
 
         known = judged(state, before)
+        has_doubts = self._doubts() != doubts
         if "service" in vars(self):
-            if self.reader.doubts != self._doubts:
-                self._doubts = self.reader.doubts
-                self.service.doubt("the index was changed by another program: it is checked")
+            if has_doubts:
+                self.service.doubt(BEING_CHECKED)
             known = judged(known, self.upkeep())
+        elif has_doubts:
+            known = judged(known, Upkeep(doubt=UNCHECKED))
         return replace(known, reason=self._for_others(known.reason))
 
     def _follow(self) -> None:

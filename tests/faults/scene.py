@@ -1,15 +1,27 @@
 """An index of known answers that is damaged, at rest or under servers that run, and must heal."""
 
 import shutil
+import time
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from ragdocs.store.reader import Reader
+from ragdocs.store.seal import seal
 from tests.faults.damage import Pair, copied, damage
-from tests.faults.notes import Ask, heal, path_of, question, questions, text_of, write_notes
+from tests.faults.notes import (
+    Ask,
+    all_right,
+    heal,
+    path_of,
+    question,
+    questions,
+    text_of,
+    write_notes,
+)
 from tests.managed_index import held, write
-from tests.served import ServedProcess, ask, served, value
+from tests.served import ServedProcess, ask, served, told, value
 from tests.waiting import until
 
 LATE = "zymurgy"
@@ -41,11 +53,26 @@ class Scene:
 
     def heal_at_rest(self, left: Path, pair: Pair, seed: object) -> float:
         """The seconds that a server needs that is started on the damaged index."""
-        index = self._copied(left)
-        damage(index, *pair, self.old, seed)
+        index = self._damaged(left, pair, seed)
         with _told(left.name, pair), self._asking(index) as asking:
             seconds = heal(asking, self.asked, self.docs, self.patience)
             self.go_on([asking])
+            held(index)
+        return seconds
+
+    def heal_by_command(self, left: Path, pair: Pair, seed: object) -> float:
+        """The seconds that an update needs, without an indexing thread; nothing that is asked
+        before it may be wrong."""
+        index = self._damaged(left, pair, seed)
+        with _told(left.name, pair), served(self.docs, index, **self.sections) as app:
+            asking: Ask = lambda query: told(ask(app, query))  # noqa: E731
+            all_right(asking, self.asked, self.docs)
+            began = time.monotonic()
+            with app.manager() as manager:
+                manager.update()
+                manager.fill()
+            seconds = time.monotonic() - began
+            heal(asking, self.asked, self.docs, self.patience)
             held(index)
         return seconds
 
@@ -66,14 +93,24 @@ class Scene:
 
     def _copied(self, left: Path) -> Path:
         index = left.with_name("index")
-        shutil.rmtree(index, ignore_errors=True)
-        return shutil.copytree(left, index)
+        if index.exists():
+            shutil.rmtree(index)
+        shutil.copytree(left, index)
+        with Reader.open(index) as reader:
+            seal(index, reader.position())  # as if it had been left there: a copy is not sealed
+        return index
+
+    def _damaged(self, left: Path, pair: Pair, seed: object) -> Path:
+        index = self._copied(left)
+        damage(index, *pair, self.old, seed)
+        return index
 
     @contextmanager
     def _asking(self, index: Path) -> Generator[Ask]:
         with served(self.docs, index, **self.sections) as app:
             app.service.start()
             yield lambda query: value(app, ask(app, query))
+            assert app.service.stop(self.patience)  # or it goes on in the next one's files
 
 
 class Running:

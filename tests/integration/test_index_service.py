@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indexing import duty
+from ragdocs.indexing import duty, watcher
 from ragdocs.indexing.duty import ServiceParts
 from ragdocs.indexing.lock import watching, write_lock
 from ragdocs.indexing.service import IndexService
@@ -261,3 +261,12 @@ def test_a_process_ends_with_its_input_and_leaves_no_lock(docs, index):
         until_served(other)
         assert other.end() == 0
     assert watching(index) is None
+
+
+def test_it_ends_at_once_though_it_waits_for_changes(apps, docs, index, monkeypatch):
+    """It looked up once a second: under load, more than a second after it was told to end."""
+    monkeypatch.setattr(duty, "TICK_SECONDS", 3600.0)
+    monkeypatch.setattr(watcher, "CHECK_SECONDS", 3600.0)
+    app = started(apps, docs, index)
+    until(lambda: is_ready(app))
+    assert app.service.stop(60)

@@ -19,6 +19,15 @@ def at_rest(folder, engine, seed):
     ]
 
 
+def by_command(folder, engine, seed):
+    scene = Scene(folder, engine)
+    return [
+        scene.heal_by_command(left, pair, seed)
+        for left in scene.at_rest
+        for pair in pairs_of(_shapes(left, engine))
+    ]
+
+
 def under_servers(folder, engine, seed, servers):
     scene = Scene(folder, engine)
     with scene.running(servers) as running:
@@ -44,6 +53,12 @@ def tell(measured, what, seconds):
 def test_at_rest(tmp_path, seed, measured, engine, round_):
     seconds = at_rest(tmp_path, engine, f"{seed} {round_}")
     tell(measured, f"a file damaged at rest ({engine})", seconds)
+
+
+@pytest.mark.parametrize("engine", ["fts5", "whoosh", "tantivy"])
+def test_at_rest_without_a_server(tmp_path, seed, measured, engine):
+    seconds = by_command(tmp_path, engine, seed)
+    tell(measured, f"a file damaged at rest, by a command ({engine})", seconds)
 
 
 def test_under_servers(tmp_path, seed, measured):

@@ -8,7 +8,7 @@ import os
 import random
 import resource
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class Saboteur:
         self.at = -1
         self.act: Act | None = None
         self.is_lasting = False
+        self.is_right = True
 
     def arm(self, at: int, act: Act, *, is_lasting: bool = False) -> None:
         self.calls, self.at, self.act, self.is_lasting = 0, at, act, is_lasting
@@ -62,6 +63,9 @@ class Saboteur:
             self.act(database)
 
     remove = put
+
+    def holds(self, database: Database, docs: Iterable[int]) -> bool:
+        return self.is_right
 
 
 class Sabotaged(Place):
@@ -184,6 +188,7 @@ def test_a_rebuild_that_fails_while_it_makes_the_indices_anew(place: Sabotaged):
     place.edit(0)
     place.update()
     before = held(place.index)
+    place.saboteur.is_right = False
     place.saboteur.arm(1, interrupt_after(1))
     with pytest.raises(IndexStoreError, match="interrupted"):
         place.manager.update(rebuild=True)

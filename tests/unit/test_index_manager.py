@@ -15,7 +15,7 @@ import pytest
 
 from ragdocs.chunking.header_chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
-from ragdocs.errors import IndexIncompatible, IndexLocked
+from ragdocs.errors import IndexIncompatible, IndexLocked, IndexStoreError
 from ragdocs.indexing import batching
 from ragdocs.indexing import manager as manager_module
 from ragdocs.indexing.hints import Hints
@@ -477,6 +477,57 @@ def test_a_rebuild_makes_the_indices_inside_the_store_anew(place: Place, damage:
     outcome = place.update(rebuild=True)
     assert (did(outcome), outcome.rebuilt) == ({"unchanged": 3}, None)
     assert index_rows(place) == before
+    assert place.is_as_new()
+
+
+def test_a_rebuild_makes_no_index_anew_that_is_right(place: Place, monkeypatch: pytest.MonkeyPatch):
+    place.write("a.md", "# A\n\nzebra\n\n```python\nzebra = 1\n```\n")
+    place.write("empty.md", "---\ntitle: Nothing\n---\n")
+    place.update()
+    dropped: list[str] = []
+    for table in tables():
+        monkeypatch.setattr(type(table), "drop", lambda self, _: dropped.append(self.name))
+    place.update(rebuild=True)
+    assert dropped == []
+    with closing(Database(place.index / "store.db", write=True)) as database:
+        database.run("UPDATE vocabulary SET documents = 7")
+    with pytest.raises(IndexStoreError):  # what was not dropped cannot be made again
+        place.update(rebuild=True)
+    assert dropped == ["vocabulary"]
+
+
+def test_others_write_while_a_rebuild_looks_through_the_index(place: Place):
+    """It made all indices anew under the write lock: 11 s at 10,000 passages, without a word."""
+    for number in range(5):
+        place.write(f"{number}.md", f"# Note {number}\n\nzebra\n")
+    place.update()
+    seen: list[Progress] = []
+
+    def on_progress(progress: Progress) -> None:
+        if progress.phase is not Phase.CHECKING:
+            return
+        seen.append(progress)
+        place.write("other.md", f"# Other\n\nturn {len(seen)}\n")
+        with place.another(Control(lock_seconds=0)) as other:
+            other.update()
+
+    with place.another(Control(on_progress=on_progress)) as second:
+        second.update(rebuild=True)
+        second.fill()
+    steps = 5 * len(tables())
+    assert [one.done for one in seen] == [0, *range(steps)]
+    assert {one.total for one in seen} == {steps}
+    assert place.is_as_new()
+
+
+def test_a_rebuild_ends_when_it_is_told_to_while_it_looks_through_the_index(place: Place):
+    place.write("a.md", "# A\n\nzebra\n")
+    place.update()
+    stop = threading.Event()
+    control = Control(stop=stop, on_progress=lambda _: stop.set())
+    with place.another(control) as second:
+        assert second.update(rebuild=True).stopped
+    place.update()
     assert place.is_as_new()
 
 

@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_every_commit_is_sealed(writer, tmp_path):
     assert is_sealed(tmp_path, writer.position)
     position = put(writer, file("b.md"))
     assert is_sealed(tmp_path, position)
-    writer.remake_indices()
+    writer.remake_indices(())
     assert is_sealed(tmp_path, writer.position)
     assert not is_sealed(tmp_path, position)
 
@@ -181,6 +182,42 @@ def test_nothing_is_written_onto_what_is_not_sealed(writer, tmp_path):
         put(writer, file("b.md"))
 
 
+def test_requests_side_by_side_have_no_doubts_while_others_commit(tmp_path):
+    """One that had begun before a commit, and compared after another had seen it, took that for
+    another history."""
+    code = (
+        "from ragdocs.indexing.lock import write_lock\n"
+        "writer = Writer.open(directory, FINGERPRINT)\n"
+        "print('ready', flush=True)\n"
+        "for number, _ in enumerate(sys.stdin):\n"
+        "    for turn in range(20):\n"
+        "        with write_lock(directory, timeout=60):\n"
+        "            put(writer, file('a.md', intro=f'{number} {turn}\\n'))\n"
+        "    print(number, flush=True)\n"
+    )
+    with start(code, tmp_path) as process, Reader(tmp_path) as reader:
+        assert process.stdout.readline() == "ready\n"
+        ended = threading.Event()
+
+        def look():
+            while not ended.is_set():
+                reader.position()
+
+        threads = [threading.Thread(target=look) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(15):
+                ask(process)
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+        assert reader.doubts == 0
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+
+
 def test_while_someone_writes_nothing_can_be_told(writer, tmp_path):
     before, position = read_seal(tmp_path), writer.position
     os.utime(tmp_path / "store.db")
@@ -246,6 +283,33 @@ def test_a_seal_that_may_not_be_written_is_replaced(writer, tmp_path):
         assert is_sealed(tmp_path, put(writer, file("b.md")))
 
 
+def test_who_writes_goes_on_where_no_seal_can_be_written(writer, tmp_path):
+    """Each commit was refused, as one onto a store that something else had changed."""
+    (tmp_path / SEAL_FILE).unlink()
+    tmp_path.chmod(0o500)
+    try:
+        with bound_by_permissions():
+            put(writer, file("b.md"))
+            position = put(writer, file("c.md"))
+            assert read_seal(tmp_path) is None
+            with Reader.open(tmp_path) as reader:
+                assert reader.position() == position
+                assert reader.doubts == 2  # for all others it is not sure
+    finally:
+        tmp_path.chmod(0o700)
+    assert is_sealed(tmp_path, put(writer, file("d.md")))
+
+
+def test_who_closes_without_the_lock_leaves_the_seal_alone(writer, tmp_path):
+    """It wrote an older one over that of a commit that another process had just made."""
+    with Writer.open(tmp_path, FINGERPRINT) as other:
+        position = put(other, file("b.md"))
+        before = read_seal(tmp_path)
+        writer.abandon()
+        assert read_seal(tmp_path) == before
+        assert is_sealed(tmp_path, position)
+
+
 def test_what_was_left_as_it_was_stays_complete(tmp_path):
     with Writer.open(tmp_path, FINGERPRINT) as writer:
         position = told_complete(writer)
@@ -301,6 +365,20 @@ def test_whoever_watches_looks_at_all_files_when_that_was_not_done(tmp_path):
     docs.mkdir()
     (docs / "a.md").write_text("# A\n\nThe lark sings.\n", encoding="utf-8")
     with served(docs, index) as app:
+        app.service.start()
+        until(lambda: app.index_state().complete)
+        os.utime(index / "store.db")
+        with Writer.open(index, app.fingerprint, indices=app.tables):
+            assert waiting(index) is None
+        until(lambda: waiting(index) == 0)
+        until(lambda: app.index_state().complete)
+
+
+def test_without_a_watcher_too_all_files_are_looked_at_when_that_was_not_done(tmp_path):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    (docs / "a.md").write_text("# A\n\nThe lark sings.\n", encoding="utf-8")
+    with served(docs, index, indexing={"watch": False}) as app:
         app.service.start()
         until(lambda: app.index_state().complete)
         os.utime(index / "store.db")

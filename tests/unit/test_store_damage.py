@@ -2,6 +2,7 @@ import random
 import shutil
 import sqlite3
 import struct
+from contextlib import closing
 
 import pytest
 
@@ -9,6 +10,7 @@ from ragdocs.errors import IndexCorrupt, IndexMissing, IndexStoreError
 from ragdocs.store.ledger import TABLES
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
+from ragdocs.store.seal import seal
 from ragdocs.store.writer import Writer
 from tests.store_builder import (
     FINGERPRINT,
@@ -153,10 +155,22 @@ def test_a_changed_row_is_named(store, whole, table):
     connection.close()
     with pytest.raises(IndexCorrupt, match=r"'docs:[0-9.md#a-z]+' is damaged"):
         content(store)
+    with Reader.open(store) as reader:
+        seal(store, reader.position())
     with Writer.open(store, FINGERPRINT) as writer:
-        # Nothing that is looked at on every opening has changed.
+        # Nothing that is looked at on every opening of a store that is as it was left has changed.
         assert writer.rebuilt is None
     assert "is damaged" in open_and_refill(store, content(whole))
+
+
+def test_what_is_not_as_it_was_left_is_checked_row_by_row_when_it_is_opened(store, whole):
+    """It was sealed as it was, and nobody looked at its rows any more: a server that starts, or
+    takes over, does only this."""
+    with closing(sqlite3.connect(store / "store.db")) as connection:
+        connection.execute("UPDATE names SET match_key = 'x' || match_key")
+        connection.commit()
+    with Writer.open(store, FINGERPRINT) as writer:
+        assert "has lost names" in writer.rebuilt
 
 
 def test_flipped_bytes_in_the_text_of_a_row_are_noticed(store):

@@ -13,7 +13,12 @@ from ragdocs.indexing.outcome import Phase, Progress
 
 LINE_SECONDS = 5.0
 """Between two lines of one phase: a log that someone reads later should stay short."""
-UNITS = {Phase.READING: "file", Phase.EMBEDDING: "chunk", Phase.TERMS: "word"}
+UNITS = {
+    Phase.CHECKING: "step",
+    Phase.READING: "file",
+    Phase.EMBEDDING: "chunk",
+    Phase.TERMS: "word",
+}
 """What a phase counts, for those that take long enough to be counted."""
 
 

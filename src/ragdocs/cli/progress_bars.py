@@ -10,6 +10,7 @@ from ragdocs.cli.progress import UNITS, Pace, in_words
 from ragdocs.indexing.outcome import Phase, Progress
 
 _TITLES = {
+    Phase.CHECKING: "Checking",
     Phase.SCANNING: "Looking",
     Phase.READING: "Reading",
     Phase.EMBEDDING: "Embedding",
@@ -65,7 +66,8 @@ class Bars:
         said = [f"{progress.done}/{progress.total} {UNITS[progress.phase]}s"]
         if progress.phase is Phase.READING:
             said.append(f"{progress.chunks} chunks")
-        said.append(f"{pace.rate(progress):.0f}/s")
+        if progress.chunks:
+            said.append(f"{pace.rate(progress):.0f}/s")
         if remaining := pace.remaining(progress):
             said.append(f"{in_words(remaining)} left")
         return ", ".join(said)

@@ -1,5 +1,7 @@
 """`status`: looks at every part and never fails; what cannot be told is said to be so."""
 
+from dataclasses import replace
+
 from ragdocs import __version__
 from ragdocs.app import App
 from ragdocs.config.notation import printable
@@ -14,6 +16,7 @@ from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
 from ragdocs.errors import ConfigError, IndexStoreError
 from ragdocs.indexing.roots import root_problem
 from ragdocs.indexing.service_state import ServiceState
+from ragdocs.search.upkeep import UNCHECKED, Upkeep
 from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION
 
@@ -34,7 +37,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         keyword=look_at_keyword(directory, config.search.keyword_engine, look.holdings.generation),
         writer=look_at_writer(directory),
         watcher=look_at_watcher(directory, service),
-        upkeep=app.upkeep(service),
+        upkeep=_upkeep(app, look, service),
     )
     verdict = judge(evidence)
     return Status(
@@ -55,6 +58,13 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         keyword=evidence.keyword,
         agreement=evidence.agreement,
     )
+
+
+def _upkeep(app: App, look: StoreLook, service: ServiceState | None) -> Upkeep:
+    found = app.upkeep(service)
+    if look.is_as_left or found.doubt:
+        return found
+    return replace(found, doubt=UNCHECKED)
 
 
 def _hindrance(app: App) -> IndexStoreError | None:

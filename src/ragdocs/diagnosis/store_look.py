@@ -7,7 +7,7 @@ some ten milliseconds at 100,000 chunks.
 import re
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ragdocs.diagnosis.status import FailedFile, Holdings
@@ -35,6 +35,8 @@ class StoreLook:
     fingerprint: str | None = None
     schema: int | None = None
     error: IndexStoreError | None = None
+    is_as_left: bool = True
+    """Whether the store is as the last commit left it."""
 
 
 def look_at_store(directory: Path, model: str) -> StoreLook:
@@ -44,7 +46,7 @@ def look_at_store(directory: Path, model: str) -> StoreLook:
             closing(Reader(directory, timeout=BUSY_SECONDS)) as reader,
             reader.snapshot() as snapshot,
         ):
-            return _look(snapshot, model)
+            return replace(_look(snapshot, model), is_as_left=not reader.doubts)
     except IndexStoreError as error:
         return StoreLook(error=error, schema=stored_schema(directory))
 

@@ -68,6 +68,11 @@ class IndexDuty:
         self._looked_at = 0.0
         self._held: FileLock | None = None
 
+    def wake(self) -> None:
+        """From any thread, after `stop` was set: it must not wait for the next tick to see that."""
+        if watching := self._watching:
+            watching[0].wake()
+
     def suspect(self, error: Exception) -> None:
         """From any thread: a reader found damage."""
         self._suspect = error
@@ -179,7 +184,8 @@ class IndexDuty:
         self._fill(manager)
 
     def _keep_unwatched(self, manager: IndexManager, is_sound: bool) -> None:
-        if self._board.state.duty is not Duty.UNWATCHED or not is_sound:
+        is_known = is_sound and manager.is_compared
+        if self._board.state.duty is not Duty.UNWATCHED or not is_known:
             manager.open()
             self._update(manager, None)
         self._board.say(duty=Duty.UNWATCHED)

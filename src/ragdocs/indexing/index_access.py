@@ -5,9 +5,9 @@ the whole store, and is kept open; each transaction takes the write lock for its
 """
 
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from itertools import chain, repeat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, count, repeat
 from typing import TypeVar
 
 from ragdocs.errors import (
@@ -20,10 +20,13 @@ from ragdocs.errors import (
 from ragdocs.indexing.index_setup import Control, IndexSetup
 from ragdocs.indexing.lock import try_write_lock, write_lock
 from ragdocs.indexing.manifest_cache import ManifestCache
+from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.store.connection import reset_shared_memory
+from ragdocs.store.file_lock import FileLock
 from ragdocs.store.reader import Reader, release_all
 from ragdocs.store.records import Position
 from ragdocs.store.seal import Unsealed, is_sealed
+from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.writer import Writer
 
@@ -43,7 +46,6 @@ class IndexAccess:
         self._control = control
         self._writer: Writer | None = None
         self._is_suspect = False
-        self._is_unchecked = False
         self._is_lost = False
         self._rebuilt: str | None = None
         self.claims = True
@@ -68,17 +70,25 @@ class IndexAccess:
         with self.reader.snapshot() as snapshot:
             has_gone_on = self._seen is None or snapshot.changes_since(self._seen) is not None
             self.is_compared = snapshot.waiting is not None
-        if self.reader.doubts != doubts:
-            self._check_seal()
+        self._settle_doubts(doubts)
         if has_gone_on:
             self._seen = snapshot.position
         return has_gone_on
 
-    def _check_seal(self) -> None:
-        """Under the lock, where nobody else can be about to write."""
-        with write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop):
-            if not is_sealed(self._setup.directory, self.reader.position()):
-                raise Unsealed("the index was changed by another program: it is checked")
+    def _settle_doubts(self, before: int) -> None:
+        """What a look has found is looked at again under the lock, where nobody else can be about
+        to write."""
+        if self.reader.doubts == before:
+            return
+        with self._locked():
+            position = self.reader.position()
+            is_as_left = (
+                self._writer.is_as_left(position)
+                if self._writer
+                else is_sealed(self._setup.directory, position)
+            )
+        if not is_as_left:
+            raise Unsealed("the index was changed by another program: it is checked")
 
     def settle(self) -> None:
         """All files were compared with the store as it is: from here on it must go on. Not only
@@ -89,32 +99,59 @@ class IndexAccess:
         """Makes sure that there is a store to read; False when it had to be opened for that."""
         if not self._is_lost:
             try:
+                doubts = self.reader.doubts
                 self.retried(self.reader.position)
+                self._settle_doubts(doubts)
                 return True
             except LOST as error:
                 self.lose(error)
-        self._check()
         self.open()
         return False
 
-    def _check(self) -> None:
-        """Every row, which needs no lock; opening checks what holds them together."""
-        if self._is_suspect or not self._is_unchecked:
-            return
-        try:
-            # Another reader: ours may remember pages as they were.
-            with Reader.open(self._setup.directory) as reader, reader.snapshot() as snapshot:
-                snapshot.verify(deep=True)
-        except LOST as error:
-            self.lose(error)
-
-    def open(self, *, deep: bool = False, remake: bool = False) -> None:
+    def open(self) -> None:
         """Opens the writer, which checks the store and empties one that cannot be used.
 
-        `remake` also makes the indices inside the store anew. IndexIncompatible: the store is of
-        other settings, and not claimed.
+        IndexIncompatible: the store is of other settings, and not claimed.
         """
-        self.retried(lambda: self._open_locked(deep or self._is_suspect, remake))
+        self.retried(self._open_locked)
+
+    def examine(self) -> None:
+        """Reads all of the store, which needs no lock, and makes anew what is not right in it.
+
+        An index inside the store can be whole and yet not be what its documents make of it, after
+        an error in this program for example: no other check would tell.
+        """
+        wrong: list[str] = []
+        try:
+            with self._another_reader() as reader, reader.snapshot() as snapshot:
+                wrong = self._examined(snapshot)
+        except LOST as error:
+            self.lose(error)
+        self.open()
+        if wrong:
+            self.retried(lambda: self._remake(wrong))
+
+    def _another_reader(self) -> Reader:
+        """Ours may remember pages as they were."""
+        setup = self._setup
+        return Reader.open(setup.directory, setup.fingerprint, indices=setup.tables)
+
+    def _examined(self, snapshot: Snapshot) -> list[str]:
+        """The names of the indices that are not as they should be. LOST when more is wrong."""
+        documents, tables = snapshot.document_keys(), self._setup.tables
+        steps = count()
+
+        def told() -> Iterator[int]:
+            for document in documents:
+                progress = Progress(Phase.CHECKING, next(steps), len(documents) * len(tables))
+                self._control.on_progress(progress)
+                if self._control.stop.is_set():
+                    raise IndexLocked("it was stopped")
+                yield document
+
+        self._control.on_progress(Progress(Phase.CHECKING, 0, len(documents) * len(tables)))
+        snapshot.verify(deep=True)
+        return [table.name for table in tables if not snapshot.holds(table, told())]
 
     def run(self, work: Callable[[Transaction], _T]) -> _T:
         """One transaction, tried again while others write: the work may be done more than once.
@@ -128,9 +165,10 @@ class IndexAccess:
     def lose(self, error: Exception) -> None:
         """After one of LOST: what was open or known is not to be used any more."""
         self._is_suspect |= isinstance(error, IndexCorrupt)
-        self._is_unchecked |= isinstance(error, Unsealed)
         self._is_lost = True
-        self._close_writer()
+        writer, self._writer = self._writer, None
+        if writer:
+            writer.abandon()
         self.manifest.forget()
 
     def retried(self, action: Callable[[], _T]) -> _T:
@@ -146,21 +184,26 @@ class IndexAccess:
 
     def close(self) -> None:
         self.reader.close()
-        if self._writer is None:
+        writer, self._writer = self._writer, None
+        if writer is None:
             return
         # It is the last one then, unless others have the store open: only a writer can put the
         # log into the store's file.
         release_all(self._setup.directory)
-        with ExitStack() as stack:
-            with suppress(IndexStoreError):
-                if lock := try_write_lock(self._setup.directory):
-                    stack.enter_context(lock)
-            self._close_writer()
+        try:
+            lock = try_write_lock(self._setup.directory)
+        except IndexStoreError:
+            lock = None
+        if lock is None:
+            writer.abandon()
+            return
+        with lock:
+            writer.close()
 
     def _run_locked(self, work: Callable[[Transaction], _T]) -> _T:
-        with write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop):
+        with self._locked():
             if self._writer is None:
-                self._open(deep=self._is_suspect)
+                self._open()
                 if reason := self._opened().rebuilt:
                     raise IndexIncompatible(f"the index was emptied: {reason}")
             try:
@@ -175,21 +218,18 @@ class IndexAccess:
                 self._close_writer()
                 raise
 
-    def _open_locked(self, deep: bool, remake: bool) -> None:
-        with write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop):
-            if deep:
-                self._close_writer()
+    def _open_locked(self) -> None:
+        with self._locked():
             if self._writer is None:
-                self._open(deep)
-            if remake:
-                self._remake()
+                self._open()
 
-    def _remake(self) -> None:
-        try:
-            self._opened().remake_indices()
-        except BaseException:
-            self._close_writer()
-            raise
+    def _remake(self, names: Sequence[str]) -> None:
+        with self._locked():
+            try:
+                self._opened().remake_indices(names)
+            except BaseException:
+                self._close_writer()
+                raise
 
     def _check_visible(self, position: Position) -> None:
         """While the lock is held, the last commit is ours: who reads must see it."""
@@ -197,7 +237,7 @@ class IndexAccess:
             if self.reader.position() != position:
                 raise IndexCorrupt("what was written to the index cannot be read: it is checked")
 
-    def _open(self, deep: bool) -> None:
+    def _open(self) -> None:
         setup = self._setup
         if self._is_lost:
             self._let_go()
@@ -205,11 +245,11 @@ class IndexAccess:
             setup.directory,
             setup.fingerprint,
             indices=setup.tables,
-            deep=deep,
+            deep=self._is_suspect,
             may_empty=self.claims,
         )
         self._writer = writer
-        self._is_lost = self._is_suspect = self._is_unchecked = False
+        self._is_lost = self._is_suspect = False
         self._rebuilt = writer.rebuilt or self._rebuilt
         if writer.rebuilt:
             self.manifest.forget()
@@ -220,11 +260,15 @@ class IndexAccess:
         release_all(self._setup.directory)
         reset_shared_memory(self._setup.directory)
 
+    def _locked(self) -> FileLock:
+        return write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop)
+
     def _opened(self) -> Writer:
         assert self._writer is not None
         return self._writer
 
     def _close_writer(self) -> None:
+        """While the write lock is held."""
         writer, self._writer = self._writer, None
         if writer:
             writer.close()

@@ -124,7 +124,7 @@ class IndexManager(Closable):
         for restarts in range(MAX_RESTARTS + 1):
             try:
                 if rebuild and restarts == 0:
-                    self._access.open(deep=True, remake=True)
+                    self._access.examine()
                 # What was emptied, by us or by others, is filled from all files.
                 is_whole = self._access.ready() and restarts == 0
                 paths = paths_of(hints) if is_whole else None

@@ -11,6 +11,7 @@ from ragdocs.store.records import FileFailure
 class Phase(StrEnum):
     """What is being done."""
 
+    CHECKING = "checking"
     SCANNING = "scanning"
     READING = "reading"
     EMBEDDING = "embedding"
@@ -19,7 +20,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a phase is: trees, files or texts; `chunks` are those stored in it so far."""
+    """How far a phase is: steps, trees, files or texts; `chunks` are those stored in it so far."""
 
     phase: Phase
     done: int

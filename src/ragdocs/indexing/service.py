@@ -53,6 +53,7 @@ class IndexService:
     def stop(self, timeout: float | None = None) -> bool:
         """Ends the thread; False when it was still at work after that time."""
         self._stop.set()
+        self._duty.wake()
         thread = self._thread
         if thread is None:
             return True

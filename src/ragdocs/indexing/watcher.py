@@ -100,9 +100,13 @@ class Watcher:
             if self._source:  # a thread that ends is replaced at once, the first time
                 self._retry_at = -math.inf
 
-    def stop(self) -> None:
+    def wake(self) -> None:
+        """From any thread: ends whoever waits, now and from now on, because it will be stopped."""
         self._stop.set()
         self._inbox.wake()
+
+    def stop(self) -> None:
+        self.wake()
         with self._lock:
             self._is_running = False
             self._check_at = self._retry_at = self._rescan_at = math.inf
@@ -112,7 +116,7 @@ class Watcher:
     close = stop
 
     def wait(self, timeout: float) -> Hints | None:
-        """The next hints; None when there were none in time, or when it was stopped."""
+        """The next hints; None when there were none in time, or when it is to stop."""
         until = time.monotonic() + timeout
         while True:
             self._do_chores()

@@ -5,16 +5,17 @@ No stems and no stop words in the code; names are found whole and by their parts
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ragdocs.indices.analysis import Analyzer, analysis_version
 from ragdocs.indices.code_languages import language_names
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
-from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, written
+from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, holds_rows, written
 from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import Unit
 from ragdocs.models import DocId
-from ragdocs.store.connection import Database
+from ragdocs.store.connection import Database, Row
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
@@ -43,17 +44,22 @@ class CodeIndex:
         check_table(database, TABLE)
 
     def put(self, database: Database, doc: int) -> None:
-        blocks = database.all("SELECT key, code FROM code_blocks WHERE doc = ?", (doc,))
-        database.many(
-            f"INSERT INTO {TABLE} (rowid, code) VALUES (?, ?)",
-            [(key, written(self._analyzer.streams(code))) for key, code in blocks],
-        )
+        rows = self._rows(database, doc)
+        database.many(f"INSERT INTO {TABLE} (rowid, code) VALUES (?, ?)", rows)
 
     def remove(self, database: Database, doc: int) -> None:
         database.run(
             f"DELETE FROM {TABLE} WHERE rowid IN (SELECT key FROM code_blocks WHERE doc = ?)",
             (doc,),
         )
+
+    def holds(self, database: Database, docs: Iterable[int]) -> bool:
+        rows = (self._rows(database, doc) for doc in docs)
+        return holds_rows(database, TABLE, "code", rows)
+
+    def _rows(self, database: Database, doc: int) -> list[Row]:
+        blocks = database.all("SELECT key, code FROM code_blocks WHERE doc = ?", (doc,))
+        return [(key, written(self._analyzer.streams(code))) for key, code in blocks]
 
 
 @dataclass(frozen=True, slots=True)

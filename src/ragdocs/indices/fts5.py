@@ -1,18 +1,18 @@
 """The default keyword engine: FTS5 inside the store, in step with it by the same commit."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.fts5_counts import match_expression
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
-from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, written
+from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, holds_rows, written
 from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, field_texts
 from ragdocs.indices.keyword_conditions import Conditions
 from ragdocs.models import DocId, QueryField
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, read_chunk
-from ragdocs.store.connection import Database
+from ragdocs.store.connection import Database, Row
 from ragdocs.store.document_rows import SELECT_DOCUMENTS, read_document
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
@@ -41,26 +41,30 @@ class Fts5Index:
         check_table(database, TABLE)
 
     def put(self, database: Database, doc: int) -> None:
-        row = database.one(f"{SELECT_DOCUMENTS} WHERE key = ?", (doc,))
-        if row is None:
-            return
-        document = read_document(row)
-        rows = database.all(f"{SELECT_CHUNKS} WHERE c.doc = ? ORDER BY c.position", (doc,))
-        chunks = [read_chunk(row) for row in rows]
-        leaves = [stored for stored in chunks if stored.chunk.text is not None] or chunks[:1]
         marks = ", ".join("?" * len(FIELDS))
-        database.many(
-            f"INSERT INTO {TABLE} (rowid, {_COLUMNS}) VALUES (?, {marks})",
-            [
-                (stored.key, *self._columns(field_texts(document, stored.chunk)))
-                for stored in leaves
-            ],
-        )
+        statement = f"INSERT INTO {TABLE} (rowid, {_COLUMNS}) VALUES (?, {marks})"
+        database.many(statement, self._rows(database, doc))
 
     def remove(self, database: Database, doc: int) -> None:
         database.run(
             f"DELETE FROM {TABLE} WHERE rowid IN (SELECT key FROM chunks WHERE doc = ?)", (doc,)
         )
+
+    def holds(self, database: Database, docs: Iterable[int]) -> bool:
+        rows = (self._rows(database, doc) for doc in docs)
+        return holds_rows(database, TABLE, _COLUMNS, rows)
+
+    def _rows(self, database: Database, doc: int) -> list[Row]:
+        row = database.one(f"{SELECT_DOCUMENTS} WHERE key = ?", (doc,))
+        if row is None:
+            return []
+        document = read_document(row)
+        rows = database.all(f"{SELECT_CHUNKS} WHERE c.doc = ? ORDER BY c.position", (doc,))
+        chunks = [read_chunk(row) for row in rows]
+        leaves = [stored for stored in chunks if stored.chunk.text is not None] or chunks[:1]
+        return [
+            (stored.key, *self._columns(field_texts(document, stored.chunk))) for stored in leaves
+        ]
 
     def _columns(self, texts: Mapping[QueryField, str]) -> list[str]:
         return [written(self._analyzer.streams(texts[field])) for field in FIELDS]

@@ -1,7 +1,10 @@
 """FTS5 tables inside the store: made, filled and dropped."""
 
+from collections.abc import Iterable, Sequence
+
 from ragdocs.indices.analysis import Streams
-from ragdocs.store.connection import Database
+from ragdocs.indices.table_rows import has_exactly
+from ragdocs.store.connection import Database, Row
 
 _GAP = "\u241f"
 """Between a text's words and the wholes behind them, so that no phrase reaches across."""
@@ -26,6 +29,18 @@ def check_table(database: Database, table: str) -> None:
     """Compares what is searched with what was put in: a flipped bit in a list of rows would
     otherwise hide some of them, and no page or row would look damaged."""
     database.run(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+
+
+def holds_rows(
+    database: Database, table: str, columns: str, expected: Iterable[Sequence[Row]]
+) -> bool:
+    """What was put in; that it is also what is searched, `check_table` tells."""
+    return has_exactly(
+        database,
+        f"SELECT rowid, {columns} FROM {table} WHERE rowid IN (*)",
+        f"SELECT count(*) FROM {table}_docsize",
+        expected,
+    )
 
 
 def written(streams: Streams) -> str:

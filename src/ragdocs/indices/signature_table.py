@@ -4,10 +4,11 @@ Making the bitmaps of a query's candidates took three times as long as comparing
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from ragdocs.indices.signatures import SIGNATURE_BITS, ngram_signature
+from ragdocs.indices.table_rows import has_exactly
 from ragdocs.store.connection import Database, Row
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.rows import check_row, row_hash
@@ -37,17 +38,21 @@ class SignatureIndex:
         database.run(f"DROP TABLE IF EXISTS {TABLE}")
 
     def put(self, database: Database, doc: int) -> None:
-        leaves = database.all(
-            "SELECT key, text FROM chunks WHERE doc = ? AND text IS NOT NULL", (doc,)
-        )
         database.many(
-            f"INSERT INTO {TABLE} (key, row_hash, ngrams) VALUES (?, ?, ?)",
-            [_row(key, text) for key, text in leaves],
+            f"INSERT INTO {TABLE} (key, row_hash, ngrams) VALUES (?, ?, ?)", _rows(database, doc)
         )
 
     def remove(self, database: Database, doc: int) -> None:
         database.run(
             f"DELETE FROM {TABLE} WHERE key IN (SELECT key FROM chunks WHERE doc = ?)", (doc,)
+        )
+
+    def holds(self, database: Database, docs: Iterable[int]) -> bool:
+        return has_exactly(
+            database,
+            f"SELECT key, row_hash, ngrams FROM {TABLE} WHERE key IN (*)",
+            f"SELECT count(*) FROM {TABLE}",
+            (_rows(database, doc) for doc in docs),
         )
 
 
@@ -70,6 +75,11 @@ def _read(row: Row) -> int:
     key, hashed, ngrams = row
     check_row(_KIND, (key, ngrams), hashed)
     return int.from_bytes(ngrams, "little")
+
+
+def _rows(database: Database, doc: int) -> list[Row]:
+    leaves = database.all("SELECT key, text FROM chunks WHERE doc = ? AND text IS NOT NULL", (doc,))
+    return [_row(key, text) for key, text in leaves]
 
 
 def _row(key: int, text: str) -> tuple[int, bytes, bytes]:

@@ -8,6 +8,7 @@ words once. Numbers and text without spaces between words are left out: neither 
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
@@ -136,6 +137,18 @@ class VocabularyIndex:
             f"""DELETE FROM {TABLE} WHERE documents <= 0
             AND word IN (SELECT value FROM json_each(?))""",
             words,
+        )
+
+    def holds(self, database: Database, docs: Iterable[int]) -> bool:
+        """A word has one row, though its term may be told in two ways: the first that came."""
+        counted, entries = Counter[str](), set[Entry]()
+        for doc in docs:
+            found = self._entries(database, doc)
+            counted.update({word for word, _, _ in found})
+            entries |= found
+        rows = database.all(f"SELECT documents, word, term, is_concept FROM {TABLE}")
+        return {word: documents for documents, word, _, _ in rows} == counted and all(
+            (word, term, bool(is_concept)) in entries for _, word, term, is_concept in rows
         )
 
     def text_hashes(self, database: Database) -> Iterator[TextHash]:

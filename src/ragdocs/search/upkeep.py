@@ -9,6 +9,10 @@ from ragdocs.search.index_state import IndexState
 
 _COMPARING = "the files are being compared with the index"
 
+_CHANGED = "the index was copied, or changed by another program"
+BEING_CHECKED = f"{_CHANGED}: it is checked"
+UNCHECKED = f"{_CHANGED}: `ragdocs update` checks it, and so does a server"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:

@@ -71,13 +71,14 @@ class Reader(Closable):
     def snapshot(self) -> Generator[Snapshot]:
         """The store as it is now, and as it stays until the end of the block."""
         with self._borrowed() as database:
-            sealed = read_seal(self._directory)
+            # Before the commit that is looked at: another thread may see a later one meanwhile.
+            seen, sealed = self._seen, read_seal(self._directory)
             try:
                 database.run("BEGIN")
                 meta = check_compatible(database, self._fingerprint)
                 check_in_step(database, self._indices, meta.position)
                 database.remember_sides()
-                self._compare(database, meta.position, sealed)
+                self._compare(database, meta.position, seen, sealed)
                 yield Snapshot(database, meta, self._remember(meta.position))
             finally:
                 database.rollback()
@@ -125,13 +126,15 @@ class Reader(Closable):
             self.doubts += 1
             database.close()
 
-    def _compare(self, database: Database, position: Position, sealed: Seal | None) -> None:
+    def _compare(
+        self, database: Database, position: Position, seen: Position | None, sealed: Seal | None
+    ) -> None:
         """A broken seal, commits that are gone again, or another history are a doubt. It need not
-        be damage: a request that began earlier may come here later. The one that writes can settle
-        it."""
+        be damage, and the one that writes can settle it."""
         with self._lock:
-            before, self._seen = self._seen, position
-        is_other = before is not None and not follows(database, position, before)
+            if self._seen == seen:
+                self._seen = position
+        is_other = seen is not None and not follows(database, position, seen)
         if is_other or is_broken(self._directory, position, sealed):
             with self._lock:
                 self.doubts += 1

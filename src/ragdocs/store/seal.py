@@ -61,12 +61,12 @@ def read_seal(directory: Path) -> Seal | None:
         os.close(descriptor)
 
 
-def seal(directory: Path, position: Position) -> None:
-    """After a commit, while the write lock is still held. What cannot be sealed is only checked
-    once more than it need be."""
+def seal(directory: Path, position: Position) -> Seal:
+    """After a commit, while the write lock is still held. What cannot be sealed is a doubt to all
+    others, and checked by whoever opens it next; the one that wrote it remembers what it left."""
     made = seen(directory, position)
     if made == read_seal(directory):
-        return
+        return made
     path = directory / SEAL_FILE
     with suppress(OSError):
         try:
@@ -75,6 +75,7 @@ def seal(directory: Path, position: Position) -> None:
             if not set_aside(path):
                 path.unlink(missing_ok=True)  # someone else's, or not to be written
             _write(path, made)
+    return made
 
 
 def is_sealed(directory: Path, position: Position) -> bool:

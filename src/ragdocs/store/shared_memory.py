@@ -112,6 +112,10 @@ _Key = tuple[int, int]
 _NOWHERE: _Key = (0, 0)
 _kept: dict[_Key, _Kept] = {}
 _guard = threading.Lock()
+# A child must not inherit it from a thread that it does not have.
+os.register_at_fork(
+    before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release
+)
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from ragdocs.store.records import (
     VectorBatch,
 )
 from ragdocs.store.remembered import Numbers, Remembered
+from ragdocs.store.stored_index import StoredIndex
 from ragdocs.store.verification import check_rows, check_structure
 
 VECTORS_PER_BATCH = 4096
@@ -223,6 +224,14 @@ class Snapshot:
         check_structure(self._database)
         if deep:
             check_rows(self._database)
+
+    def document_keys(self) -> list[int]:
+        """Their internal keys, as the indices inside the store know them."""
+        return [key for (key,) in self._database.all("SELECT key FROM documents ORDER BY key")]
+
+    def holds(self, index: StoredIndex, documents: Iterable[int]) -> bool:
+        """Whether an index inside the store has what these documents, all there are, put there."""
+        return index.holds(self._database, documents)
 
     def _chunks(self, where: str, *values: object) -> tuple[StoredChunk, ...]:
         rows = self._database.all(f"{SELECT_CHUNKS} WHERE {where}", values)

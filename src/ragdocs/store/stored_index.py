@@ -4,7 +4,7 @@ They are views all the same: each remembers its version and the commit it has ap
 that is of another version, or has missed a commit, is made anew from the store's own rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
@@ -33,6 +33,10 @@ class StoredIndex(Protocol):
 
     def remove(self, database: Database, doc: int) -> None:
         """Takes a document out, whose rows are still there."""
+        ...
+
+    def holds(self, database: Database, docs: Iterable[int]) -> bool:
+        """Whether it has what these documents put there, and nothing else."""
         ...
 
 

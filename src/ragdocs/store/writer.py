@@ -1,6 +1,6 @@
 """The one that writes. Its caller holds the write lock while it is opened and in transactions."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +15,19 @@ from ragdocs.store.ledger import Meta, read_meta, write_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
 from ragdocs.store.reader import release_all
 from ragdocs.store.records import Position
-from ragdocs.store.seal import Unsealed, is_sealed, seal, sealed_position
+from ragdocs.store.seal import (
+    Seal,
+    Unsealed,
+    is_sealed,
+    read_seal,
+    seal,
+    sealed_position,
+    seen,
+)
 from ragdocs.store.sqlite_errors import OpenedReadOnly
 from ragdocs.store.stored_index import StoredIndex, bring_up, note, remake, repair
 from ragdocs.store.transaction import Transaction
-from ragdocs.store.verification import check_compatible
+from ragdocs.store.verification import check_compatible, check_rows
 
 
 class Writer(Closable):
@@ -30,6 +38,8 @@ class Writer(Closable):
         self._directory = prepared.database.path.parent
         self._fingerprint = expected.fingerprint
         self._indices = expected.indices
+        self._left: Seal | None = None
+        """What this one has sealed last, in case it could not be written down."""
         self.rebuilt = prepared.rebuilt
         """Why the store had to be emptied when it was opened, if so: read all files again."""
 
@@ -45,10 +55,10 @@ class Writer(Closable):
     ) -> Self:
         """Opens, creates, or if it cannot be used as it is, empties the store in a directory.
 
-        One that is not as it was sealed may be an older copy: all files are to be looked at then,
-        and until that was done, everybody is told so.
+        One that is not as it was sealed may be damaged, or an older copy: every row is checked, all
+        files are to be looked at, and until that was done, everybody is told so.
 
-        `deep` also checks every row against its hash: for when a reader has found damage. Without
+        `deep` checks every row in any case: for when a reader has found damage. Without
         `may_empty`, a sound store of other settings, or of another version of this program, is
         left as it is, and IndexIncompatible says so.
         """
@@ -73,26 +83,30 @@ class Writer(Closable):
         writer = cls(open_prepared(path, expected), expected)
         try:
             is_as_left = is_sealed(path.parent, writer.position)
+            if not is_as_left and not writer.rebuilt and not expected.deep:
+                check_rows(writer._database)
             with writer._exclusive():
                 bring_up(writer._database, expected.indices, writer.position)
                 repair(writer._database, expected.indices, writer.position)
                 if not is_as_left:
                     writer._distrust()
-            seal(path.parent, writer.position)
+            writer._seal(writer.position)
         except BaseException:
             writer.close()
             raise
         return writer
 
-    def remake_indices(self) -> None:
-        """Makes the indices inside the store anew from its rows, also those that are in step.
+    def remake_indices(self, names: Collection[str]) -> None:
+        """Makes some of the indices inside the store anew from its rows, though they are in step.
 
         A generation of its own, in which no document changes: what is written shows as a commit.
         """
         with self._exclusive():
             position = self._go_on(read_meta(self._database))
-            remake(self._database, self._indices, position)
-        seal(self._directory, position)
+            wanted = [index for index in self._indices if index.name in names]
+            remake(self._database, wanted, position)
+            note(self._database, self._indices, position)
+        self._seal(position)
 
     def _distrust(self) -> None:
         """What is stored may be sound and yet not of the files as they are."""
@@ -120,6 +134,11 @@ class Writer(Closable):
     def position(self) -> Position:
         return read_meta(self._database).position
 
+    def is_as_left(self, position: Position) -> bool:
+        """Whether the store is as the last commit left it. While the write lock is held."""
+        found = seen(self._directory, position)
+        return found in (read_seal(self._directory), self._left)
+
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
         """All that is done within takes effect together at the end, or not at all.
@@ -132,7 +151,9 @@ class Writer(Closable):
             self._database.run("BEGIN IMMEDIATE")
             self._database.remember_sides()
             meta = check_compatible(self._database, self._fingerprint)
-            self._check_sealed(meta.position)
+            if not self.is_as_left(meta.position):
+                where = self._database.path
+                raise Unsealed(f"{where} was changed by another program: it is checked")
             with self._sealed_again(meta.position):
                 is_remade = bring_up(self._database, self._indices, meta.position)
                 transaction = Transaction(self._database, meta, self._indices)
@@ -142,17 +163,21 @@ class Writer(Closable):
                     self._database.run("COMMIT")
                 if is_changed:
                     transaction.committed()
-            seal(self._directory, transaction.position)
+            self._seal(transaction.position)
         finally:
             self._database.rollback()
 
     def close(self) -> None:
-        """SQLite puts the log into the store's file when nobody else has it open. Otherwise it is
-        left to the next commits."""
+        """While the write lock is held: SQLite puts the log into the store's file when nobody else
+        has it open, and that is sealed again. Otherwise it is left to the next commits."""
         position = sealed_position(self._directory)
-        self._database.close()
+        self.abandon()
         if position is not None:
             seal(self._directory, position)
+
+    def abandon(self) -> None:
+        """Closes it without the write lock: someone else may be sealing a commit."""
+        self._database.close()
 
     @contextmanager
     def _sealed_again(self, position: Position) -> Generator[None]:
@@ -163,9 +188,8 @@ class Writer(Closable):
         except BaseException as error:
             self._database.rollback()
             if not isinstance(error, IndexCorrupt):
-                seal(self._directory, position)
+                self._seal(position)
             raise
 
-    def _check_sealed(self, position: Position) -> None:
-        if not is_sealed(self._directory, position):
-            raise Unsealed(f"{self._database.path} was changed by another program: it is checked")
+    def _seal(self, position: Position) -> None:
+        self._left = seal(self._directory, position)

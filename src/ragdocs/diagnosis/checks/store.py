@@ -53,7 +53,10 @@ def _verified(case: Case) -> Finding:
         return Finding(
             Level.NOTE,
             f"whole, but not as it was left: copied, or changed by another program ({held})",
-            "`ragdocs update` compares it with all files, and so does a server when it starts",
+            "`ragdocs update` checks it and compares it with all files, and so does a server",
+            repair=Repair(
+                "check the index, and compare it with all files", partial(_check, case.app)
+            ),
         )
     return Finding(Level.OK, f"whole: {held}")
 
@@ -116,6 +119,13 @@ def _unusable(case: Case, error: IndexStoreError) -> Finding:
     repair = odd_file_repair(path) if is_odd else None
     advice = "make it readable and writable for you, or set another indexing.index_path"
     return Finding(Level.ERROR, str(error), "move it away" if is_odd else advice, repair=repair)
+
+
+def _check(app: App) -> str:
+    with app.manager() as manager:
+        outcome = manager.update()
+    found = f"made anew ({outcome.rebuilt})" if outcome.rebuilt else "whole"
+    return f"the index was {found}, and is in step with {number_of(outcome.documents, 'document')}"
 
 
 def _rebuild(app: App) -> str:
