@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -156,3 +158,41 @@ def test_a_file_name_cannot_speak_to_the_terminal(home):
     printed = run(home, "status", *PLACE).stdout
     assert "red.md" in printed
     assert not set(printed) & set("\x1b\u202e")
+
+
+def damaged_word(home: Path) -> None:
+    """One letter of a word in the keyword index: every row of the store is whole."""
+    for path, text in NOTES.items():
+        write(home / "notes", path, text)
+    run(home, "update", *PLACE)
+    store = home / "index" / "store.db"
+    with closing(sqlite3.connect(store)) as connection:
+        (block,) = connection.execute(
+            "SELECT block FROM keyword_data WHERE instr(block, 'tomato') LIMIT 1"
+        ).fetchone()
+    raw = store.read_bytes()
+    assert raw.count(block) == 1
+    store.write_bytes(raw.replace(block, block.replace(b"tomato", b"tomatu")))
+
+
+def test_an_index_that_something_else_changed_is_said_to_be_unsure_and_mended_by_update(home):
+    """It was taken for whole by every command, and the note was not found."""
+    damaged_word(home)
+    status = json.loads(run(home, "status", "--json", *PLACE).stdout)
+    assert status["state"] == "building"
+    assert "changed by another program: `ragdocs update` checks it" in status["summary"]
+    doctor = run(home, "doctor", *PLACE)
+    assert "not as it was left" in doctor.stdout
+    run(home, "update", *PLACE)
+    assert json.loads(run(home, "status", "--json", *PLACE).stdout)["state"] == "ready"
+    asked = json.loads(run(home, "query", '"tomatoes"', "--json", *PLACE).stdout)
+    assert [found["path"] for found in asked["results"]] == ["garden.md"]
+    assert "whole: 2 documents" in run(home, "doctor", *PLACE).stdout
+
+
+def test_doctor_repairs_what_something_else_changed(home):
+    damaged_word(home)
+    done = run(home, "doctor", "--fix", *PLACE)
+    assert "the index was whole, and is in step with 2 documents" in done.stdout
+    asked = json.loads(run(home, "query", '"tomatoes"', "--json", *PLACE).stdout)
+    assert [found["path"] for found in asked["results"]] == ["garden.md"]

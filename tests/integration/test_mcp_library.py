@@ -1,6 +1,7 @@
 """The tools that read, list and relate documents, and the documents as resources."""
 
 import json
+import os
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -156,6 +157,28 @@ def test_what_is_related_is_told_with_its_kind(server):
     assert "same community: " in asked.text
     least = server.call("find_related", document="guide/auth.md", limit=1, max_tokens=700)
     assert least.tokens <= 700
+
+
+def test_a_document_and_what_is_related_tell_the_state_of_the_index(server):
+    """In an index that is half built a document has fewer backlinks, and they said nothing."""
+    for asked in (
+        get(server, "guide/auth.md"),
+        server.call("find_related", document="guide/auth.md"),
+    ):
+        assert asked.data["index"]["state"] == "ready"
+        assert "Index ready: 5 documents" in asked.text
+
+
+def test_what_is_not_complete_is_said_beside_a_document(tmp_path):
+    app = indexed_app(tmp_path, TEXTS)
+    os.utime(tmp_path / "index" / "store.db")
+    with in_memory(app) as server:
+        for asked in (
+            get(server, "guide/roles.md"),
+            server.call("find_related", document="guide/roles.md"),
+        ):
+            assert asked.data["index"]["complete"] is False
+            assert "changed by another program" in asked.text
 
 
 @pytest.mark.parametrize(

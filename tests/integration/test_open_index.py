@@ -1,6 +1,7 @@
 """The Python API, over real files and the built-in model or the tiny one."""
 
 import re
+import shutil
 import threading
 from pathlib import Path
 
@@ -175,3 +176,23 @@ def test_what_the_page_shows_runs(docs, capsys):
     for code in here:
         exec(compile(code, str(page), "exec"), {})
     assert capsys.readouterr().out.startswith("auth.md:4 ")
+
+
+def test_an_older_copy_put_in_its_place_is_not_told_as_complete(docs, tmp_path):
+    """There is no thread here that would look: it had answered from the old one, as complete."""
+    with open_index(docs, embedder=Compass()) as index:
+        place = index.config.index_directory
+    shutil.copy(place / "store.db", tmp_path / "older")
+    (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
+    with open_index(docs, embedder=Compass()) as index:
+        assert index.state.complete
+        assert index.state.documents == 3
+    with open_index(docs, embedder=Compass(), update=False) as index:
+        assert index.state.complete
+        (tmp_path / "older").replace(place / "store.db")
+        for state in (index.state, index.search("tempest").index, index.state):
+            assert not state.complete
+            assert "copied, or changed by another program" in state.reason
+        index.update()
+        assert index.search("tempest").results[0].path == "boats.md"
+        assert index.state.complete

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ragdocs.mcp_server.addresses import document_uri, lines_uri
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.tools.answering import Given, Link, fitted, plain
+from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
 from ragdocs.mcp_server.tools.library_arguments import DocumentArguments
 from ragdocs.mcp_server.tools.quoting import fenced, headed, one_line
 from ragdocs.mcp_server.visible import Cleaner
@@ -16,35 +17,39 @@ from ragdocs.wording import number_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentAnswer(DocumentText):
-    """The library's answer, with the exact address, and what was left out of its text."""
+    """The library's answer, with the exact address, what was left out of its text, and how complete
+    the index is that knows the document."""
 
     uri: str
+    index: IndexNote
     hidden_characters: int = 0
 
 
 def get_document(backend: Backend, arguments: DocumentArguments) -> Given:
+    index = index_note(backend.index_state(), backend.activity())
     return fitted(
         arguments.max_tokens,
-        lambda room: _given(backend.library.get(arguments.to_request(room))),
+        lambda room: _given(backend.library.get(arguments.to_request(room)), index),
     )
 
 
-def _given(found: DocumentText) -> Given:
+def _given(found: DocumentText, index: IndexNote) -> Given:
     cleaner = Cleaner()
     structured = plain(found, cleaner)
     uri = lines_uri(found.doc_id, found.line_start, found.line_end)
-    structured |= {"uri": uri, "hidden_characters": cleaner.removed}
-    text = "\n".join(_lines(found, Cleaner()))
+    structured |= {"uri": uri, "hidden_characters": cleaner.removed, "index": plain(index)}
+    text = "\n".join(_lines(found, index, Cleaner()))
     path = Cleaner().clean(found.path)
     return Given(structured, text, (Link(document_uri(found.doc_id), path),))
 
 
-def _lines(found: DocumentText, cleaner: Cleaner) -> Iterator[str]:
+def _lines(found: DocumentText, index: IndexNote, cleaner: Cleaner) -> Iterator[str]:
     lines = f"{one_line(found.path)}:{found.line_start}-{found.line_end} of {found.total_lines}"
     headings = headed(found.title, found.heading_path)
     cost = f"{found.tokens:,} of {found.total_tokens:,} tokens"
     yield cleaner.clean(f"{lines} · {headings} · {found.extent.value} · {cost}")
     yield cleaner.clean(f"id: {one_line(found.id)} · {_facts(found)}")
+    yield index.line()
     for note in found.notes:
         yield cleaner.clean(one_line(note))
     if found.extent is Extent.OUTLINE:

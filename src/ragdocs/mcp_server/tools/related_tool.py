@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.tools.answering import Given, fitted, plain
 from ragdocs.mcp_server.tools.context_answers import ContextGiven, context_given, context_links
+from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
 from ragdocs.mcp_server.tools.library_arguments import RelatedArguments
 from ragdocs.mcp_server.tools.related_text import context_text, related_text
 from ragdocs.search.library.relations import Related
@@ -16,9 +17,11 @@ KINDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedAnswer:
-    """`related` for a document or section, `context` for source files."""
+    """`related` for a document or section, with the index that knows it; `context` for source
+    files."""
 
     related: Related | None = None
+    index: IndexNote | None = None
     context: ContextGiven | None = None
 
 
@@ -30,7 +33,9 @@ def find_related(backend: Backend, arguments: RelatedArguments) -> Given:
 def _related(backend: Backend, arguments: RelatedArguments, room: int) -> Given:
     limit = min(arguments.limit, max(1, room // (TOKENS_EACH * KINDS)))
     related = backend.library.related(arguments.related_request(limit))
-    return Given(plain(RelatedAnswer(related=related)), related_text(related))
+    index = index_note(backend.index_state(), backend.activity())
+    text = f"{index.line()}\n{related_text(related)}"
+    return Given(plain(RelatedAnswer(related=related, index=index)), text)
 
 
 def _context(backend: Backend, arguments: RelatedArguments, room: int) -> Given:
