@@ -7,7 +7,7 @@ import pytest
 
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import seal
+from ragdocs.store.seal import SEAL_FILE, seal
 from ragdocs.store.writer import Writer
 from tests.corpus import Corpus
 from tests.managed_index import Place, held, settled, setup
@@ -94,6 +94,20 @@ def test_what_was_lost_is_not_sound_before_an_update_has_opened_it_again(place):
     place.manager.lose(IndexIncompatible("replaced"))
     assert not place.manager.is_continued()
     place.update()
+    assert place.manager.is_continued()
+
+
+def test_a_damaged_seal_of_our_own_is_made_again_and_nothing_is_looked_at(place):
+    """Nobody sealed it again before the next commit, and until then no answer was sure."""
+    place.write("new.md", "# New\n")
+    place.update()
+    with Reader.open(place.index) as reader:
+        (place.index / SEAL_FILE).write_bytes(b"")
+        reader.position()
+        assert reader.doubts == 1
+        assert place.manager.is_continued()
+        reader.position()
+        assert reader.doubts == 1
     assert place.manager.is_continued()
 
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 from ragdocs.indexing.manifest import SourceFile
 from ragdocs.indexing.preparation import Prepared
 
-FILES_PER_BATCH = 64
-"""Some 700 chunks: half a second to store, with all tables; a sixth of one to remove."""
-BYTES_PER_BATCH = 2_000_000
-"""Storing text takes about as long as parsing it: half a second for this much."""
+FILES_PER_BATCH = 32
+"""Some 350 chunks: half a second to store, with all tables; a tenth of one to remove."""
+BYTES_PER_BATCH = 1_000_000
+"""Storing text takes more than twice as long as parsing it: half a second for this much."""
 SECONDS_PER_BATCH = 0.5
 """Of reading and parsing; so what was edited is soon found, however slow the disk."""
 TURN_SECONDS = 0.06

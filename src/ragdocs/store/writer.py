@@ -135,9 +135,17 @@ class Writer(Closable):
         return read_meta(self._database).position
 
     def is_as_left(self, position: Position) -> bool:
-        """Whether the store is as the last commit left it. While the write lock is held."""
+        """Whether the store is as the last commit left it. While the write lock is held.
+
+        Where only the seal is not, and that commit was our own, it is sealed again.
+        """
         found = seen(self._directory, position)
-        return found in (read_seal(self._directory), self._left)
+        if found == read_seal(self._directory):
+            return True
+        if found != self._left:
+            return False
+        self._seal(position)
+        return True
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
