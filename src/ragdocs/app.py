@@ -50,6 +50,7 @@ class App(Assembly, Closable):
         super().__init__(config, embedder)
         self._making = threading.RLock()
         self._followed: Position | None = None
+        self._told_doubts = 0
 
     def manager(self, control: "Control | None" = None) -> "IndexManager":
         """Brings the index in step with the files; to be closed by the thread that uses it."""
@@ -192,13 +193,13 @@ class App(Assembly, Closable):
         have been brought in step just after."""
         from ragdocs.search.upkeep import BEING_CHECKED, UNCHECKED, Upkeep, judged
 
-        known = judged(state, before)
-        has_doubts = self._doubts() != doubts
+        known, now = judged(state, before), self._doubts()
         if "service" in vars(self):
-            if has_doubts:
+            if now != self._told_doubts:  # also of those who only read
+                self._told_doubts = now
                 self.service.doubt(BEING_CHECKED)
             known = judged(known, self.upkeep())
-        elif has_doubts:
+        elif now != doubts:
             known = judged(known, Upkeep(doubt=UNCHECKED))
         return replace(known, reason=self._for_others(known.reason))
 

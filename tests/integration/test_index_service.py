@@ -270,3 +270,14 @@ def test_it_ends_at_once_though_it_waits_for_changes(apps, docs, index, monkeypa
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
     assert app.service.stop(60)
+
+
+def test_what_those_found_who_only_read_is_said_in_the_next_answer(apps, docs, index, monkeypatch):
+    """What is related was told from an older copy, and the next answer knew nothing of it."""
+    app = started(apps, docs, index)
+    until(lambda: is_ready(app))
+    monkeypatch.setattr(duty, "TICK_SECONDS", 3600.0)
+    monkeypatch.setattr(watcher, "CHECK_SECONDS", 3600.0)
+    until(lambda: app.service.state.duty is Duty.WATCHING)
+    app.reader.doubts += 1  # a look of the library's
+    assert not ask(app, "lark").index.complete

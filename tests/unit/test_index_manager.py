@@ -30,6 +30,7 @@ from ragdocs.models import DocId
 from ragdocs.search.query_language import parse_query
 from ragdocs.store.connection import Database
 from ragdocs.store.reader import Reader
+from ragdocs.store.seal import seal
 from tests.corpus import ANALYZER, keyword_engine
 from tests.managed_index import (
     DOCS,
@@ -494,6 +495,21 @@ def test_a_rebuild_makes_no_index_anew_that_is_right(place: Place, monkeypatch: 
     with pytest.raises(IndexStoreError):  # what was not dropped cannot be made again
         place.update(rebuild=True)
     assert dropped == ["vocabulary"]
+
+
+def test_a_rebuild_finds_damage_though_an_index_is_of_another_version(place: Place):
+    """It opened the store for that index, and looked no further."""
+    place.write("a.md", "# A\n\nzebra\n")
+    place.update()
+    place.manager.close()
+    with closing(Database(place.index / "store.db", write=True)) as database:
+        database.run("UPDATE chunks SET text = 'wrong' WHERE text NOT NULL")
+        database.run("UPDATE stored_indices SET version = 'older' WHERE name = 'code_terms'")
+    with Reader.open(place.index) as reader:
+        seal(place.index, reader.position())
+    place.manager = place.another(settled())
+    assert "is damaged" in (place.update(rebuild=True).rebuilt or "")
+    assert place.is_as_new()
 
 
 def test_others_write_while_a_rebuild_looks_through_the_index(place: Place):

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from ragdocs.store import writer as writer_module
 from ragdocs.store.connection import look_at
 from ragdocs.store.file_lock import WRITE_LOCK, try_lock
 from ragdocs.store.reader import Reader
@@ -49,7 +50,8 @@ def test_every_commit_is_sealed(writer, tmp_path):
     assert is_sealed(tmp_path, writer.position)
     position = put(writer, file("b.md"))
     assert is_sealed(tmp_path, position)
-    writer.remake_indices(())
+    with writer.transaction() as transaction:
+        transaction.remake_indices(())
     assert is_sealed(tmp_path, writer.position)
     assert not is_sealed(tmp_path, position)
 
@@ -333,6 +335,34 @@ def test_an_older_copy_is_not_complete_for_anyone_until_all_files_were_looked_at
         generation = reader.position().generation
     with Writer.open(tmp_path, FINGERPRINT) as writer:
         assert writer.position.generation == generation  # it is said once
+
+
+def test_while_it_is_checked_it_is_complete_for_nobody(tmp_path, monkeypatch):
+    """The check takes seconds in a large store, under the lock, where a seal tells nothing."""
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        told_complete(writer)
+    os.utime(tmp_path / "store.db")
+    seen = []
+    monkeypatch.setattr(writer_module, "check_rows", lambda _: seen.append(waiting(tmp_path)))
+    with Writer.open(tmp_path, FINGERPRINT):
+        assert seen == [None]
+
+
+def test_an_older_copy_that_is_written_over_it_with_its_times_and_its_seal(tmp_path):
+    """As `cp -a` restores a backup: the inode stays, size and time are those of before."""
+    index, backup = tmp_path / "index", tmp_path / "backup"
+    with Writer.open(index, FINGERPRINT) as writer:
+        told_complete(writer)
+    shutil.copytree(index, backup)
+    with Writer.open(index, FINGERPRINT) as writer:
+        put(writer, file("a.md"))
+    for name in ("store.db", SEAL_FILE):
+        shutil.copyfile(backup / name, index / name)
+        shutil.copystat(backup / name, index / name)
+    for side in ("-wal", "-shm"):
+        (index / f"store.db{side}").unlink(missing_ok=True)
+    with Reader.open(index) as reader:
+        assert reader.doubts == 1
 
 
 def test_embedding_that_meets_an_older_copy_does_not_make_it_complete(tmp_path):

@@ -1,13 +1,15 @@
 """A store whose files are changed by something else, while it is in use: noticed, and repaired."""
 
+import os
 import sqlite3
 from contextlib import closing
 
 import pytest
 
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
+from ragdocs.indexing import index_access
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import SEAL_FILE, seal
+from ragdocs.store.seal import SEAL_FILE, Unsealed, seal
 from ragdocs.store.writer import Writer
 from tests.corpus import Corpus
 from tests.managed_index import Place, held, settled, setup
@@ -68,7 +70,8 @@ def test_others_that_make_the_indices_anew_do_not_look_like_damage(place):
     given = setup(place.index, place.tree)
     with Writer.open(place.index, given.fingerprint, indices=given.tables) as other:
         before = other.position
-        other.remake_indices([table.name for table in given.tables])
+        with other.transaction() as transaction:
+            transaction.remake_indices([table.name for table in given.tables])
         assert other.position.generation == before.generation + 1
         assert place.manager.is_continued()
     assert place.is_as_new()
@@ -109,6 +112,22 @@ def test_a_damaged_seal_of_our_own_is_made_again_and_nothing_is_looked_at(place)
         reader.position()
         assert reader.doubts == 1
     assert place.manager.is_continued()
+
+
+def test_a_store_that_is_changed_again_and_again_is_not_checked_all_the_time(place, monkeypatch):
+    """Every second all of it was checked and all files compared: in a large index, without end."""
+    monkeypatch.setattr(index_access, "CHECKING_SHARE", 1e-9)
+    assert place.manager.is_continued()
+    flip(place.index / "store.db")
+    with pytest.raises(Unsealed) as caught:
+        place.manager.is_continued()
+    place.manager.lose(caught.value)
+    place.update()
+    with Reader.open(place.index) as reader:
+        os.utime(place.index / "store.db")
+        assert place.manager.is_continued()
+        reader.position()
+        assert reader.doubts == 1
 
 
 def test_a_suspect_store_is_checked_row_by_row_whoever_opens_it(place):

@@ -5,7 +5,7 @@ the whole store, and is kept open; each transaction takes the write lock for its
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain, count, repeat
 from typing import TypeVar
@@ -32,6 +32,8 @@ from ragdocs.store.writer import Writer
 
 LOST = (IndexIncompatible, IndexCorrupt, IndexMissing)
 """The store is not, or no longer, the one that was expected: open it again and start over."""
+CHECKING_SHARE = 0.2
+"""Of the time, at most, for checking a store that something else changes again and again."""
 _PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _T = TypeVar("_T")
 
@@ -46,12 +48,14 @@ class IndexAccess:
         self._control = control
         self._writer: Writer | None = None
         self._is_suspect = False
+        self._was_unsealed = False
         self._is_lost = False
         self._rebuilt: str | None = None
         self.claims = True
         """Whether a store of other settings may be emptied: two programs that both do that would
         go on for ever. Damage is always repaired."""
         self._seen: Position | None = None
+        self._trusted_until = 0.0
         self.is_compared = True
         """Whether all files were looked at since the store was made, or found changed by others."""
 
@@ -77,8 +81,9 @@ class IndexAccess:
 
     def _settle_doubts(self, before: int) -> None:
         """What a look has found is looked at again under the lock, where nobody else can be about
-        to write."""
-        if self.reader.doubts == before:
+        to write. Not at once when it was checked just now: whoever is answered hears of the doubt
+        all the while."""
+        if self.reader.doubts == before or time.monotonic() < self._trusted_until:
             return
         with self._locked():
             position = self.reader.position()
@@ -123,22 +128,23 @@ class IndexAccess:
         """
         wrong: list[str] = []
         try:
-            with self._another_reader() as reader, reader.snapshot() as snapshot:
+            # Another reader: ours may remember pages as they were.
+            with (
+                Reader.open(self._setup.directory, self._setup.fingerprint) as reader,
+                reader.snapshot() as snapshot,
+            ):
                 wrong = self._examined(snapshot)
         except LOST as error:
             self.lose(error)
         self.open()
         if wrong:
-            self.retried(lambda: self._remake(wrong))
-
-    def _another_reader(self) -> Reader:
-        """Ours may remember pages as they were."""
-        setup = self._setup
-        return Reader.open(setup.directory, setup.fingerprint, indices=setup.tables)
+            self.run(lambda transaction: transaction.remake_indices(wrong))
 
     def _examined(self, snapshot: Snapshot) -> list[str]:
-        """The names of the indices that are not as they should be. LOST when more is wrong."""
-        documents, tables = snapshot.document_keys(), self._setup.tables
+        """The names of the indices that are not as they should be. LOST when more is wrong. Those
+        that are behind are made anew by whoever opens the store."""
+        documents = snapshot.document_keys()
+        tables = snapshot.indices_in_step(self._setup.tables)
         steps = count()
 
         def told() -> Iterator[int]:
@@ -165,6 +171,7 @@ class IndexAccess:
     def lose(self, error: Exception) -> None:
         """After one of LOST: what was open or known is not to be used any more."""
         self._is_suspect |= isinstance(error, IndexCorrupt)
+        self._was_unsealed |= isinstance(error, Unsealed)
         self._is_lost = True
         writer, self._writer = self._writer, None
         if writer:
@@ -223,14 +230,6 @@ class IndexAccess:
             if self._writer is None:
                 self._open()
 
-    def _remake(self, names: Sequence[str]) -> None:
-        with self._locked():
-            try:
-                self._opened().remake_indices(names)
-            except BaseException:
-                self._close_writer()
-                raise
-
     def _check_visible(self, position: Position) -> None:
         """While the lock is held, the last commit is ours: who reads must see it."""
         with suppress(IndexLocked):  # it was done: it must not be done again for that
@@ -241,6 +240,7 @@ class IndexAccess:
         setup = self._setup
         if self._is_lost:
             self._let_go()
+        began = time.monotonic()
         writer = Writer.open(
             setup.directory,
             setup.fingerprint,
@@ -248,8 +248,11 @@ class IndexAccess:
             deep=self._is_suspect,
             may_empty=self.claims,
         )
+        if self._was_unsealed:
+            ended = time.monotonic()
+            self._trusted_until = ended + (ended - began) * (1 / CHECKING_SHARE - 1)
         self._writer = writer
-        self._is_lost = self._is_suspect = False
+        self._is_lost = self._is_suspect = self._was_unsealed = False
         self._rebuilt = writer.rebuilt or self._rebuilt
         if writer.rebuilt:
             self.manifest.forget()

@@ -121,10 +121,12 @@ class IndexManager(Closable):
         self._access.close()
 
     def _run(self, update: Update, hints: Hints | None, rebuild: bool) -> None:
+        must_examine = rebuild
         for restarts in range(MAX_RESTARTS + 1):
             try:
-                if rebuild and restarts == 0:
+                if must_examine:
                     self._access.examine()
+                    must_examine = False
                 # What was emptied, by us or by others, is filled from all files.
                 is_whole = self._access.ready() and restarts == 0
                 paths = paths_of(hints) if is_whole else None

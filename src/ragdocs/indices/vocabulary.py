@@ -146,10 +146,12 @@ class VocabularyIndex:
             found = self._entries(database, doc)
             counted.update({word for word, _, _ in found})
             entries |= found
-        rows = database.all(f"SELECT documents, word, term, is_concept FROM {TABLE}")
-        return {word: documents for documents, word, _, _ in rows} == counted and all(
-            (word, term, bool(is_concept)) in entries for _, word, term, is_concept in rows
-        )
+        select = f"SELECT documents, word, term, is_concept FROM {TABLE}"
+        for documents, word, term, is_concept in database.each(select):
+            entry = (word, term, bool(is_concept))
+            if counted.pop(word, 0) != documents or entry not in entries:
+                return False
+        return not counted
 
     def text_hashes(self, database: Database) -> Iterator[TextHash]:
         """The texts that have vectors for this index's sake: no chunk holds them."""

@@ -35,9 +35,11 @@ class FileLook(NamedTuple):
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
+    """Nobody can set it back, as those do who put an older copy in place with its times."""
 
     def __str__(self) -> str:
-        return f"{self.inode}:{self.size}:{self.mtime_ns}"
+        return ":".join(map(str, self))
 
 
 def store_path(directory: Path) -> Path:
@@ -83,7 +85,7 @@ def look_at(path: Path) -> FileLook | None:
         found = os.stat(path)
     except OSError:
         return None
-    return FileLook(found.st_ino, found.st_size, found.st_mtime_ns)
+    return FileLook(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _identity_if_there(path: Path) -> Identity | None:

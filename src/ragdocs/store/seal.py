@@ -40,6 +40,7 @@ def seen(directory: Path, position: Position) -> Seal:
     store = store_path(directory)
     log = look_at(store.with_name(f"{store.name}-wal"))
     if log and log.size:
+        log = log._replace(ctime_ns=0)  # SQLite, run by root, gives it its owner at each opening
         memory = checksum(store.with_name(f"{store.name}-shm"))
     else:  # SQLite makes an empty one when it only looks
         log = memory = None

@@ -39,7 +39,7 @@ from ragdocs.store.records import (
     VectorBatch,
 )
 from ragdocs.store.remembered import Numbers, Remembered
-from ragdocs.store.stored_index import StoredIndex
+from ragdocs.store.stored_index import StoredIndex, in_step
 from ragdocs.store.verification import check_rows, check_structure
 
 VECTORS_PER_BATCH = 4096
@@ -228,6 +228,10 @@ class Snapshot:
     def document_keys(self) -> list[int]:
         """Their internal keys, as the indices inside the store know them."""
         return [key for (key,) in self._database.all("SELECT key FROM documents ORDER BY key")]
+
+    def indices_in_step(self, indices: Sequence[StoredIndex]) -> list[StoredIndex]:
+        """Those of the indices inside the store that are of this version, and of this commit."""
+        return in_step(self._database, indices, self.position)
 
     def holds(self, index: StoredIndex, documents: Iterable[int]) -> bool:
         """Whether an index inside the store has what these documents, all there are, put there."""

@@ -56,6 +56,14 @@ class ChecksItself(Protocol):
         ...
 
 
+def in_step(
+    database: Database, indices: Sequence[StoredIndex], position: Position
+) -> list[StoredIndex]:
+    """Those that have applied all commits up to this one."""
+    late = behind(database, indices, position)
+    return [one for one in indices if one not in late]
+
+
 def behind(
     database: Database, indices: Sequence[StoredIndex], position: Position
 ) -> list[StoredIndex]:

@@ -120,6 +120,15 @@ class Transaction:
         self._dirty |= count > 0
         return count
 
+    def remake_indices(self, names: Collection[str]) -> None:
+        """Makes some of the indices inside the store anew from its rows, though they are in step.
+
+        No document changes, but what is written shows as a commit.
+        """
+        wanted = [index for index in self._indices if index.name in names]
+        stored_index.remake(self._database, wanted, self._next)
+        self._dirty = True
+
     @property
     def waiting(self) -> int | None:
         """How many files are not stored yet, as said last; see `expect`."""

@@ -1,6 +1,6 @@
 """The one that writes. Its caller holds the write lock while it is opened and in transactions."""
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.store import change_log
 from ragdocs.store.connection import store_path
 from ragdocs.store.files import delete_files, make_way
-from ragdocs.store.ledger import Meta, read_meta, write_meta
+from ragdocs.store.ledger import read_meta, write_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
 from ragdocs.store.reader import release_all
 from ragdocs.store.records import Position
@@ -25,7 +25,7 @@ from ragdocs.store.seal import (
     seen,
 )
 from ragdocs.store.sqlite_errors import OpenedReadOnly
-from ragdocs.store.stored_index import StoredIndex, bring_up, note, remake, repair
+from ragdocs.store.stored_index import StoredIndex, bring_up, in_step, note, repair
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.verification import check_compatible, check_rows
 
@@ -82,44 +82,32 @@ class Writer(Closable):
         """With its indices, of which those that are behind or damaged are made anew."""
         writer = cls(open_prepared(path, expected), expected)
         try:
-            is_as_left = is_sealed(path.parent, writer.position)
-            if not is_as_left and not writer.rebuilt and not expected.deep:
-                check_rows(writer._database)
+            if not is_sealed(path.parent, writer.position):
+                # Before it is checked, which takes a while: nobody else can tell meanwhile.
+                with writer._exclusive():
+                    writer._distrust()
+                if not writer.rebuilt and not expected.deep:
+                    check_rows(writer._database)
             with writer._exclusive():
                 bring_up(writer._database, expected.indices, writer.position)
                 repair(writer._database, expected.indices, writer.position)
-                if not is_as_left:
-                    writer._distrust()
             writer._seal(writer.position)
         except BaseException:
             writer.close()
             raise
         return writer
 
-    def remake_indices(self, names: Collection[str]) -> None:
-        """Makes some of the indices inside the store anew from its rows, though they are in step.
-
-        A generation of its own, in which no document changes: what is written shows as a commit.
-        """
-        with self._exclusive():
-            position = self._go_on(read_meta(self._database))
-            wanted = [index for index in self._indices if index.name in names]
-            remake(self._database, wanted, position)
-            note(self._database, self._indices, position)
-        self._seal(position)
-
     def _distrust(self) -> None:
-        """What is stored may be sound and yet not of the files as they are."""
+        """What is stored may be sound and yet not of the files as they are. Says so in a generation
+        in which no document changes."""
         meta = read_meta(self._database)
-        if meta.waiting is not None:
-            note(self._database, self._indices, self._go_on(replace(meta, waiting=None)))
-
-    def _go_on(self, meta: Meta) -> Position:
-        """A generation in which no document changes."""
+        if meta.waiting is None:
+            return
         position = change_log.next_position(meta.position)
         change_log.append(self._database, position, {})
-        write_meta(self._database, replace(meta, position=position))
-        return position
+        write_meta(self._database, replace(meta, position=position, waiting=None))
+        current = in_step(self._database, self._indices, meta.position)
+        note(self._database, current, position)
 
     @contextmanager
     def _exclusive(self) -> Generator[None]:

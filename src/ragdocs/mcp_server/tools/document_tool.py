@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ragdocs.mcp_server.addresses import document_uri, lines_uri
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.tools.answering import Given, Link, fitted, plain
-from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
+from ragdocs.mcp_server.tools.index_notes import BriefIndexNote, brief_note
 from ragdocs.mcp_server.tools.library_arguments import DocumentArguments
 from ragdocs.mcp_server.tools.quoting import fenced, headed, one_line
 from ragdocs.mcp_server.visible import Cleaner
@@ -21,19 +21,19 @@ class DocumentAnswer(DocumentText):
     the index is that knows the document."""
 
     uri: str
-    index: IndexNote
+    index: BriefIndexNote
     hidden_characters: int = 0
 
 
 def get_document(backend: Backend, arguments: DocumentArguments) -> Given:
-    index = index_note(backend.index_state(), backend.activity())
+    index = brief_note(backend.index_state())
     return fitted(
         arguments.max_tokens,
         lambda room: _given(backend.library.get(arguments.to_request(room)), index),
     )
 
 
-def _given(found: DocumentText, index: IndexNote) -> Given:
+def _given(found: DocumentText, index: BriefIndexNote) -> Given:
     cleaner = Cleaner()
     structured = plain(found, cleaner)
     uri = lines_uri(found.doc_id, found.line_start, found.line_end)
@@ -43,7 +43,7 @@ def _given(found: DocumentText, index: IndexNote) -> Given:
     return Given(structured, text, (Link(document_uri(found.doc_id), path),))
 
 
-def _lines(found: DocumentText, index: IndexNote, cleaner: Cleaner) -> Iterator[str]:
+def _lines(found: DocumentText, index: BriefIndexNote, cleaner: Cleaner) -> Iterator[str]:
     lines = f"{one_line(found.path)}:{found.line_start}-{found.line_end} of {found.total_lines}"
     headings = headed(found.title, found.heading_path)
     cost = f"{found.tokens:,} of {found.total_tokens:,} tokens"

@@ -8,6 +8,18 @@ from ragdocs.search.index_state import IndexState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BriefIndexNote:
+    """The index that answered. Not complete: something that should be in it is not, yet."""
+
+    state: str
+    complete: bool
+    summary: str
+
+    def line(self) -> str:
+        return f"Index {one_line(self.summary)}{_lacking(self.complete)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexNote:
     """The index that answered. Not complete: something that should be in it is not, yet."""
 
@@ -23,15 +35,21 @@ class IndexNote:
 
     def line(self) -> str:
         doing = f"; now {self.activity}" if self.activity else ""
-        lacking = "" if self.complete else " (incomplete: ask again later for all of it)"
-        return f"Index {one_line(self.summary)}{doing}{lacking}"
+        return f"Index {one_line(self.summary)}{doing}{_lacking(self.complete)}"
+
+
+def brief_note(state: IndexState) -> BriefIndexNote:
+    """For answers that are about one document: its own facts need the room."""
+    return BriefIndexNote(
+        state=state.readiness.value, complete=state.complete, summary=_summary(state)
+    )
 
 
 def index_note(state: IndexState, activity: str = "") -> IndexNote:
     return IndexNote(
         state=state.readiness.value,
         complete=state.complete,
-        summary=without_places(Cleaner().clean(state.in_words())),
+        summary=_summary(state),
         documents=state.documents,
         passages=state.passages,
         vectors_pending=state.vectors_pending,
@@ -39,3 +57,11 @@ def index_note(state: IndexState, activity: str = "") -> IndexNote:
         files_waiting=state.files_waiting,
         activity=activity or None,
     )
+
+
+def _summary(state: IndexState) -> str:
+    return without_places(Cleaner().clean(state.in_words()))
+
+
+def _lacking(is_complete: bool) -> str:
+    return "" if is_complete else " (incomplete: ask again later for all of it)"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.tools.answering import Given, fitted, plain
 from ragdocs.mcp_server.tools.context_answers import ContextGiven, context_given, context_links
-from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
+from ragdocs.mcp_server.tools.index_notes import BriefIndexNote, brief_note
 from ragdocs.mcp_server.tools.library_arguments import RelatedArguments
 from ragdocs.mcp_server.tools.related_text import context_text, related_text
 from ragdocs.search.library.relations import Related
@@ -21,7 +21,7 @@ class RelatedAnswer:
     files."""
 
     related: Related | None = None
-    index: IndexNote | None = None
+    index: BriefIndexNote | None = None
     context: ContextGiven | None = None
 
 
@@ -33,7 +33,7 @@ def find_related(backend: Backend, arguments: RelatedArguments) -> Given:
 def _related(backend: Backend, arguments: RelatedArguments, room: int) -> Given:
     limit = min(arguments.limit, max(1, room // (TOKENS_EACH * KINDS)))
     related = backend.library.related(arguments.related_request(limit))
-    index = index_note(backend.index_state(), backend.activity())
+    index = brief_note(backend.index_state())
     text = f"{index.line()}\n{related_text(related)}"
     return Given(plain(RelatedAnswer(related=related, index=index)), text)
 
