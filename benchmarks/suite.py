@@ -68,7 +68,7 @@ SUITE = (
         name="indexing-build",
         program="indexing.py",
         tiny="--parts build --build-chunks 20 --build-rounds 1",
-        usual="--parts build --build-chunks 300 --build-rounds 3",
+        usual="--parts build --build-chunks 300 --build-rounds 7",
         full="--parts build --build-chunks 800 --build-rounds 5",
         size={Extent.TINY: 20, Extent.USUAL: 300, Extent.FULL: 800},
     ),
