@@ -45,6 +45,13 @@ class Rounds:
         for taken in zip(*(self._taken[part] for part in parts), strict=True):
             self.note(name, sum(t.wall for t in taken), sum(t.cpu for t in taken))
 
+    def mean(self, name: str, *parts: str) -> None:
+        """A contender that was measured several times in each round: before the other and after
+        it, where the machine's own pace changes from second to second."""
+        for taken in zip(*(self._taken.pop(part) for part in parts), strict=True):
+            wall, cpu = sum(t.wall for t in taken), sum(t.cpu for t in taken)
+            self.note(name, wall / len(taken), cpu / len(taken))
+
     def show(self) -> None:
         print("    milliseconds, medians                 clock       CPU   rounds")
         for name, taken in self._taken.items():

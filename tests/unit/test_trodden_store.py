@@ -8,6 +8,7 @@ import pytest
 
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.indexing import index_access
+from ragdocs.indices.signature_table import signatures_of
 from ragdocs.store.reader import Reader
 from ragdocs.store.seal import SEAL_FILE, Unsealed, seal
 from ragdocs.store.writer import Writer
@@ -128,6 +129,39 @@ def test_a_store_that_is_changed_again_and_again_is_not_checked_all_the_time(pla
         assert place.manager.is_continued()
         reader.position()
         assert reader.doubts == 1
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_a_damaged_row_of_an_index_is_made_anew(place, is_sealed):
+    """Every question that met it was refused, and nobody looked at it: it stayed so for good."""
+    with closing(sqlite3.connect(place.index / "store.db")) as connection:
+        connection.execute("UPDATE signatures SET ngrams = zeroblob(length(ngrams))")
+        connection.commit()
+    if is_sealed:
+        with Reader.open(place.index) as reader:
+            seal(place.index, reader.position())
+        place.manager.lose(IndexCorrupt("the stored signature 1 is damaged"))
+    place.update()
+    with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
+        keys = [key for (key,) in snapshot.select("SELECT key FROM signatures")]
+        assert keys
+        assert signatures_of(snapshot, keys)
+    assert place.is_as_new()
+
+
+def test_a_number_that_has_become_a_text_is_damage(place):
+    """One flipped bit can do that; adding to it ended the search with a TypeError."""
+    with closing(sqlite3.connect(place.index / "store.db")) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE chunks SET doc = 'x' WHERE text IS NOT NULL")
+        connection.commit()
+    with (
+        Reader.open(place.index) as reader,
+        reader.snapshot() as snapshot,
+        pytest.raises(IndexCorrupt),
+    ):
+        list(snapshot.vectors(place.embedder.identity))
 
 
 def test_a_suspect_store_is_checked_row_by_row_whoever_opens_it(place):

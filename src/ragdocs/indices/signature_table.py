@@ -47,6 +47,10 @@ class SignatureIndex:
             f"DELETE FROM {TABLE} WHERE key IN (SELECT key FROM chunks WHERE doc = ?)", (doc,)
         )
 
+    def check_rows(self, database: Database) -> None:
+        for key, hashed, ngrams in database.each(f"SELECT key, row_hash, ngrams FROM {TABLE}"):
+            check_row(_KIND, (key, ngrams), hashed)
+
     def holds(self, database: Database, docs: Iterable[int]) -> bool:
         return has_exactly(
             database,

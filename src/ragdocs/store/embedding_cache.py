@@ -208,7 +208,10 @@ def _owners(database: Database) -> tuple[dict[bytes, int], dict[bytes, list[int]
     first: dict[bytes, int] = {}
     others: dict[bytes, list[int]] = {}
     for chunk, doc, text_hash in database.each(_ALL_CHUNKS):
-        pair = chunk * _DOCUMENTS + doc
+        try:
+            pair = chunk * _DOCUMENTS + doc
+        except TypeError:  # a flipped bit can make a text of a number
+            raise IndexCorrupt(f"chunk {chunk} is damaged: rebuild the index") from None
         if first.setdefault(text_hash, pair) != pair:
             others.setdefault(text_hash, []).append(pair)
     return first, others

@@ -56,6 +56,15 @@ class ChecksItself(Protocol):
         ...
 
 
+@runtime_checkable
+class ChecksRows(Protocol):
+    """A stored index whose rows have hashes, which a store that is in doubt is checked by."""
+
+    def check_rows(self, database: Database) -> None:
+        """Raises IndexCorrupt."""
+        ...
+
+
 def in_step(
     database: Database, indices: Sequence[StoredIndex], position: Position
 ) -> list[StoredIndex]:
@@ -92,15 +101,19 @@ def bring_up(database: Database, indices: Sequence[StoredIndex], position: Posit
     return bool(found)
 
 
-def repair(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
-    """Makes anew what is damaged. Within a transaction."""
-    remake(database, [index for index in indices if _is_damaged(database, index)], position)
+def repair(
+    database: Database, indices: Sequence[StoredIndex], position: Position, *, deep: bool
+) -> None:
+    """Makes anew what is damaged; `deep`: by every row. Within a transaction."""
+    remake(database, [index for index in indices if _is_damaged(database, index, deep)], position)
 
 
-def _is_damaged(database: Database, index: StoredIndex) -> bool:
+def _is_damaged(database: Database, index: StoredIndex, deep: bool) -> bool:
     try:
         if isinstance(index, ChecksItself):
             index.check(database)
+        if deep and isinstance(index, ChecksRows):
+            index.check_rows(database)
     except IndexCorrupt:
         return True
     return False

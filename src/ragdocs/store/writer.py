@@ -82,7 +82,8 @@ class Writer(Closable):
         """With its indices, of which those that are behind or damaged are made anew."""
         writer = cls(open_prepared(path, expected), expected)
         try:
-            if not is_sealed(path.parent, writer.position):
+            is_as_left = is_sealed(path.parent, writer.position)
+            if not is_as_left:
                 # Before it is checked, which takes a while: nobody else can tell meanwhile.
                 with writer._exclusive():
                     writer._distrust()
@@ -90,7 +91,8 @@ class Writer(Closable):
                     check_rows(writer._database)
             with writer._exclusive():
                 bring_up(writer._database, expected.indices, writer.position)
-                repair(writer._database, expected.indices, writer.position)
+                deep = expected.deep or not is_as_left
+                repair(writer._database, expected.indices, writer.position, deep=deep)
             writer._seal(writer.position)
         except BaseException:
             writer.close()
