@@ -7,6 +7,8 @@ import pytest
 
 from tests.faults.damage import shapes_of, some_pairs
 from tests.faults.scene import Scene
+from tests.served import ask, served
+from tests.waiting import until
 
 SEED = 4
 HEALED_SECONDS = 45.0
@@ -51,3 +53,17 @@ def test_damage_under_two_servers_is_told_by_both(scene):
         for pair in [("store.db-shm", "deleted"), ("store.db-wal", "old content")]:
             running.heal(pair, SEED)
         assert running.end() == [0, 0]
+
+
+def test_a_header_of_a_format_that_sqlite_only_reads_is_damage(scene):
+    """It was said to be opened when it was read-only, by servers and commands, for ever."""
+    index = scene._copied(scene.at_rest[0])
+    with (index / "store.db").open("r+b") as store:
+        store.seek(18)
+        store.write(b"\x0a")
+    with served(scene.docs, index, **scene.sections) as app:
+        assert not ask(app, "anchor").index.complete
+        with app.manager() as manager:
+            assert "its header" in manager.update().rebuilt
+            manager.fill()
+        until(lambda: ask(app, "anchor").index.complete)

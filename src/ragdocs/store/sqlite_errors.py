@@ -21,6 +21,12 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _DAMAGED_SCHEMA = ("no such table", "no such column", "malformed", "Could not decode")
 
 
+_WRITE_FORMAT_AT, _WRITE_FORMATS = 18, (b"\x01", b"\x02")
+# Closing a file frees the locks that this process has on it, SQLite's own included: so what was
+# looked into stays open. It happens only after such damage, or where rights were changed.
+_looked_into: dict[tuple[int, int], int] = {}
+
+
 class OpenedReadOnly(IndexLocked):
     """It may be written by now; but the connections of one process share their memory, and those
     from before hold on to it."""
@@ -32,7 +38,22 @@ def check_writable(path: Path, error: sqlite3.Error) -> None:
         raise IndexIncompatible(f"{path} was replaced: open it again") from error
     is_writable = os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
     if code & 0xFF == sqlite3.SQLITE_READONLY and is_writable:
+        if not _has_known_format(path):
+            raise IndexCorrupt(f"{path} is damaged (its header): rebuild the index") from error
         raise OpenedReadOnly(f"{path} was opened when it was read-only: try again") from error
+
+
+def _has_known_format(path: Path) -> bool:
+    """SQLite only reads what says to be of a format that it does not know how to write: one bit of
+    the header, and nobody could write any more."""
+    try:
+        found = os.stat(path)
+        file = found.st_dev, found.st_ino
+        if file not in _looked_into:
+            _looked_into[file] = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return os.pread(_looked_into[file], 1, _WRITE_FORMAT_AT) in _WRITE_FORMATS
+    except OSError:
+        return True
 
 
 def is_unshared(error: Exception) -> bool:
