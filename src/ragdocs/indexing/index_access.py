@@ -145,19 +145,23 @@ class IndexAccess:
         that are behind are made anew by whoever opens the store."""
         documents = snapshot.document_keys()
         tables = snapshot.indices_in_step(self._setup.tables)
-        steps = count()
+        steps, total = count(), len(documents) * len(tables)
+
+        def tell(done: int) -> None:
+            self._control.on_progress(Progress(Phase.CHECKING, done, total))
 
         def told() -> Iterator[int]:
             for document in documents:
-                progress = Progress(Phase.CHECKING, next(steps), len(documents) * len(tables))
-                self._control.on_progress(progress)
+                tell(next(steps))
                 if self._control.stop.is_set():
                     raise IndexLocked("it was stopped")
                 yield document
 
-        self._control.on_progress(Progress(Phase.CHECKING, 0, len(documents) * len(tables)))
+        tell(0)
         snapshot.verify(deep=True)
-        return [table.name for table in tables if not snapshot.holds(table, told())]
+        wrong = [table.name for table in tables if not snapshot.holds(table, told())]
+        tell(total)
+        return wrong
 
     def run(self, work: Callable[[Transaction], _T]) -> _T:
         """One transaction, tried again while others write: the work may be done more than once.
