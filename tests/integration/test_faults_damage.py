@@ -21,20 +21,15 @@ def scene(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_damage_at_rest_is_healed_by_the_next_start(scene, number):
-    left = scene.at_rest[number % 2]
-    pair = some_pairs(shapes_of(left), 4, f"{SEED} rest")[number]
-    print(f"seed {SEED}: {left.name} {pair}")  # noqa: T201
-    scene.heal_at_rest(left, pair, SEED)
-
-
-@pytest.mark.parametrize("number", range(4))
-def test_damage_at_rest_is_healed_by_an_update_and_told_before(scene, number):
+@pytest.mark.parametrize(
+    ("heal", "by"), [(Scene.heal_at_rest, "rest"), (Scene.heal_by_command, "command")]
+)
+def test_damage_at_rest_is_healed_by_the_next_start_or_update(scene, number, heal, by):
     """Commands, and programs that open an index, have no indexing thread that would look."""
     left = scene.at_rest[number % 2]
-    pair = some_pairs(shapes_of(left), 4, f"{SEED} command")[number]
+    pair = some_pairs(shapes_of(left), 4, f"{SEED} {by}")[number]
     print(f"seed {SEED}: {left.name} {pair}")  # noqa: T201
-    scene.heal_by_command(left, pair, SEED)
+    heal(scene, left, pair, SEED)
 
 
 def test_damage_under_a_server_is_healed_without_a_restart(scene):

@@ -10,19 +10,10 @@ from tests.faults.scene import Scene
 HEALED_SECONDS = 15.0
 
 
-def at_rest(folder, engine, seed):
+def at_rest(folder, engine, seed, heal=Scene.heal_at_rest):
     scene = Scene(folder, engine)
     return [
-        scene.heal_at_rest(left, pair, seed)
-        for left in scene.at_rest
-        for pair in pairs_of(_shapes(left, engine))
-    ]
-
-
-def by_command(folder, engine, seed):
-    scene = Scene(folder, engine)
-    return [
-        scene.heal_by_command(left, pair, seed)
+        heal(scene, left, pair, seed)
         for left in scene.at_rest
         for pair in pairs_of(_shapes(left, engine))
     ]
@@ -57,7 +48,7 @@ def test_at_rest(tmp_path, seed, measured, engine, round_):
 
 @pytest.mark.parametrize("engine", ["fts5", "whoosh", "tantivy"])
 def test_at_rest_without_a_server(tmp_path, seed, measured, engine):
-    seconds = by_command(tmp_path, engine, seed)
+    seconds = at_rest(tmp_path, engine, seed, Scene.heal_by_command)
     tell(measured, f"a file damaged at rest, by a command ({engine})", seconds)
 
 

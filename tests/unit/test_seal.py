@@ -389,26 +389,13 @@ def test_embedding_that_meets_an_older_copy_does_not_make_it_complete(tmp_path):
     place.manager.close()
 
 
-def test_whoever_watches_looks_at_all_files_when_that_was_not_done(tmp_path):
+@pytest.mark.parametrize("watch", [True, False])
+def test_whoever_keeps_it_in_step_looks_at_all_files_when_that_was_not_done(tmp_path, watch):
     """Another process may have opened the store, and ended before it had looked."""
     docs, index = tmp_path / "docs", tmp_path / "index"
     docs.mkdir()
     (docs / "a.md").write_text("# A\n\nThe lark sings.\n", encoding="utf-8")
-    with served(docs, index) as app:
-        app.service.start()
-        until(lambda: app.index_state().complete)
-        os.utime(index / "store.db")
-        with Writer.open(index, app.fingerprint, indices=app.tables):
-            assert waiting(index) is None
-        until(lambda: waiting(index) == 0)
-        until(lambda: app.index_state().complete)
-
-
-def test_without_a_watcher_too_all_files_are_looked_at_when_that_was_not_done(tmp_path):
-    docs, index = tmp_path / "docs", tmp_path / "index"
-    docs.mkdir()
-    (docs / "a.md").write_text("# A\n\nThe lark sings.\n", encoding="utf-8")
-    with served(docs, index, indexing={"watch": False}) as app:
+    with served(docs, index, indexing={"watch": watch}) as app:
         app.service.start()
         until(lambda: app.index_state().complete)
         os.utime(index / "store.db")

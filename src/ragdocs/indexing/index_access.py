@@ -177,8 +177,7 @@ class IndexAccess:
         self._is_suspect |= isinstance(error, IndexCorrupt)
         self._was_unsealed |= isinstance(error, Unsealed)
         self._is_lost = True
-        writer, self._writer = self._writer, None
-        if writer:
+        if writer := self._take_writer():
             writer.abandon()
         self.manifest.forget()
 
@@ -195,7 +194,7 @@ class IndexAccess:
 
     def close(self) -> None:
         self.reader.close()
-        writer, self._writer = self._writer, None
+        writer = self._take_writer()
         if writer is None:
             return
         # It is the last one then, unless others have the store open: only a writer can put the
@@ -276,6 +275,9 @@ class IndexAccess:
 
     def _close_writer(self) -> None:
         """While the write lock is held."""
-        writer, self._writer = self._writer, None
-        if writer:
+        if writer := self._take_writer():
             writer.close()
+
+    def _take_writer(self) -> Writer | None:
+        writer, self._writer = self._writer, None
+        return writer

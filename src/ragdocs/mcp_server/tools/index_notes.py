@@ -15,17 +15,19 @@ class BriefIndexNote:
     complete: bool
     summary: str
 
+    @property
+    def _now(self) -> str:
+        return ""
+
     def line(self) -> str:
-        return f"Index {one_line(self.summary)}{_lacking(self.complete)}"
+        lacking = "" if self.complete else " (incomplete: ask again later for all of it)"
+        return f"Index {one_line(self.summary)}{self._now}{lacking}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexNote:
-    """The index that answered. Not complete: something that should be in it is not, yet."""
+class IndexNote(BriefIndexNote):
+    """The same, with its figures."""
 
-    state: str
-    complete: bool
-    summary: str
     documents: int
     passages: int
     vectors_pending: int
@@ -33,9 +35,9 @@ class IndexNote:
     files_waiting: int | None = None
     activity: str | None = None
 
-    def line(self) -> str:
-        doing = f"; now {self.activity}" if self.activity else ""
-        return f"Index {one_line(self.summary)}{doing}{_lacking(self.complete)}"
+    @property
+    def _now(self) -> str:
+        return f"; now {self.activity}" if self.activity else ""
 
 
 def brief_note(state: IndexState) -> BriefIndexNote:
@@ -61,7 +63,3 @@ def index_note(state: IndexState, activity: str = "") -> IndexNote:
 
 def _summary(state: IndexState) -> str:
     return without_places(Cleaner().clean(state.in_words()))
-
-
-def _lacking(is_complete: bool) -> str:
-    return "" if is_complete else " (incomplete: ask again later for all of it)"
