@@ -180,3 +180,70 @@ def test_the_command_answers_a_real_client_over_real_files(tmp_path):
                     await anyio.sleep(0.05)
 
     assert anyio.run(main) == ["auth.md"]
+
+
+def served_folders(tmp_path, *folders):
+    options = [option for folder in folders for option in ("--docs", str(folder))]
+    return ServerProcess("-m", "ragdocs", "mcp", *options, "--index", str(tmp_path / "index"))
+
+
+def answers(process, tool, **arguments):
+    """The same call again and again, each with an id of its own."""
+    number = 0
+    while True:
+        number += 1
+        yield process.call(f"{tool}-{number}", tool, **arguments)["result"]["structuredContent"]
+
+
+def come_as_a_folder(tmp_path, folder):
+    written(folder, TEXTS)
+
+
+def come_as_a_link(tmp_path, folder):
+    """As a disk that is mounted elsewhere."""
+    written(tmp_path / "elsewhere", TEXTS)
+    folder.parent.mkdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("come", [come_as_a_folder, come_as_a_link])
+def test_a_folder_that_is_away_at_the_start_is_said_and_served_when_it_comes(tmp_path, come):
+    away = tmp_path / "disk" / "notes"
+    with served_folders(tmp_path, away) as process:
+        assert process.initialize()["result"]["serverInfo"]["name"] == "ragdocs"
+        found = answers(process, "query_documents", query="sign in")
+        listed = answers(process, "list_documents")
+        status = answers(process, "index_status")
+        for told in (next(found), next(listed)):
+            assert (told["index"]["state"], told["index"]["complete"]) == ("degraded", False)
+            assert "the folder of docs is not there" in told["index"]["summary"]
+        told = next(status)
+        assert told["state"] == "degraded"
+        assert [tree["problem"] for tree in told["trees"]] == ["is not there"]
+        come(tmp_path, away)
+        until(lambda: next(found)["results"])
+        until(lambda: next(found)["index"]["complete"])
+        assert [tree["problem"] for tree in next(status)["trees"]] == [""]
+
+
+def test_of_two_folders_the_one_that_is_there_answers_until_the_other_comes(tmp_path):
+    here = written(tmp_path / "here", {"noon.md": "# Noon\n\nLizards bask at noon.\n"})
+    away = tmp_path / "away"
+    with served_folders(tmp_path, here, away) as process:
+        process.initialize()
+        lizards = answers(process, "query_documents", query="lizards")
+        until(lambda: next(lizards)["results"])
+        index = next(lizards)["index"]
+        assert (index["state"], index["complete"]) == ("degraded", False)
+        assert "the folder of away is not there" in index["summary"]
+        written(away, TEXTS)
+        tokens = answers(process, "query_documents", query="token")
+        until(lambda: [one["tree"] for one in next(tokens)["results"][:1]] == ["away"])
+        until(lambda: next(lizards)["index"]["complete"])
+
+
+def test_a_file_in_place_of_the_folder_is_refused_by_a_server_too(tmp_path):
+    (tmp_path / "notes").write_text("no folder", encoding="utf-8")
+    with served_folders(tmp_path, tmp_path / "notes") as process:
+        assert process.ended(DEADLINE) == 2
+        assert "is not a folder" in process.errors

@@ -8,7 +8,7 @@ import click
 
 from ragdocs.cli.options import json_option
 from ragdocs.cli.output import counted, shown
-from ragdocs.cli.place import Place, place_options
+from ragdocs.cli.place import Place, tolerant_place_options
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.case import Case
@@ -22,7 +22,7 @@ _CHECK_WIDTH = len("configuration")
 
 
 @click.command("doctor")
-@place_options
+@tolerant_place_options
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely, and say what.")
 @json_option
 @click.pass_context

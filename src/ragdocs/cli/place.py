@@ -68,14 +68,25 @@ def named(folders: tuple[Path, ...]) -> Mapping[str, Path]:
 
 def place_options(command: Callable[..., _T]) -> Callable[..., _T]:
     """Adds --config, --docs and --index; the command is given them as its argument `place`."""
+    return _with_place(command, existing_folders)
 
+
+def tolerant_place_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    """The same for a server and for diagnosis: a folder in --docs may be missing for now."""
+    return _with_place(command, expected_folders)
+
+
+def _with_place(
+    command: Callable[..., _T],
+    folders: Callable[[click.Context, click.Parameter, tuple[Path, ...]], tuple[Path, ...]],
+) -> Callable[..., _T]:
     @config_option
     @click.option(
         "--docs",
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="DIR",
-        callback=existing_folders,
+        callback=folders,
         help="The documents, in place of the configured ones. Repeat it for several folders.",
     )
     @click.option(
@@ -107,14 +118,22 @@ def existing_folders(
     _: click.Context, __: click.Parameter, given: tuple[Path, ...]
 ) -> tuple[Path, ...]:
     """For an option that names folders: whole paths, each once."""
-    return tuple(dict.fromkeys(map(_folder, given)))
+    return tuple(dict.fromkeys(_folder(one, may_be_missing=False) for one in given))
 
 
-def _folder(given: Path) -> Path:
+def expected_folders(
+    _: click.Context, __: click.Parameter, given: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """The same, where a folder that is not there now may come later."""
+    return tuple(dict.fromkeys(_folder(one, may_be_missing=True) for one in given))
+
+
+def _folder(given: Path, *, may_be_missing: bool) -> Path:
     path = Path(os.path.expanduser(given))  # no shell does it for --docs=~/notes
     try:
-        folder = path.resolve(strict=True)
-        if folder.is_dir():
+        folder = path.resolve(strict=not may_be_missing)
+        # Also "not there": a dead mount, or a parent that may not be entered.
+        if os.path.isdir(folder) or (may_be_missing and not os.path.exists(folder)):
             return folder
         problem = "is not a folder; give the folder that holds the documents"
     except (OSError, RuntimeError, ValueError) as error:

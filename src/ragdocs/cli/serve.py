@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.here import refuse_everything
-from ragdocs.cli.place import Place, place_options
+from ragdocs.cli.place import Place, tolerant_place_options
 
 if TYPE_CHECKING:
     from ragdocs.mcp_server.backend import Backend
 
 
 @click.command("mcp")
-@place_options
+@tolerant_place_options
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.output import shown
-from ragdocs.cli.place import Place, place_options
+from ragdocs.cli.place import Place, tolerant_place_options
 from ragdocs.wording import number_of, size_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Field = tuple[str, list[str]]
 
 
 @click.command("status")
-@place_options
+@tolerant_place_options
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON, with everything.")
 @click.pass_context
 def show_status(context: click.Context, place: Place, as_json: bool) -> None:
