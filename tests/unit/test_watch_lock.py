@@ -26,7 +26,8 @@ from ragdocs.indexing.lock import (
     writing,
 )
 from ragdocs.indexing.service_state import ServiceState
-from ragdocs.store.file_lock import Holder, holder, lock, try_lock
+from ragdocs.locks import Holder, holder
+from ragdocs.store.lock import lock, try_lock
 
 DEADLINE = 60.0
 

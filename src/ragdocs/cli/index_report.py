@@ -12,7 +12,7 @@ from ragdocs.config.problems import OriginKind
 from ragdocs.config.resolved import Config
 from ragdocs.indexing.outcome import Skipped
 from ragdocs.lifecycle import EndReason
-from ragdocs.store.file_lock import Holder
+from ragdocs.locks import Holder
 from ragdocs.wording import number_of
 
 MAX_LISTED = 10

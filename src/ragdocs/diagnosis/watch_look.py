@@ -9,7 +9,7 @@ from pathlib import Path
 from ragdocs.diagnosis.status import WatchStatus, WriterStatus
 from ragdocs.indexing.lock import SILENT_SECONDS, watching, writing
 from ragdocs.indexing.service_state import Duty, ServiceState
-from ragdocs.store.file_lock import Holder
+from ragdocs.locks import Holder
 
 # Otherwise another process has the index, or nobody.
 _AT_WORK = (Duty.STARTING, Duty.WATCHING, Duty.UNWATCHED)

@@ -22,7 +22,7 @@ from ragdocs.indexing.roots import in_words
 from ragdocs.indexing.scan import TreePath
 from ragdocs.indexing.service_state import Board, Duty
 from ragdocs.indexing.watcher import Watcher, WatchMode
-from ragdocs.store.file_lock import FileLock, Holder
+from ragdocs.locks import FileLock, Holder
 
 TICK_SECONDS = 1.0
 """How often it looks whether the index is still its own, and whether the watcher is gone."""

@@ -21,8 +21,8 @@ from ragdocs.indexing.index_setup import Control, IndexSetup
 from ragdocs.indexing.lock import try_write_lock, write_lock
 from ragdocs.indexing.manifest_cache import ManifestCache
 from ragdocs.indexing.outcome import Phase, Progress
+from ragdocs.locks import FileLock
 from ragdocs.store.connection import reset_shared_memory
-from ragdocs.store.file_lock import FileLock
 from ragdocs.store.reader import Reader, release_all
 from ragdocs.store.records import Position
 from ragdocs.store.seal import Unsealed, is_sealed

@@ -7,7 +7,8 @@ kernel frees both, and another process takes over.
 from pathlib import Path
 from threading import Event
 
-from ragdocs.store.file_lock import WRITE_LOCK, FileLock, Holder, holder, lock, try_lock
+from ragdocs.locks import FileLock, Holder, holder
+from ragdocs.store.lock import WRITE_LOCK, lock, try_lock
 
 WATCH_LOCK = "watch.lock"
 SILENT_SECONDS = 15.0

@@ -1,7 +1,6 @@
 """The files of a derived index, one by one: opened without following links, linked, hashed."""
 
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
@@ -11,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ragdocs.errors import IndexStoreError
-from ragdocs.store.obstacles import is_obstacle
+from ragdocs.files import is_obstacle, open_file, replace, user_id
+from ragdocs.locks import try_lock
 
 Identity = tuple[int, int, int]
 """Inode, size and time of change: what tells quickly that a file was touched. Links share it."""
@@ -33,7 +33,7 @@ def sha256(path: Path) -> str:
 
 
 def _open(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = open_file(path, os.O_RDONLY)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file")
@@ -46,7 +46,7 @@ def link(source: Path, target: Path) -> None:
         os.link(source, target, follow_symlinks=False)
     except FileNotFoundError:
         raise
-    except OSError:
+    except (OSError, NotImplementedError, AttributeError):
         shutil.copyfile(source, target)
 
 
@@ -62,12 +62,12 @@ def discard(path: Path) -> None:
 def replace_file(target: Path, temporary: Path, data: bytes) -> None:
     """Readers see the old content or the new, never a part."""
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(open_file(temporary, flags), "wb") as file:
             file.write(data)
         if target.is_dir():
             discard(target)
-        temporary.replace(target)
+        replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -78,7 +78,7 @@ def make_folder(path: Path) -> None:
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         path.unlink()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.stat().st_mode & 0o077:
+    if user_id() is not None and path.stat().st_mode & 0o077:
         path.chmod(0o700)
 
 
@@ -88,21 +88,12 @@ def locked(path: Path) -> Generator[bool]:
     with translated(path.parent):
         if path.is_symlink() or is_obstacle(path):
             discard(path)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        held = try_lock(path)
     try:
-        with translated(path.parent):
-            is_ours = _try_lock(descriptor)
-        yield is_ours
+        yield held is not None
     finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        if held is not None:
+            held.close()
 
 
 @contextmanager

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from ragdocs.errors import IndexStoreError
+from ragdocs.files import set_aside
 from ragdocs.store.connection import SIDE_FILES
-from ragdocs.store.obstacles import set_aside
 
 
 def make_way(path: Path) -> str | None:

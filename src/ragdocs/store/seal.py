@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import NewType
 
 from ragdocs.errors import IndexIncompatible
+from ragdocs.files import set_aside
+from ragdocs.locks import holder
 from ragdocs.store.connection import look_at, store_path
-from ragdocs.store.file_lock import WRITE_LOCK, holder
-from ragdocs.store.obstacles import set_aside
+from ragdocs.store.lock import WRITE_LOCK
 from ragdocs.store.records import Position
 from ragdocs.store.shared_memory import checksum
 

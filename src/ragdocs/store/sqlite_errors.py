@@ -12,7 +12,7 @@ from ragdocs.errors import (
     IndexMissing,
     IndexStoreError,
 )
-from ragdocs.store.obstacles import is_obstacle
+from ragdocs.files import is_obstacle
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}

@@ -1,11 +1,11 @@
 """A lock that processes hold on a file, and that the kernel frees when its holder dies.
 
-A lock file is never deleted: whoever had it open would then lock a file that nobody else sees.
-What is written in it, the holder's number, is for people; only the kernel's answer is trusted.
+Over `flock`, or over `msvcrt.locking` where there is no `fcntl` (specs/0071). A lock file is never
+deleted: whoever had it open would then lock a file that nobody else sees. What is written in it,
+the holder's number, is for people; only the kernel's answer is trusted.
 """
 
 import errno
-import fcntl
 import json
 import os
 import stat
@@ -16,37 +16,85 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ragdocs.closable import Closable
-from ragdocs.errors import IndexLocked, IndexStoreError
-from ragdocs.store.obstacles import set_aside
+from ragdocs.files import open_file, read_at, set_aside, set_mode, user_id, write_at
 from ragdocs.wording import process_text
 
-WRITE_LOCK = "write.lock"
-"""In an index directory: who may write to its store."""
-_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
 # Someone who asks who holds the lock has it for an instant: a short second look tells them apart.
 _ATTEMPTS = 3
 _MAX_HOLDER_BYTES = 40_000
 _MAX_FACT_CHARS = 300
-_WRITABLE = "make its folder writable for you, or set another indexing.index_path"
-_ROOM = "make room on its disk, or set an indexing.index_path on another"
-_AWAY = "move away what is in its place, or set another indexing.index_path"
-_ADVICE = {
-    errno.EACCES: _WRITABLE,
-    errno.EPERM: _WRITABLE,
-    errno.EROFS: _WRITABLE,
-    errno.ENOSPC: _ROOM,
-    errno.EDQUOT: _ROOM,
-    errno.EEXIST: _AWAY,
-    errno.ENOTDIR: _AWAY,
-    errno.EINVAL: _AWAY,
-    errno.EMFILE: "too many files are open in this program: raise the limit (ulimit -n)",
-    errno.ENFILE: "too many files are open on this machine: close other programs",
-}
+_TIMES_BY_DESCRIPTOR = os.utime in os.supports_fd
+
+try:
+    import fcntl
+
+    def _take(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _is_taken(descriptor: int) -> bool:
+        """Asked by a shared lock, so that two who ask do not see each other."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+    def _free(descriptor: int) -> None:
+        """Closing the descriptor does it."""
+
+except ImportError:
+    _msvcrt: Any = import_module("msvcrt")
+    # Whoever does not hold a locked byte cannot read it either: this one is far behind the words.
+    _LOCKED_BYTE = 1 << 30
+
+    def _locking(descriptor: int, mode: int) -> None:
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        _msvcrt.locking(descriptor, mode, 1)
+
+    def _take(descriptor: int) -> bool:
+        try:
+            _locking(descriptor, _msvcrt.LK_NBLCK)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EDEADLK):
+                return False
+            raise
+        return True
+
+    def _is_taken(descriptor: int) -> bool:
+        """There is no shared lock: another who asks has it for an instant."""
+        for attempt in range(_ATTEMPTS):
+            if _take(descriptor):
+                _free(descriptor)
+                return False
+            if attempt + 1 < _ATTEMPTS:
+                time.sleep(_PAUSES[0])
+        return True
+
+    def _free(descriptor: int) -> None:
+        """The system does it some time after the descriptor is closed."""
+        with suppress(OSError):
+            _locking(descriptor, _msvcrt.LK_UNLCK)
+
+
+class LockHeld(Exception):
+    """The lock was not free in time; the message names its holder."""
+
+    def __init__(self, path: Path, timeout: float, found: "Holder | None") -> None:
+        who = process_text(found.pid if found else None)
+        super().__init__(
+            f"{path} is held by {who}, and was not free within {timeout:g} s: try again when "
+            "that one has finished its work, or end it if it hangs"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +145,17 @@ class FileLock(Closable):
             # In one go, over all that was said before: whoever reads meanwhile finds the one or
             # the other, and no mixture of both.
             before = min(os.fstat(self._descriptor).st_size, _MAX_HOLDER_BYTES)
-            os.pwrite(self._descriptor, encoded.ljust(before), 0)
+            write_at(self._descriptor, encoded.ljust(before), 0)
+        if not _TIMES_BY_DESCRIPTOR:  # Windows may write the new time down only at the end
+            self.beat()
 
     def beat(self) -> None:
         """A sign of life, without a word."""
-        if self._descriptor is not None:
-            with suppress(OSError):
+        with suppress(OSError):
+            if _TIMES_BY_DESCRIPTOR and self._descriptor is not None:
                 os.utime(self._descriptor)
+            elif self.is_held:
+                os.utime(self.path)
 
     def close(self) -> None:
         """Gives the lock up."""
@@ -111,6 +163,7 @@ class FileLock(Closable):
         if descriptor is not None:
             with suppress(OSError):
                 os.ftruncate(descriptor, 0)
+            _free(descriptor)
             os.close(descriptor)
 
     def forget(self) -> None:
@@ -131,16 +184,17 @@ def _forget_all() -> None:
         lock.forget()
 
 
-os.register_at_fork(
-    before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_forget_all
-)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_forget_all
+    )
 
 
 def try_lock(path: Path) -> FileLock | None:
     """The lock, or None when another process, or another part of this one, has it.
 
     Raises:
-        IndexStoreError: the file cannot be made or opened.
+        OSError: the file cannot be made or opened.
     """
     for attempt in range(_ATTEMPTS):
         lock = _try_once(path)
@@ -155,8 +209,8 @@ def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> Fil
     """The lock, waited for; `stop` ends the waiting early.
 
     Raises:
-        IndexLocked: it was not free in time.
-        IndexStoreError: the file cannot be made or opened.
+        LockHeld: it was not free in time.
+        OSError: the file cannot be made or opened.
     """
     deadline = time.monotonic() + timeout
     stop = stop or threading.Event()
@@ -168,48 +222,39 @@ def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> Fil
         pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
         attempt += 1
         if time.monotonic() + pause > deadline or stop.wait(pause):
-            who = _who(holder(path))
-            raise IndexLocked(
-                f"{path} is held by {who}, and was not free within {timeout:g} s: try again when "
-                "that one has finished its work, or end it if it hangs"
-            )
+            raise LockHeld(path, timeout, holder(path))
 
 
 def holder(path: Path) -> Holder | None:
     """Who holds the lock now; None when nobody does. Changes nothing and makes no file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+        descriptor = open_file(path, os.O_RDONLY)
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _read_holder(descriptor)
+        return _read_holder(descriptor) if _is_taken(descriptor) else None
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    return None
 
 
 def _try_once(path: Path) -> FileLock | None:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _forking:
-            descriptor = _opened(path)
-            try:
-                taken = FileLock(path, descriptor) if _take(path, descriptor) else None
-                if taken:
-                    taken.say({})
-            except BaseException:
-                os.close(descriptor)
-                raise
-            if taken is None:
-                os.close(descriptor)
-            return taken
-    except OSError as error:
-        advice = _ADVICE.get(error.errno or 0, "set another indexing.index_path")
-        raise IndexStoreError(f"{path} cannot be locked: {error.strerror}; {advice}") from error
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _forking:
+        descriptor = _opened(path)
+        try:
+            # Deleted between opening and locking: this lock would exclude nobody.
+            is_ours = _take(descriptor) and _is_at(path, descriptor)
+            taken = FileLock(path, descriptor) if is_ours else None
+            if taken:
+                taken.say({})
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if taken is None:
+            os.close(descriptor)
+        return taken
 
 
 def _opened(path: Path) -> int:
@@ -219,14 +264,14 @@ def _opened(path: Path) -> int:
         if not _made_way(path):
             raise
         descriptor = _open(path)
-    if stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o600:
+    if user_id() is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o600:
         with suppress(OSError):
-            os.fchmod(descriptor, 0o600)
+            set_mode(descriptor, 0o600)
     return descriptor
 
 
 def _open(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+    descriptor = open_file(path, os.O_RDWR | os.O_CREAT)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a file")
@@ -241,15 +286,6 @@ def _made_way(path: Path) -> bool:
     return set_aside(path)
 
 
-def _take(path: Path, descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    # Deleted between opening and locking: this lock would exclude nobody.
-    return _is_at(path, descriptor)
-
-
 def _is_at(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
@@ -259,7 +295,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 def _read_holder(descriptor: int) -> Holder:
     try:
-        about: object = json.loads(os.pread(descriptor, _MAX_HOLDER_BYTES, 0))
+        about: object = json.loads(read_at(descriptor, _MAX_HOLDER_BYTES, 0))
         values = cast("dict[str, object]", about) if isinstance(about, dict) else {}
         pid, since = values.pop("pid", None), values.pop("since", None)
         return Holder(
@@ -270,7 +306,3 @@ def _read_holder(descriptor: int) -> Holder:
         )
     except (OSError, ValueError, RecursionError):
         return Holder()
-
-
-def _who(found: Holder | None) -> str:
-    return process_text(found.pid if found else None)
