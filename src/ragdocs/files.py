@@ -16,11 +16,14 @@ _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 # Nothing is waited for, no terminal is taken over, and no byte is changed on the way (Windows).
 _PLAIN: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _ATTEMPTS = 5
+_LONGEST_WINDOWS_PATH = 32_768
 # Of a Windows reparse point: it stands for another name, as a link or a junction does.
 _NAME_SURROGATE = 0x20000000
 # Windows refuses to replace a file that someone has open, which is over in an instant.
 _REPLACE_PAUSES = (0.005, 0.01, 0.02, 0.05, 0.1)
 _positions = threading.Lock()
+CLOSING_FREES_LOCKS = os.name == "posix"
+"""Whether closing any descriptor of a file frees all locks on ranges of it that the process has."""
 
 
 def user_id() -> int | None:
@@ -104,6 +107,37 @@ else:
         with _positions:
             os.lseek(descriptor, at, os.SEEK_SET)
             return os.write(descriptor, data)
+
+
+def path_of(descriptor: int) -> str | None:
+    """Where the file that is open lies, whatever led there; None where the system cannot tell."""
+    if os.name == "nt":
+        return _windows_path_of(descriptor)
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return None
+
+
+def _windows_path_of(descriptor: int) -> str | None:
+    import ctypes
+    from importlib import import_module
+    from typing import Any
+
+    windows: Any = ctypes
+    system: Any = import_module("msvcrt")
+    final_path = windows.WinDLL("kernel32", use_last_error=True).GetFinalPathNameByHandleW
+    final_path.argtypes = [ctypes.c_void_p, ctypes.c_wchar_p, ctypes.c_uint32, ctypes.c_uint32]
+    room = ctypes.create_unicode_buffer(_LONGEST_WINDOWS_PATH)
+    length: int = final_path(system.get_osfhandle(descriptor), room, len(room), 0)
+    return without_marker(room.value) if 0 < length < len(room) else None
+
+
+def without_marker(path: str) -> str:
+    """A path of Windows without the `\\\\?\\` that lifts its limits, as `realpath` gives it."""
+    if path.startswith("\\\\?\\UNC\\"):
+        return "\\" + path[7:]
+    return path.removeprefix("\\\\?\\")
 
 
 def set_mode(descriptor: int, mode: int) -> None:

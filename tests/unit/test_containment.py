@@ -71,7 +71,7 @@ def test_what_is_accepted_stays_below_the_root(path: str):
 
 def entries(root: Path, *parts: str) -> list[str]:
     with opened_root(root) as top, opened_below(top, parts) as folder:
-        return sorted(os.listdir(folder))
+        return sorted(entry.name for entry in folder.entries())
 
 
 def test_directories_are_opened_below_a_root_that_may_be_a_link(tmp_path: Path):

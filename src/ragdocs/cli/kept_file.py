@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ragdocs.cli.output import shown
 from ragdocs.errors import FileKept
+from ragdocs.files import open_file, replace, set_mode
 
 MAX_BYTES = 20_000_000
 _MAX_BACKUPS = 1000
@@ -58,7 +59,7 @@ class KeptFile:
                 _made(new, mark + text.encode("utf-8"), self.status)
                 if read_kept(self.path).data != self.data:
                     raise FileKept(f"{_at(self.path)} changed at this moment: try again")
-                os.replace(new, self.path)
+                replace(new, self.path)
             finally:
                 new.unlink(missing_ok=True)
         except OSError as error:
@@ -88,14 +89,14 @@ def _made(path: Path, data: bytes, like: os.stat_result | None) -> bool:
     try:
         # A copy may hold secrets, so that nobody else may look into it before its mode is known.
         mode = 0o600 if like else 0o666
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        descriptor = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         return False
     with os.fdopen(descriptor, "wb") as file:
         if like:
-            with suppress(PermissionError):
+            with suppress(PermissionError, AttributeError):  # Windows has no owners' numbers
                 os.fchown(descriptor, like.st_uid, like.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+            set_mode(descriptor, stat.S_IMODE(like.st_mode))
         file.write(data)
         file.flush()
         os.fsync(descriptor)

@@ -12,6 +12,7 @@ from ragdocs.config.layers import Source, Table
 from ragdocs.config.locations import PROJECT_FOLDER, SINGLE_FILE, folder_of, project_files
 from ragdocs.config.notation import printable
 from ragdocs.config.problems import Findings, Origin, OriginKind, Problem
+from ragdocs.files import open_file
 
 MAX_CONFIG_BYTES = 1_000_000
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
@@ -100,8 +101,7 @@ def _text(path: Path) -> str:
 
 
 def _data(path: Path) -> bytes:
-    # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = open_file(path, os.O_RDONLY, follow=True)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise _Unusable("is not a regular file")

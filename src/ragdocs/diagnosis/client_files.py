@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from ragdocs.diagnosis.client_table import CLIENTS, SERVER_LISTS, with_places
+from ragdocs.files import open_file
 
 MAX_BYTES = 20_000_000
 """Claude Code keeps histories beside its servers."""
@@ -80,8 +81,7 @@ def registrations(file: ClientFile) -> tuple[Registration, ...]:
 
 def _text(path: Path) -> str | None:
     try:
-        # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_file(path, os.O_RDONLY, follow=True)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -142,7 +142,7 @@ def _strings(about: Mapping[str, object]) -> list[str]:
 def _is_ours(command: str, arguments: Sequence[str]) -> bool:
     """By the command, or by what a launcher such as `uvx` or `python -m` is told to run."""
     named = (os.path.basename(one) for one in (command, *arguments[:4]))
-    return any(re.split(r"[=<>@\[]", one)[0] in PROGRAMS for one in named)
+    return any(re.split(r"[=<>@\[]", one)[0].removesuffix(".exe") in PROGRAMS for one in named)
 
 
 def _folders(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from ragdocs.embedding.model_hub import (
     require_extra,
 )
 from ragdocs.errors import ModelMissing
+from ragdocs.files import replace
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -110,7 +111,7 @@ def _publish(storage: Path, commit: str) -> None:
     try:
         ref.parent.mkdir(exist_ok=True)
         new.write_text(commit, encoding="utf-8")
-        new.replace(ref)
+        replace(new, ref)
     finally:
         new.unlink(missing_ok=True)
 

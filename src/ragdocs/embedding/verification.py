@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from ragdocs.files import replace
+
 MEMORY_NAME = "verified-files.json"
 # A file changed this recently may change again without its times showing it.
 SETTLED_SECONDS = 2.0
@@ -69,7 +71,7 @@ def write_private(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.replace(name, path)
+        replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

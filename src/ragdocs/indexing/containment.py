@@ -1,24 +1,43 @@
 """The one way from a path that came from outside to an open directory below a root.
 
 A path is taken apart into components, and each is opened relative to the one before without
-following links. So no spelling of a path, and no link put in its way meanwhile, leads out.
+following links. So no spelling of a path, and no link put in its way meanwhile, leads out. Where a
+system opens nothing relative to a folder (Windows), each component is looked at, and where the
+file lies is compared after it was opened (specs/0072).
 """
 
+import errno
 import os
+import re
+import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol, Self
 
 from ragdocs.errors import SourceUnreadable
+from ragdocs.files import is_link, open_file, path_of
 
 MAX_PATH_BYTES = 4096
 """Linux's PATH_MAX: nobody else could open a longer path, so it is neither found nor read."""
 
+WINDOWS_NAMES = os.name == "nt"
 _LEVELS_PER_RUNG = 32
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_DIRECTORY: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_ENTRY: int = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_BY_DESCRIPTOR = (
+    bool(_NO_FOLLOW)
+    and hasattr(os, "O_DIRECTORY")
+    and {os.open, os.stat} <= os.supports_dir_fd
+    and os.scandir in os.supports_fd
+)
+# Windows opens other things by these: a drive, a stream of a file, a device, a shorter name.
+_NEVER_ON_WINDOWS = re.compile(r'[<>:"|?*\\\x00-\x1f]|[. ]\Z')
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.I)
 
 
-def relative_parts(path: str) -> tuple[str, ...]:
+def relative_parts(path: str, *, windows: bool = WINDOWS_NAMES) -> tuple[str, ...]:
     """The components of a tree-relative path; SourceUnreadable when it is not one.
 
     `./` and doubled slashes are dropped: `"/".join` of the result is the path's one spelling. The
@@ -26,9 +45,16 @@ def relative_parts(path: str) -> tuple[str, ...]:
     """
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     problem = _problem_with(path, parts)
+    if not problem and windows and not all(map(is_windows_name, parts)):
+        problem = "no file can have this name here"
     if problem:
         raise SourceUnreadable(f"{problem}: give the path of a file relative to its tree")
     return parts
+
+
+def is_windows_name(name: str) -> bool:
+    """Whether it means a file of this name in its folder, on Windows, and nothing else."""
+    return not _NEVER_ON_WINDOWS.search(name) and not _DEVICE.fullmatch(name)
 
 
 def _problem_with(path: str, parts: tuple[str, ...]) -> str:
@@ -48,37 +74,175 @@ def is_nameable(path: str) -> bool:
     if path.isascii():
         return len(path) <= MAX_PATH_BYTES
     try:
-        return len(os.fsencode(path)) <= MAX_PATH_BYTES
+        return len(path.encode("utf-8", "surrogateescape")) <= MAX_PATH_BYTES
     except UnicodeEncodeError:
         return False
 
 
+class Folder(Protocol):
+    """A directory below a root, open: what is asked of it cannot be led elsewhere by a link."""
+
+    def child(self, name: str) -> Self:
+        """A directory in it; OSError if it is a link, or none."""
+        ...
+
+    def again(self) -> Self:
+        """The same directory, with a place of its own in reading its entries."""
+        ...
+
+    def copy(self) -> Self: ...
+
+    def entries(self) -> list[os.DirEntry[str]]: ...
+
+    def status(self, name: str) -> os.stat_result:
+        """What `lstat` says of an entry."""
+        ...
+
+    def status_of(self, entry: os.DirEntry[str]) -> os.stat_result: ...
+
+    def open(self, name: str) -> int:
+        """A descriptor of an entry, to read it; OSError if it is a link."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class DescriptorFolder:
+    """Where files are opened relative to a descriptor of their folder."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def root(cls, path: Path) -> Self:
+        return cls(os.open(path, _DIRECTORY))
+
+    def child(self, name: str) -> Self:
+        return type(self)(os.open(name, _DIRECTORY | _NO_FOLLOW, dir_fd=self._descriptor))
+
+    def again(self) -> Self:
+        return type(self)(os.open(".", _DIRECTORY, dir_fd=self._descriptor))
+
+    def copy(self) -> Self:
+        return type(self)(os.dup(self._descriptor))
+
+    def entries(self) -> list[os.DirEntry[str]]:
+        with os.scandir(self._descriptor) as listing:
+            return list(listing)
+
+    def status(self, name: str) -> os.stat_result:
+        return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+
+    def status_of(self, entry: os.DirEntry[str]) -> os.stat_result:
+        return entry.stat(follow_symlinks=False)
+
+    def open(self, name: str) -> int:
+        return os.open(name, _ENTRY | _NO_FOLLOW, dir_fd=self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class PathFolder:
+    """Where there are only paths: a folder is known by what `lstat` said of it, and a file counts
+    only if it lies where it should once it is open."""
+
+    __slots__ = ("_path", "_status")
+
+    def __init__(self, path: str) -> None:
+        """`path` has no link in it but perhaps its last component."""
+        self._path = path
+        self._status = os.lstat(path)
+        if is_link(self._status):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if not stat.S_ISDIR(self._status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+    @classmethod
+    def root(cls, path: Path) -> Self:
+        return cls(os.path.realpath(path, strict=True))
+
+    def child(self, name: str) -> Self:
+        return type(self)(os.path.join(self._path, name))
+
+    def again(self) -> Self:
+        return self
+
+    copy = again
+
+    def entries(self) -> list[os.DirEntry[str]]:
+        with os.scandir(self._path) as listing:
+            found = list(listing)
+        is_same = os.path.samestat(os.lstat(self._path), self._status)
+        if not is_same or not _is_same_path(os.path.realpath(self._path), self._path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return found
+
+    def status(self, name: str) -> os.stat_result:
+        return os.lstat(os.path.join(self._path, name))
+
+    def status_of(self, entry: os.DirEntry[str]) -> os.stat_result:
+        """Not as it was listed: of an open file, Windows lists what was."""
+        return os.lstat(entry.path)
+
+    def open(self, name: str) -> int:
+        path = os.path.join(self._path, name)
+        descriptor = open_file(path, os.O_RDONLY)
+        try:
+            if not _lies_at(descriptor, path):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _lies_at(descriptor: int, path: str) -> bool:
+    """Whether the open file is the one at the path, with no link on the way to it."""
+    there = path_of(descriptor)
+    if there is not None:
+        return _is_same_path(there, path)
+    is_same = os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    return _is_same_path(os.path.realpath(path), path) and is_same
+
+
+def _is_same_path(one: str, other: str) -> bool:
+    return os.path.normcase(one) == os.path.normcase(other)
+
+
+FolderKind = DescriptorFolder if _BY_DESCRIPTOR else PathFolder
+
+
 @contextmanager
-def opened_root(root: Path) -> Generator[int, None, None]:
-    """A descriptor of the root: here alone a link is followed, because the user named it."""
-    descriptor = os.open(root, _DIRECTORY)
+def opened_root(root: Path) -> Generator[Folder, None, None]:
+    """The root, open: here alone a link is followed, because the user named it."""
+    folder = FolderKind.root(root)
     try:
-        yield descriptor
+        yield folder
     finally:
-        os.close(descriptor)
+        folder.close()
 
 
 @contextmanager
-def opened_below(root: int, parts: Sequence[str]) -> Generator[int, None, None]:
-    """A descriptor of the directory that `parts` lead to; OSError if a link is on the way.
+def opened_below(root: Folder, parts: Sequence[str]) -> Generator[Folder, None, None]:
+    """The directory that `parts` lead to, open; OSError if a link is on the way.
 
     The parts are those of `relative_parts`, or names that a directory listed.
     """
-    # "." gives a read position of its own, which a duplicate of the root's would not have.
-    descriptor = os.open(".", _DIRECTORY, dir_fd=root)
+    folder = root.again()
     try:
         for part in parts:
-            child = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = child
-        yield descriptor
+            child = folder.child(part)
+            folder.close()
+            folder = child
+        yield folder
     finally:
-        os.close(descriptor)
+        folder.close()
 
 
 class Descent:
@@ -88,20 +252,20 @@ class Descent:
     square of a deep tree's depth, keeping every level open more descriptors than there are.
     """
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: Folder) -> None:
         self._root = root
-        self._rungs: list[tuple[tuple[str, ...], int]] = []
+        self._rungs: list[tuple[tuple[str, ...], Folder]] = []
 
     @contextmanager
-    def opened(self, parts: tuple[str, ...]) -> Generator[int, None, None]:
+    def opened(self, parts: tuple[str, ...]) -> Generator[Folder, None, None]:
         while self._rungs and self._rungs[-1][0] != parts[: len(self._rungs[-1][0])]:
-            os.close(self._rungs.pop()[1])
+            self._rungs.pop()[1].close()
         above, nearest = self._rungs[-1] if self._rungs else ((), self._root)
         with opened_below(nearest, parts[len(above) :]) as folder:
             if len(parts) - len(above) >= _LEVELS_PER_RUNG:
-                self._rungs.append((parts, os.dup(folder)))
+                self._rungs.append((parts, folder.copy()))
             yield folder
 
     def close(self) -> None:
         while self._rungs:
-            os.close(self._rungs.pop()[1])
+            self._rungs.pop()[1].close()

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from ragdocs.errors import SourceError, SourceTooLarge
-from ragdocs.indexing.containment import Descent, is_nameable, opened_root
+from ragdocs.indexing.containment import Descent, Folder, is_nameable, opened_root
 from ragdocs.indexing.ignores import (
     GITIGNORE,
     MAX_IGNORE_FILE_BYTES,
@@ -138,19 +138,19 @@ class _Walk:
 
     def _visit(self, descent: Descent, directory: _Directory) -> None:
         try:
-            with descent.opened(directory.parts) as folder, os.scandir(folder) as listing:
-                entries = _looked_for(listing, directory.only)
+            with descent.opened(directory.parts) as folder:
+                entries = _looked_for(folder.entries(), directory.only)
                 here = self._with_gitignore(directory, folder, entries)
                 for entry in entries:
                     if not is_hidden(entry.name):
-                        self._consider(entry, here)
+                        self._consider(entry, here, folder)
         except OSError as error:
             if not directory.parts:
                 raise
             self._miss("/".join(directory.parts), error)
 
     def _with_gitignore(
-        self, directory: _Directory, folder: int, entries: list[os.DirEntry[str]]
+        self, directory: _Directory, folder: Folder, entries: list[os.DirEntry[str]]
     ) -> _Directory:
         if not self._respect_gitignore or all(entry.name != GITIGNORE for entry in entries):
             return directory
@@ -164,7 +164,7 @@ class _Walk:
             return directory
         return replace(directory, ignores=ignores)
 
-    def _consider(self, entry: os.DirEntry[str], directory: _Directory) -> None:
+    def _consider(self, entry: os.DirEntry[str], directory: _Directory, folder: Folder) -> None:
         parts = (*directory.parts, entry.name)
         try:
             if directory.only is not None and _leads_nowhere(entry, directory.only):
@@ -176,7 +176,7 @@ class _Walk:
             elif entry.is_dir(follow_symlinks=False):
                 self._enter(parts, directory)
             elif self._wants(parts, directory):
-                self._take(entry, parts)
+                self._take(entry, parts, folder)
         except OSError as error:
             self._miss("/".join(parts), error)
 
@@ -206,7 +206,7 @@ class _Walk:
             and not directory.ignores.ignores(parts, is_directory=False)
         )
 
-    def _take(self, entry: os.DirEntry[str], parts: tuple[str, ...]) -> None:
+    def _take(self, entry: os.DirEntry[str], parts: tuple[str, ...], folder: Folder) -> None:
         path = "/".join(parts)
         if is_key(entry.name):
             self._skip(path, SkipReason.KEY_NAME)
@@ -214,7 +214,7 @@ class _Walk:
         if not is_nameable(path):
             self._skip(path, SkipReason.PATH_TOO_LONG)
             return
-        status = entry.stat(follow_symlinks=False)
+        status = folder.status_of(entry)
         if not stat.S_ISREG(status.st_mode):
             self._skip(path, SkipReason.SPECIAL)
             return
@@ -260,9 +260,9 @@ class _Walk:
             self._skip(path, SkipReason.UNREADABLE, error.strerror or "")
 
 
-def _looked_for(listing: Iterable[os.DirEntry[str]], only: Names | None) -> list[os.DirEntry[str]]:
+def _looked_for(listing: list[os.DirEntry[str]], only: Names | None) -> list[os.DirEntry[str]]:
     if only is None:
-        return list(listing)
+        return listing
     return [entry for entry in listing if entry.name in only or entry.name == GITIGNORE]
 
 

@@ -68,5 +68,5 @@ def _require_descriptors() -> None:
     """watchdog would lose the first of its descriptors if it did not get the others."""
     with ExitStack() as stack:
         for _ in range(_DESCRIPTORS):
-            descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(os.devnull, os.O_RDONLY)
             stack.callback(os.close, descriptor)

@@ -1,4 +1,4 @@
-"""Watching through watchdog's observer, where its Linux layer is not: macOS, the BSDs.
+"""Watching through watchdog's observer, where its Linux layer is not: macOS, Windows, the BSDs.
 
 The observer does not say when the system has dropped events; only the periodic scan of
 everything finds what was lost.
@@ -86,7 +86,7 @@ class _Filter:
     def _consider(self, path: str, event: "FileSystemEvent") -> None:
         if not path.startswith(self._prefix):
             return
-        parts: Parts = tuple(path[len(self._prefix) :].split("/"))
+        parts: Parts = tuple(path[len(self._prefix) :].split(os.sep))
         hint = self._hint(parts, event) if self._target.rules.reaches(parts) else None
         if hint is not None:
             self._target.touch(hint)

@@ -1,6 +1,5 @@
 """A file to read → what to store of it: all that can be done before the write lock is taken."""
 
-import os
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -111,7 +110,7 @@ def is_as_found(root: Path, found: FoundFile) -> bool:
     *folders, name = relative_parts(found.path)
     try:
         with opened_root(root) as top, opened_below(top, folders) as folder:
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            status = folder.status(name)
     except OSError:
         return False
     now = FoundFile(found.path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

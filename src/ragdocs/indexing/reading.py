@@ -8,11 +8,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from ragdocs.errors import SourceError, SourceTooLarge, SourceUnreadable
-from ragdocs.indexing.containment import opened_below, opened_root, relative_parts
+from ragdocs.indexing.containment import Folder, opened_below, opened_root, relative_parts
 from ragdocs.models import FileState
 from ragdocs.parsers.identity import encode_path
 
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ATTEMPTS = 2
 _LINK = "it is a link or lies behind one, and links are not followed"
 _WHY = {
@@ -49,7 +48,7 @@ def read_file(root: Path, relative_path: str, max_bytes: int) -> FileBytes:
         raise type(error)(f"{shown}: {error}") from None
 
 
-def read_entry(folder: int, name: str, max_bytes: int) -> FileBytes:
+def read_entry(folder: Folder, name: str, max_bytes: int) -> FileBytes:
     """The file of that name in an open directory; SourceError or OSError, without its path."""
     for _ in range(_ATTEMPTS):
         found = _read_once(folder, name, max_bytes)
@@ -62,12 +61,12 @@ def _why(error: OSError) -> str:
     return _WHY.get(error.errno or 0) or error.strerror or "it cannot be read"
 
 
-def _read_once(folder: int, name: str, max_bytes: int) -> FileBytes | None:
+def _read_once(folder: Folder, name: str, max_bytes: int) -> FileBytes | None:
     """None when the file changed meanwhile."""
     # Looked at first, because merely opening a FIFO or a device can already do something; looked
     # at again once it is open, because it may have been swapped in between.
-    _require_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), max_bytes)
-    descriptor = os.open(name, _FLAGS, dir_fd=folder)
+    _require_regular(folder.status(name), max_bytes)
+    descriptor = folder.open(name)
     try:
         return _read_open(descriptor, max_bytes)
     finally:

@@ -97,8 +97,10 @@ def _identity_if_there(path: Path) -> Identity | None:
 
 
 def file_uri(path: Path, mode: str) -> str:
-    """Percent-encoded from the path's bytes, so that any directory name works."""
-    return f"file://{quote(os.fsencode(path.absolute()))}?mode={mode}"
+    """Percent-encoded from the path's bytes, so that any directory name works: `/C:/…` too."""
+    whole = path.absolute().as_posix()
+    rooted = whole if whole.startswith("/") else f"/{whole}"
+    return f"file://{quote(os.fsencode(rooted))}?mode={mode}"
 
 
 class Database:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from ragdocs.errors import IndexStoreError
-from ragdocs.files import set_aside
+from ragdocs.files import open_file, set_aside
 from ragdocs.store.connection import SIDE_FILES
 
 
@@ -22,7 +22,7 @@ def make_way(path: Path) -> str | None:
 def create_file(path: Path) -> bool:
     """By ourselves and not by SQLite, for the mode, which its side files take over."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.close(open_file(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     except FileExistsError:
         return False
     except OSError as error:

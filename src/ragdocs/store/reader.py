@@ -105,8 +105,10 @@ class Reader(Closable):
         try:
             yield database
         except IndexCorrupt:
-            # Its cache may hold the damage: the next reader looks at the file again.
+            # Its cache may hold the damage: the next reader looks at the file again. Windows
+            # deletes no file that is open, so that whoever rebuilds it waits for this.
             database.close()
+            self.release()
             raise
         except BaseException:
             self._give_back(database)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NewType
 
 from ragdocs.errors import IndexIncompatible
-from ragdocs.files import set_aside
+from ragdocs.files import open_file, read_at, set_aside, write_at
 from ragdocs.locks import holder
 from ragdocs.store.connection import look_at, store_path
 from ragdocs.store.lock import WRITE_LOCK
@@ -22,7 +22,6 @@ from ragdocs.store.records import Position
 from ragdocs.store.shared_memory import checksum
 
 SEAL_FILE = "store.seal"
-_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 # Always as long, and written in place: on a full disk there is room for it.
 _BYTES = 512
 
@@ -52,11 +51,11 @@ def seen(directory: Path, position: Position) -> Seal:
 def read_seal(directory: Path) -> Seal | None:
     """None when there is none that can be read."""
     try:
-        descriptor = os.open(directory / SEAL_FILE, os.O_RDONLY | _FLAGS)
+        descriptor = open_file(directory / SEAL_FILE, os.O_RDONLY)
     except OSError:
         return None
     try:
-        return Seal(os.pread(descriptor, _BYTES, 0))
+        return Seal(read_at(descriptor, _BYTES, 0))
     except OSError:
         return None
     finally:
@@ -105,8 +104,8 @@ def is_broken(directory: Path, position: Position, before: Seal | None) -> bool:
 
 
 def _write(path: Path, made: Seal) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _FLAGS, 0o600)
+    descriptor = open_file(path, os.O_WRONLY | os.O_CREAT)
     try:
-        os.pwrite(descriptor, made, 0)
+        write_at(descriptor, made, 0)
     finally:
         os.close(descriptor)

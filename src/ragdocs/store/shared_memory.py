@@ -12,6 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ragdocs.files import CLOSING_FREES_LOCKS, open_file, read_at, write_at
+
 _HEAD_BYTES = 96
 """Two copies of the head; what follows up to the tables, marks of those who read, changes any
 time."""
@@ -70,7 +72,7 @@ def reset(path: Path) -> None:
     """Makes SQLite read the log again, whoever has it open, before the next statement."""
     with suppress(OSError), _opened(path) as descriptor:
         if os.fstat(descriptor).st_size >= _HEAD_BYTES:
-            os.pwrite(descriptor, bytes(_HEAD_BYTES), 0)
+            write_at(descriptor, bytes(_HEAD_BYTES), 0)
 
 
 def is_replaced(path: Path) -> bool:
@@ -90,9 +92,9 @@ def checksum(path: Path) -> int | None:
     """Of what it says about the log: changed by commits only. None when it cannot be read."""
     try:
         with _opened(path) as descriptor:
-            (frames,) = _FRAMES_AT.unpack(os.pread(descriptor, _FRAMES_AT.size, 0))
+            (frames,) = _FRAMES_AT.unpack(read_at(descriptor, _FRAMES_AT.size, 0))
             parts = -(-(frames + _HEAD_FRAMES) // _PART_FRAMES)
-            tables = os.pread(descriptor, parts * _PART_BYTES - _TABLES_AT, _TABLES_AT)
+            tables = read_at(descriptor, parts * _PART_BYTES - _TABLES_AT, _TABLES_AT)
             return zlib.crc32(tables, frames)
     except (OSError, struct.error, OverflowError, MemoryError):
         return None
@@ -113,18 +115,20 @@ _NOWHERE: _Key = (0, 0)
 _kept: dict[_Key, _Kept] = {}
 _guard = threading.Lock()
 # A child must not inherit it from a thread that it does not have.
-os.register_at_fork(
-    before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release
-)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release
+    )
 
 
 @contextmanager
 def _opened(path: Path) -> Generator[int]:
     """Closing a file frees the locks that this process has on it, SQLite's own included: so it
-    stays open as long as a connection is."""
+    stays open as long as a connection is. On Windows it does not, and an open file cannot be
+    deleted, which SQLite does with its last connection."""
     with _guard:
         kept = _kept.get(_identity(path.parent))
-        if kept is None:
+        if kept is None or not CLOSING_FREES_LOCKS:
             descriptor = _open(path)
             try:
                 yield descriptor
@@ -138,7 +142,7 @@ def _opened(path: Path) -> Generator[int]:
 
 
 def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return open_file(path, os.O_RDWR)
 
 
 def _identity(path: Path) -> _Key:

@@ -12,7 +12,7 @@ from ragdocs.errors import (
     IndexMissing,
     IndexStoreError,
 )
-from ragdocs.files import is_obstacle
+from ragdocs.files import is_obstacle, open_file, read_at
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -50,8 +50,8 @@ def _has_known_format(path: Path) -> bool:
         found = os.stat(path)
         file = found.st_dev, found.st_ino
         if file not in _looked_into:
-            _looked_into[file] = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        return os.pread(_looked_into[file], 1, _WRITE_FORMAT_AT) in _WRITE_FORMATS
+            _looked_into[file] = open_file(path, os.O_RDONLY)
+        return read_at(_looked_into[file], 1, _WRITE_FORMAT_AT) in _WRITE_FORMATS
     except OSError:
         return True
 

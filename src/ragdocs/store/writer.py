@@ -71,6 +71,7 @@ class Writer(Closable):
             release_all(directory)
             raise
         except IndexCorrupt as error:
+            release_all(directory)  # Windows deletes no file that is open
             delete_files(path)
             reason = str(error)
             writer = cls._whole(path, expected)

@@ -21,6 +21,7 @@ from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.keyword_look import engine_folder
 from ragdocs.embedding.folders import cache_folder
 from ragdocs.embedding.verification import MEMORY_NAME
+from ragdocs.files import user_id
 from ragdocs.wording import number_of, size_text
 
 OLD_SECONDS = 3600.0
@@ -105,9 +106,10 @@ def _is_own_and_old(path: Path, is_kind: Callable[[int], bool]) -> bool:
         status = os.lstat(path)
     except OSError:
         return False
-    is_private = is_kind(status.st_mode) and not status.st_mode & 0o077
-    is_own = status.st_uid == os.geteuid()
-    return is_private and is_own and time.time() - status.st_mtime > OLD_SECONDS
+    user = user_id()
+    # Where files have no modes, a user's own folders are closed to others.
+    is_own = user is None or (status.st_uid == user and not status.st_mode & 0o077)
+    return is_kind(status.st_mode) and is_own and time.time() - status.st_mtime > OLD_SECONDS
 
 
 def _mapped(proc: Path) -> set[str] | None:

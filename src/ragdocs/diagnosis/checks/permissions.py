@@ -12,6 +12,7 @@ from pathlib import Path
 from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import Entry, Part, entries, kind_of
+from ragdocs.files import open_file, set_mode, user_id
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 SHOWN = 5
@@ -52,7 +53,13 @@ def _absent(directory: Path) -> Finding:
 
 
 def _of_directory(directory: Path, status: os.stat_result) -> Iterator[Finding]:
-    if status.st_uid != os.geteuid():
+    user = user_id()
+    if user is None:
+        yield Finding(
+            Level.OK, f"{at(directory)} has the permissions of the folder it is in (no modes here)"
+        )
+        return
+    if status.st_uid != user:
         yield Finding(
             Level.ERROR,
             f"{at(directory)} belongs to another user ({status.st_uid})",
@@ -75,7 +82,7 @@ def _of_directory(directory: Path, status: os.stat_result) -> Iterator[Finding]:
 
 def _of_entries(directory: Path, status: os.stat_result, found: list[Entry]) -> Iterator[Finding]:
     ours = [entry for entry in found if entry.part is not Part.FOREIGN]
-    others = [entry for entry in ours if entry.status.st_uid != os.geteuid()]
+    others = [entry for entry in ours if entry.status.st_uid != user_id()]
     wrong = [change for entry in ours if (change := _wrong_mode(entry))]
     is_shared = len(ours) < len(found)
     if stat.S_IMODE(status.st_mode) != FOLDER_MODE and not is_shared:
@@ -121,7 +128,7 @@ def _wrong_mode(entry: Entry) -> tuple[Path, int] | None:
         return None
     mode = FOLDER_MODE if entry.is_folder else FILE_MODE
     is_right = stat.S_IMODE(entry.status.st_mode) == mode
-    return None if is_right or entry.status.st_uid != os.geteuid() else (entry.path, mode)
+    return None if is_right or entry.status.st_uid != user_id() else (entry.path, mode)
 
 
 def _repair(directory: Path, wrong: list[tuple[Path, int]]) -> Repair:
@@ -137,14 +144,13 @@ def _set_modes(wrong: list[tuple[Path, int]]) -> str:
 
 def _set_mode(path: Path, mode: int) -> None:
     """Through a descriptor that follows no link: the name may mean something else by now."""
-    kind = os.O_DIRECTORY if mode == FOLDER_MODE else 0
     try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(path, flags | kind)
+        kind = getattr(os, "O_DIRECTORY", 0) if mode == FOLDER_MODE else 0
+        descriptor = open_file(path, os.O_RDONLY | kind)
     except PermissionError:  # not readable even for its owner, who may change that
         os.chmod(path, mode)
         return
     try:
-        os.fchmod(descriptor, mode)
+        set_mode(descriptor, mode)
     finally:
         os.close(descriptor)

@@ -1,7 +1,6 @@
 """Whether all folders can be watched: the kernel's limits, and what the watcher says itself."""
 
 import os
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from ragdocs.config.resolved import Tree
 from ragdocs.diagnosis.case import Case
 from ragdocs.diagnosis.findings import Finding, Level
 from ragdocs.diagnosis.watch_look import look_at_watcher
+from ragdocs.files import user_id
 from ragdocs.indexing.watch_rules import Parts, WatchRules
 from ragdocs.indexing.watcher import WatchMode
 from ragdocs.wording import number_of
@@ -38,6 +38,11 @@ def check_watching(case: Case) -> Iterator[Finding]:
 
 
 def check_descriptors(_: Case) -> Iterator[Finding]:
+    try:
+        import resource
+    except ImportError:  # Windows
+        yield Finding(Level.OK, "this system has no limit of open files that could be read")
+        return
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < LEAST_DESCRIPTORS:
         yield Finding(
@@ -115,7 +120,7 @@ def _instances_used(proc: Path) -> int:
     number = 0
     for folder in proc.glob("[0-9]*/fd"):
         try:
-            names = os.listdir(folder) if folder.stat().st_uid == os.geteuid() else []
+            names = os.listdir(folder) if folder.stat().st_uid == user_id() else []
         except OSError:
             continue
         number += sum(_is_inotify(folder / name) for name in names)
