@@ -32,23 +32,36 @@ BEHIND_THE_HANDSHAKE = (
     "search",
     "store",
 )
-BAD_LINES = [
-    b"hello\n",
+REFUSED_LINES: dict[bytes, tuple[int, int | None]] = {
+    b"hello\n": (-32700, None),
+    b"null\n": (-32600, None),
+    b"[]\n": (-32600, None),
+    b"\0\0\n": (-32700, None),
+    b'{"jsonrpc":"2.0","id":901,"method":"ping"\n': (-32700, None),
+    b'[{"jsonrpc":"2.0","id":902,"method":"ping"},{"jsonrpc":"2.0","id":903,"method":"ping"}]\n': (
+        -32600,
+        None,
+    ),
+    b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n': (-32600, None),
+    b'{"jsonrpc":"2.0","id":913,"method":"ping","params":{"a":'
+    + b"[" * 100_000
+    + b"]" * 100_000
+    + b"}}\n": (-32600, 913),
+    b'{"jsonrpc":"2.0","id":914,"method":"ping","params":{"a":' + b"9" * 10_000 + b"}}\n": (
+        -32600,
+        914,
+    ),
+    b'{"jsonrpc":"2.0","id":916,"method":"ping","params":{"a":"' + b"x" * 17_000_000 + b'"}}\n': (
+        -32600,
+        916,
+    ),
+}
+"""With the code and the id of the answer."""
+UNANSWERED_LINES = [
     b"\n",
-    b"null\n",
-    b"[]\n",
-    b"\0\0\n",
-    b'{"jsonrpc":"2.0","id":901,"method":"ping"\n',
-    b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n',
     b'{"jsonrpc":"2.0","method":"notifications/nope"}\n',
     b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}\n',
     b'{"jsonrpc":"2.0","id":12345,"result":{}}\n',
-    b'{"jsonrpc":"2.0","id":913,"method":"ping","params":{"a":'
-    + b"[" * 20_000
-    + b"]" * 20_000
-    + b"}}\n",
-    b'{"jsonrpc":"2.0","id":914,"method":"ping","params":{"a":' + b"9" * 10_000 + b"}}\n",
-    b'{"jsonrpc":"2.0","id":916,"method":"ping","params":{"a":"' + b"x" * 20_000_000 + b'"}}\n',
 ]
 
 
@@ -113,9 +126,12 @@ def test_only_the_protocol_is_written_and_no_query_is_logged(tmp_path):
         failed = process.call(2, "query_documents", query="xyzzy fail")
         assert "internal error (RuntimeError)" in failed["result"]["content"][0]["text"]
         assert process.call(3, "query_documents", query="xyzzy", nope=1)["result"]["isError"]
-        for line in BAD_LINES:
+        before = len(process.lines)
+        for line in (*REFUSED_LINES, *UNANSWERED_LINES):
             process.raw(line)
         assert process.ask(4, "ping")["result"] == {}
+        errors = [json.loads(line) for line in process.lines[before:-1]]
+        assert [(one["error"]["code"], one["id"]) for one in errors] == [*REFUSED_LINES.values()]
         assert process.process.stdin
         process.process.stdin.close()
         began = time.monotonic()
@@ -214,6 +230,7 @@ def test_a_folder_that_is_away_at_the_start_is_said_and_served_when_it_comes(tmp
         found = answers(process, "query_documents", query="sign in")
         listed = answers(process, "list_documents")
         status = answers(process, "index_status")
+        until(lambda: next(found)["index"]["state"] != "building")  # as long as it has not looked
         for told in (next(found), next(listed)):
             assert (told["index"]["state"], told["index"]["complete"]) == ("degraded", False)
             assert "the folder of docs is not there" in told["index"]["summary"]
@@ -233,6 +250,7 @@ def test_of_two_folders_the_one_that_is_there_answers_until_the_other_comes(tmp_
         process.initialize()
         lizards = answers(process, "query_documents", query="lizards")
         until(lambda: next(lizards)["results"])
+        until(lambda: next(lizards)["index"]["state"] != "building")
         index = next(lizards)["index"]
         assert (index["state"], index["complete"]) == ("degraded", False)
         assert "the folder of away is not there" in index["summary"]

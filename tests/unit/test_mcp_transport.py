@@ -68,7 +68,7 @@ def test_lines_become_messages_and_answers_lines(pipes):
 
     anyio.run(main)
     lines = os.read(pipes.client_reads, 1 << 16).splitlines()
-    assert [json.loads(line)["id"] for line in lines] == [7, "a", "b"]
+    assert [json.loads(line)["id"] for line in lines] == [None, 7, "a", "b"]
     assert started == [True]
 
 

@@ -24,7 +24,7 @@ from mcp.types import (
     JSONRPCResponse,
 )
 
-from ragdocs.mcp_server.stdio.lines import Lines
+from ragdocs.mcp_server.stdio.lines import Lines, Overlong
 from ragdocs.mcp_server.stdio.messages import Refused, parse
 from ragdocs.mcp_server.stdio.wire import Wire
 
@@ -112,21 +112,19 @@ class _Reader:
         while received := await self._read():
             for line in lines.feed(received):
                 await self._take(line)
-            if lines.dropped:
-                _log.warning("a line was too long to be read")
-                lines.dropped = 0
         if line := lines.end():
             await self._take(line)
 
     async def _read(self) -> bytes:
         return await asyncio.wrap_future(self._thread.submit(_read_some, self._descriptor))
 
-    async def _take(self, line: bytes) -> None:
+    async def _take(self, line: bytes | Overlong) -> None:
         message = parse(line)
         if not isinstance(message, Refused):
             await self._received.send(await self._flow.admit(message))
             return
-        _log.warning("a line of %d bytes is no message of the protocol", len(line))
+        size = line.size if isinstance(line, Overlong) else len(line)
+        _log.warning("a line of %d bytes was refused: %s", size, message.refusal.error.message)
         if message.answer is not None:
             await self._flow.admit_refusal()
             await self._outgoing.send(SessionMessage(message.answer))
