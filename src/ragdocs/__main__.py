@@ -1,5 +1,36 @@
-"""`python -m ragdocs`, the same as the command."""
+"""The program's entry, `ragdocs` and `python -m ragdocs`: a signal ends it, whenever it comes."""
 
-from ragdocs.cli.main import main
+import os
+import signal
+import sys
+from types import FrameType
 
-main(prog_name="ragdocs")
+_HEARD_SECONDS = 1.0
+"""In which the thread that hears signals has had a turn, on any machine."""
+
+
+def main() -> None:
+    """Runs the command that was typed; does not return."""
+    # While the first modules are imported, and at the very end: nothing is open then.
+    signal.signal(signal.SIGINT, _exit_now)
+    from ragdocs.lifecycle import Ending
+
+    ending = Ending(watch_parent=False, interrupts=True)
+    try:
+        with ending:
+            from ragdocs.cli.main import main as program
+
+            program(prog_name="ragdocs")
+    finally:
+        # Whatever became of KeyboardInterrupt: code that it met may have caught it.
+        if ending.has_interrupted:
+            ending.begun.wait(_HEARD_SECONDS)
+            sys.exit(ending.exit_code)
+
+
+def _exit_now(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,7 @@ frees its locks, and the store holds what was committed."""
 LAST_SECONDS = 0.1
 """For the last words of a process that is ended by force: its output may lead nowhere any more."""
 ALARM_SECONDS = 0.4
-"""After which the kernel does it, where no thread of Python gets a turn."""
+"""After which the C library does it, where no thread of Python gets a turn."""
 PARENT_SECONDS = 0.2
 """Between two looks at the parent: with the limit, still under two seconds."""
 ECHO_SECONDS = 0.25
@@ -62,12 +62,21 @@ class Ending:
 
     In the main thread it takes over SIGTERM and SIGINT until the `with` ends. Once the end has
     begun, the process is ended by force after `limit` seconds (None: never), whether that is within
-    the `with` or after it, and at once by a second signal.
+    the `with` or after it, and at once by a second signal. With `interrupts`, a signal also raises
+    KeyboardInterrupt in the main thread, for work that never asks whether the end has begun.
     """
 
-    def __init__(self, *, watch_parent: bool = True, limit: float | None = LIMIT_SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        watch_parent: bool = True,
+        limit: float | None = LIMIT_SECONDS,
+        interrupts: bool = False,
+    ) -> None:
         self.begun = threading.Event()
         self.reason: EndReason | None = None
+        self.has_interrupted = False
+        self._interrupts = interrupts
         self._limit = limit
         self._parent = os.getppid() if watch_parent else None
         self._lock = threading.Lock()
@@ -112,9 +121,9 @@ class Ending:
     def __enter__(self) -> Self:
         self._hears, self._tells = os.pipe()
         os.set_blocking(self._tells, False)
-        if threading.current_thread() is threading.main_thread():
-            self._take_signals()
         self._thread.start()
+        if threading.current_thread() is threading.main_thread():
+            self._take_signals()  # at last: from here on one may interrupt
         return self
 
     def __exit__(
@@ -146,6 +155,9 @@ class Ending:
     def _handle(self, number: int, _: FrameType | None) -> None:
         # An event loop may have taken the wakeup descriptor for itself since.
         self._tell(number | _HANDLED)
+        if self._interrupts and not self.has_interrupted:
+            self.has_interrupted = True
+            raise KeyboardInterrupt
 
     def _tell(self, message: int) -> None:
         with suppress(OSError):  # full: then there is enough to be heard
@@ -157,10 +169,9 @@ class Ending:
         while True:
             is_watching = self._parent is not None and self.reason is None
             if poller.poll(PARENT_SECONDS * 1000 if is_watching else None):
-                messages = os.read(self._hears, 64)
-                if _CLOSE in messages:
-                    return
-                for message in messages:
+                for message in os.read(self._hears, 64):
+                    if message == _CLOSE:
+                        return
                     self._hear(message)
             elif os.getppid() != self._parent:
                 self.begin(EndReason.ORPHANED)
@@ -177,8 +188,8 @@ class Ending:
     def _arm(self) -> None:
         if self._limit is None:
             return
-        signal.setitimer(signal.ITIMER_REAL, self._limit + ALARM_SECONDS)
-        with suppress(RuntimeError):  # no room for a thread: then the alarm ends it
+        _exit_after(self._limit + ALARM_SECONDS, self.exit_code)
+        with suppress(RuntimeError):  # no room for a thread: then the timer ends it
             threading.Thread(target=self._force_later, name="deadline", daemon=True).start()
 
     def _force_later(self) -> None:
@@ -201,3 +212,48 @@ class Ending:
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):
                 stream.flush()
+
+
+def _exit_after(seconds: float, code: int) -> None:
+    """Has the C library call `_exit` in a thread of its own: Python's may get no turn."""
+    if sys.platform == "linux":
+        with suppress(Exception):  # no room for a thread or a file: then by the alarm
+            _start_exit_timer(seconds, code)
+            return
+    # Its default action ends the process too, but a shell reports that as an alarm.
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _start_exit_timer(seconds: float, code: int) -> None:
+    """Raises an exception where the C library has no such timer, or no room for it."""
+    import ctypes
+
+    class Event(ctypes.Structure):
+        """`struct sigevent`, which is 64 bytes long."""
+
+        _fields_ = (
+            ("value", ctypes.c_ssize_t),  # what `function` is called with
+            ("number", ctypes.c_int),
+            ("notify", ctypes.c_int),
+            ("function", ctypes.c_void_p),
+            ("attributes", ctypes.c_void_p),
+            ("rest", ctypes.c_byte * 32),
+        )
+
+    class Times(ctypes.Structure):
+        """`struct itimerspec`: the period, and the time until the first end, each in two parts."""
+
+        _fields_ = (("period", ctypes.c_long * 2), ("first", ctypes.c_long * 2))
+
+    call_in_a_thread = 2  # SIGEV_THREAD
+    library = ctypes.CDLL(None, use_errno=True)
+    function = ctypes.cast(library["_exit"], ctypes.c_void_p)
+    event = Event(value=code, notify=call_in_a_thread, function=function)
+    timer = ctypes.c_void_p()
+    clock = time.CLOCK_MONOTONIC
+    if library.timer_create(clock, ctypes.byref(event), ctypes.byref(timer)):
+        raise OSError(ctypes.get_errno(), "timer_create")
+    whole = int(seconds)
+    times = Times(first=(whole, int((seconds - whole) * 1e9)))
+    if library.timer_settime(timer, 0, ctypes.byref(times), None):
+        raise OSError(ctypes.get_errno(), "timer_settime")

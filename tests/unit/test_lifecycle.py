@@ -103,7 +103,8 @@ NO_TURN = (
 CASES = [
     *((where, body, signal.SIGTERM, 143) for where, body in HANGS.items()),
     *((where, body, signal.SIGINT, 130) for where, body in HANGS.items()),
-    ("where no thread gets a turn", NO_TURN, signal.SIGTERM, -signal.SIGALRM),
+    ("where no thread gets a turn", NO_TURN, signal.SIGTERM, 143),
+    ("where no thread gets a turn", NO_TURN, signal.SIGINT, 130),
 ]
 
 
@@ -292,6 +293,19 @@ def test_signals_are_heard_when_an_event_loop_took_the_wakeup_descriptor(tmp_pat
         line(process)
         process.send_signal(signal.SIGTERM)
         assert line(process) == "SIGTERM"
+
+
+def test_a_signal_just_before_the_end_of_the_with_is_heard(tmp_path):
+    """The thread that hears it may have no turn until the `with` is left."""
+    code = (
+        f"lifecycle.LAST_SECONDS = {LATE_SECONDS}\n"
+        "with Ending(limit=600) as ending:\n"
+        "    sys.setswitchinterval(1000)\n"  # as on a busy machine
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "say(ending.reason)\n"
+    )
+    with started(code, tmp_path) as process:
+        assert line(process) == "SIGINT"
 
 
 # Within this process, without a limit
