@@ -14,6 +14,7 @@ from ragdocs.config.loading import read_config
 from ragdocs.diagnosis.case import Case, Machine
 from ragdocs.diagnosis.doctor import CHECKS, examine, open_case
 from ragdocs.diagnosis.findings import Finding
+from ragdocs.store.folder import claim_folder
 from ragdocs.store.reader import Reader
 from ragdocs.store.seal import seal
 from tests.managed_index import CountingEmbedder, write
@@ -142,21 +143,22 @@ def index_is_a_broken_link(bench):
 
 
 def store_is_a_pipe(bench):
-    bench.index.mkdir()
+    claim_folder(bench.index)
     os.mkfifo(bench.store)
 
 
 def store_is_a_folder(bench):
-    bench.store.mkdir(parents=True)
+    claim_folder(bench.index)
+    bench.store.mkdir()
 
 
 def store_is_a_loop(bench):
-    bench.index.mkdir()
+    claim_folder(bench.index)
     bench.store.symlink_to(bench.store)
 
 
 def locks_are_pipes(bench):
-    bench.index.mkdir()
+    claim_folder(bench.index)
     for name in ("write.lock", "watch.lock"):
         os.mkfifo(bench.index / name)
 

@@ -178,7 +178,8 @@ class App(Assembly, Closable):
 
     def _for_others(self, text: str) -> str:
         """An answer may leave this machine: where the index is kept is for `status` to say."""
-        return text.replace(f"{self.config.index_directory}{os.sep}", "")
+        folder = os.fspath(self.config.index_directory)
+        return text.replace(f"{folder}{os.sep}", "").replace(folder, "the index folder")
 
     def _service_state(self) -> "ServiceState | None":
         return self.service.state if "service" in vars(self) else None

@@ -8,6 +8,7 @@
     · SourceUnreadable     gone, not permitted, not a regular file, or outside its tree
   - IndexStoreError        the index on disk cannot be used as it is
     · IndexMissing         there is none yet
+    · IndexFolderForeign   its folder holds something else, or is another account's: left alone
     · IndexLocked          another process is writing; try again
     · IndexCorrupt         a checksum or SQLite says that it is damaged: rebuild
     · IndexIncompatible    written by another schema or other settings: rebuild
@@ -53,6 +54,10 @@ class IndexStoreError(RagdocsError):
 
 class IndexMissing(IndexStoreError):
     """No index has been built yet."""
+
+
+class IndexFolderForeign(IndexStoreError):
+    """The folder is not empty and not an index of ours, or another account's; left as it is."""
 
 
 class IndexLocked(IndexStoreError):

@@ -12,7 +12,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -190,14 +190,19 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def try_lock(path: Path) -> FileLock | None:
+def make_folder(folder: Path) -> None:
+    """A private one, if there is none."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def try_lock(path: Path, prepare_folder: Callable[[Path], None] = make_folder) -> FileLock | None:
     """The lock, or None when another process, or another part of this one, has it.
 
     Raises:
         OSError: the file cannot be made or opened.
     """
     for attempt in range(_ATTEMPTS):
-        lock = _try_once(path)
+        lock = _try_once(path, prepare_folder)
         if lock is not None:
             return lock
         if attempt + 1 < _ATTEMPTS:
@@ -205,8 +210,14 @@ def try_lock(path: Path) -> FileLock | None:
     return None
 
 
-def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> FileLock:
-    """The lock, waited for; `stop` ends the waiting early.
+def lock(
+    path: Path,
+    timeout: float,
+    stop: threading.Event | None = None,
+    prepare_folder: Callable[[Path], None] = make_folder,
+) -> FileLock:
+    """The lock, waited for; `stop` ends the waiting early. The folder is prepared before each
+    attempt: someone may have deleted it meanwhile.
 
     Raises:
         LockHeld: it was not free in time.
@@ -216,7 +227,7 @@ def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> Fil
     stop = stop or threading.Event()
     attempt = 0
     while True:
-        found = _try_once(path)
+        found = _try_once(path, prepare_folder)
         if found is not None:
             return found
         pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
@@ -239,8 +250,8 @@ def holder(path: Path) -> Holder | None:
         os.close(descriptor)
 
 
-def _try_once(path: Path) -> FileLock | None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _try_once(path: Path, prepare_folder: Callable[[Path], None]) -> FileLock | None:
+    prepare_folder(path.parent)
     with _forking:
         descriptor = _opened(path)
         try:

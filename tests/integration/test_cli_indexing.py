@@ -25,6 +25,7 @@ from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.indexing.lock import try_write_lock, watching, writing
 from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.lifecycle import Ending
+from ragdocs.store.folder import MARK_FILE
 from ragdocs.store.reader import Reader
 from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
 from tests.managed_index import held, write
@@ -217,7 +218,7 @@ def test_sigterm_ends_it_in_time_whatever_the_model_does(folder):
         assert time.monotonic() - began < ALLOWED_SECONDS
         assert "the next run goes on from there" in process.stderr.read()
     assert (writing(folder.index), watching(folder.index)) == (None, None)
-    store = {"store.db", "store.db-wal", "store.db-shm", "store.seal"}
+    store = {MARK_FILE, "store.db", "store.db-wal", "store.db-shm", "store.seal"}
     assert {file.name for file in folder.index.iterdir()} <= store | {"write.lock"}
     assert folder.is_as_new()
 

@@ -10,6 +10,7 @@ from ragdocs.diagnosis.doctor import examine, repair
 from ragdocs.diagnosis.findings import Level, is_fine
 from ragdocs.diagnosis.keyword_look import engine_folder
 from ragdocs.search.requests import QueryRequest
+from ragdocs.store.folder import claim_folder
 from tests.examined import NOTES, ODD, Bench, change, holding, levels, only
 from tests.managed_index import CountingEmbedder
 from tests.permissions import bound_by_permissions
@@ -237,7 +238,7 @@ def test_there_is_no_index_yet(tmp_path):
 
 def test_a_pipe_in_the_stores_place(tmp_path):
     bench = Bench(tmp_path)
-    bench.index.mkdir(mode=0o700)
+    claim_folder(bench.index)
     os.mkfifo(bench.store)
     assert levels(only(bench.case(), "store")) == ["error"]
     repaired(bench.case(), "store")

@@ -11,9 +11,10 @@ import pytest
 
 from ragdocs.store import writer as writer_module
 from ragdocs.store.connection import look_at
+from ragdocs.store.folder import SEAL_FILE
 from ragdocs.store.lock import WRITE_LOCK, try_lock
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import SEAL_FILE, Unsealed, is_broken, is_sealed, read_seal, seal
+from ragdocs.store.seal import Unsealed, is_broken, is_sealed, read_seal, seal
 from ragdocs.store.shared_memory import checksum, reset
 from ragdocs.store.writer import Writer
 from tests.faults.damage import DAMAGES, Victim

@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from ragdocs.errors import IndexCorrupt, IndexMissing, IndexStoreError
+from ragdocs.store.folder import claim_folder
 from ragdocs.store.ledger import TABLES
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
@@ -87,6 +88,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def store(whole, tmp_path):
+    claim_folder(tmp_path)
     shutil.copy(whole / "store.db", tmp_path / "store.db")
     return tmp_path
 
@@ -299,6 +301,7 @@ def test_a_zeroed_header(store, whole):
 
 @pytest.mark.parametrize("junk", [b"# Not a database\n" * 500, bytes(8192)])
 def test_a_file_that_is_no_database(tmp_path, junk):
+    claim_folder(tmp_path)
     (tmp_path / "store.db").write_bytes(junk)
     with pytest.raises(IndexCorrupt):
         Reader.open(tmp_path)

@@ -16,6 +16,7 @@ from ragdocs.errors import (
 )
 from ragdocs.store import schema
 from ragdocs.store.files import delete_files
+from ragdocs.store.folder import MARK_FILE, claim_folder
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.store_builder import FINGERPRINT, Section, file, put, wiki
@@ -30,6 +31,7 @@ def test_without_a_store_there_is_nothing_to_read(tmp_path):
 
 
 def test_a_store_that_is_just_being_made_is_missing_and_not_damaged(tmp_path):
+    claim_folder(tmp_path)
     (tmp_path / "store.db").touch()
     with pytest.raises(IndexMissing):
         Reader.open(tmp_path)
@@ -62,7 +64,7 @@ def test_files_are_private(tmp_path):
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "index").stat().st_mode) == 0o700
-    sides = ("store.db", "store.db-wal", "store.db-shm", "store.seal")
+    sides = (MARK_FILE, "store.db", "store.db-wal", "store.db-shm", "store.seal")
     assert modes == dict.fromkeys(sides, 0o600)
 
 
@@ -207,6 +209,8 @@ def test_a_rebuild_goes_on_counting_generations_and_chunks(tmp_path):
 
 
 def test_someone_elses_database_is_left_alone(tmp_path):
+    """Also in a folder that is ours: someone put it there."""
+    claim_folder(tmp_path)
     connection = sqlite3.connect(tmp_path / "store.db")
     connection.execute("CREATE TABLE accounts (name)")
     connection.execute("INSERT INTO accounts VALUES ('mine')")
@@ -238,6 +242,7 @@ def test_a_directory_in_the_place_of_a_file_makes_way(tmp_path, name, is_full):
 
 
 def test_a_link_that_leads_nowhere_makes_way(tmp_path):
+    claim_folder(tmp_path)
     (tmp_path / "store.db").symlink_to("nowhere")
     with Writer.open(tmp_path, FINGERPRINT) as writer:
         assert writer.rebuilt

@@ -9,8 +9,9 @@ import pytest
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.indexing import index_access
 from ragdocs.indices.signature_table import signatures_of
+from ragdocs.store.folder import SEAL_FILE
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import SEAL_FILE, Unsealed, seal
+from ragdocs.store.seal import Unsealed, seal
 from ragdocs.store.writer import Writer
 from tests.corpus import Corpus
 from tests.managed_index import Place, held, settled, setup

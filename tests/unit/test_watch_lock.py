@@ -27,6 +27,7 @@ from ragdocs.indexing.lock import (
 )
 from ragdocs.indexing.service_state import ServiceState
 from ragdocs.locks import Holder, holder
+from ragdocs.store.folder import claim_folder
 from ragdocs.store.lock import lock, try_lock
 
 DEADLINE = 60.0
@@ -194,6 +195,7 @@ def test_waiting_ends_when_it_is_told_to(tmp_path: Path):
 def test_by_turns_no_two_processes_hold_it(tmp_path: Path):
     """Each counts up a number in a file; without the lock some steps would be lost."""
     count = tmp_path / "count"
+    claim_folder(tmp_path)
     count.write_text("0", encoding="utf-8")
     code = (
         "count = directory / 'count'\n"
@@ -343,6 +345,7 @@ def test_a_deleted_file_is_noticed_by_its_holder(tmp_path: Path):
 
 @pytest.mark.parametrize("kind", ["directory", "link", "fifo"])
 def test_what_is_not_a_file_makes_way_and_is_not_followed(tmp_path: Path, kind: str):
+    claim_folder(tmp_path)
     path = tmp_path / WATCH_LOCK
     if kind == "directory":
         (path / "precious").mkdir(parents=True)

@@ -6,7 +6,7 @@ from ragdocs import __version__
 from ragdocs.app import App
 from ragdocs.config.notation import printable
 from ragdocs.config.resolved import Tree
-from ragdocs.diagnosis.index_files import disk_use
+from ragdocs.diagnosis.index_files import disk_use, exposure_of
 from ragdocs.diagnosis.keyword_look import look_at_keyword
 from ragdocs.diagnosis.model_look import look_at_model, look_at_reranker
 from ragdocs.diagnosis.status import Agreement, Status, TreeStatus
@@ -38,6 +38,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         writer=look_at_writer(directory),
         watcher=look_at_watcher(directory, service),
         upkeep=_upkeep(app, look, service),
+        exposure=exposure_of(directory),
     )
     verdict = judge(evidence)
     return Status(

@@ -13,9 +13,17 @@ from pathlib import Path
 
 from ragdocs.config.choices import KeywordEngine
 from ragdocs.diagnosis.status import DiskUse
+from ragdocs.files import user_id
 from ragdocs.indexing.lock import WATCH_LOCK, WRITE_LOCK
-from ragdocs.store.connection import SIDE_FILES, STORE_FILE
-from ragdocs.store.seal import SEAL_FILE
+from ragdocs.store.connection import SIDE_FILES
+from ragdocs.store.folder import (
+    MARK_FILE,
+    SEAL_FILE,
+    STORE_FILE,
+    FolderState,
+    folder_state,
+    is_own,
+)
 
 MAX_ENTRIES = 20_000
 """No index has so many files; whatever has is not ours to walk through."""
@@ -40,6 +48,7 @@ class Part(StrEnum):
     LOG = "log"
     LOCK = "lock"
     SEAL = "seal"
+    MARK = "mark"
     ENGINE = "engine"
     FOREIGN = "foreign"
 
@@ -102,6 +111,32 @@ def disk_use(directory: Path) -> DiskUse:
     )
 
 
+def exposure_of(directory: Path) -> str:
+    """Why others can read or change the index, in words; empty when they cannot, or when there is
+    none. A folder that is not ours has a message of its own."""
+    try:
+        status = os.stat(directory)
+        is_index = folder_state(directory) is FolderState.OURS
+    except OSError:
+        return ""
+    if not is_index or user_id() is None:
+        return ""
+    if not is_own(status.st_uid):
+        return f"the index folder belongs to another account ({status.st_uid}): see `doctor`"
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o022:
+        return (
+            f"the index folder is open to other accounts ({mode:04o}), which can change the index: "
+            "`ragdocs doctor --fix` makes it yours alone"
+        )
+    if mode & 0o077:
+        return (
+            f"the index folder is open to other accounts ({mode:04o}): "
+            "`ragdocs doctor --fix` makes it yours alone"
+        )
+    return ""
+
+
 def _listed(folder: Path, within: Part | None) -> Iterator[Entry]:
     try:
         with os.scandir(folder) as listing:
@@ -127,4 +162,6 @@ def _part_of(name: str) -> Part:
         return Part.LOCK
     if name == SEAL_FILE:
         return Part.SEAL
+    if name == MARK_FILE:
+        return Part.MARK
     return Part.ENGINE if name in _ENGINES else Part.FOREIGN

@@ -10,6 +10,7 @@ from ragdocs.diagnosis.index_files import ENGINE_PREFIX
 from ragdocs.diagnosis.status import KeywordStatus
 from ragdocs.indices.derived_folder import STATE_FILE, DerivedFolder
 from ragdocs.indices.derived_state import Damaged, State
+from ragdocs.store.folder import is_foreign
 
 MAX_STATE_BYTES = 10_000_000
 """Its list of files is a few kilobytes; whatever is larger was not written by us."""
@@ -51,6 +52,8 @@ def look_at_keyword(directory: Path, engine: KeywordEngine, generation: int) -> 
 
 def read_engine_state(folder: Path) -> State | None:
     """None when there is none yet; Damaged for what cannot be one."""
+    if is_foreign(folder.parent):
+        return None
     try:
         size = os.lstat(folder / STATE_FILE).st_size
     except (FileNotFoundError, NotADirectoryError):

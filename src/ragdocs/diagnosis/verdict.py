@@ -16,6 +16,7 @@ from ragdocs.diagnosis.status import (
 )
 from ragdocs.errors import (
     IndexCorrupt,
+    IndexFolderForeign,
     IndexIncompatible,
     IndexLocked,
     IndexMissing,
@@ -42,6 +43,8 @@ class Evidence:
     writer: WriterStatus | None
     watcher: WatchStatus | None
     upkeep: Upkeep
+    exposure: str = ""
+    """Why the index folder is not its user's alone."""
 
     @property
     def worker(self) -> str:
@@ -87,6 +90,8 @@ def _why_unusable(evidence: Evidence) -> str:
         return "the index is damaged; `ragdocs doctor --fix` makes it anew from the files"
     if isinstance(error, IndexLocked):
         return "the index is busy; try again"
+    if isinstance(error, IndexFolderForeign):
+        return str(error)
     return f"{error}; `ragdocs doctor` says what can be done"
 
 
@@ -140,6 +145,8 @@ def _notes(evidence: Evidence, state: Readiness) -> Iterator[str]:
         yield _who_goes_on(evidence)
     if isinstance(evidence.error, IndexCorrupt):
         yield str(evidence.error)
+    if evidence.exposure:
+        yield evidence.exposure
     if evidence.model.problem:
         yield evidence.model.problem
     yield from evidence.model.notes

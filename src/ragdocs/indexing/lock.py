@@ -1,4 +1,5 @@
 """The two locks of an index directory: who may write, and who watches the files.
+Whoever takes one claims the folder first.
 
 Writing is held for short slices, watching for as long as the process lives. When it dies, the
 kernel frees both, and another process takes over.
@@ -8,6 +9,7 @@ from pathlib import Path
 from threading import Event
 
 from ragdocs.locks import FileLock, Holder, holder
+from ragdocs.store.folder import is_foreign
 from ragdocs.store.lock import WRITE_LOCK, lock, try_lock
 
 WATCH_LOCK = "watch.lock"
@@ -31,12 +33,12 @@ def try_watch_lock(directory: Path) -> FileLock | None:
 
 def writing(directory: Path) -> Holder | None:
     """Who writes now, for `status`."""
-    return holder(directory / WRITE_LOCK)
+    return _holder(directory / WRITE_LOCK)
 
 
 def watching(directory: Path) -> Holder | None:
     """Who watches now, for `status`."""
-    return holder(directory / WATCH_LOCK)
+    return _holder(directory / WATCH_LOCK)
 
 
 def is_looked_after(directory: Path) -> bool:
@@ -45,3 +47,8 @@ def is_looked_after(directory: Path) -> bool:
     if found is None:
         return False
     return found.is_heard_within(SILENT_SECONDS) and bool(found.says.get("last_scan"))
+
+
+def _holder(path: Path) -> Holder | None:
+    """A file of this name in a folder that is not ours is not opened."""
+    return None if is_foreign(path.parent) else holder(path)

@@ -39,6 +39,7 @@ from ragdocs.indices.derived_state import (
     read_state,
     written_state,
 )
+from ragdocs.store.folder import claim_folder
 from ragdocs.store.records import Position
 
 STATE_FILE = "state.json"
@@ -106,6 +107,7 @@ class DerivedFolder:
     def lock(self) -> Generator[bool]:
         """Whether the lock could be had; without waiting."""
         with translated(self.path):
+            claim_folder(self.path.parent)
             make_folder(self.path)
         with locked(self.path / LOCK_FILE) as is_ours:
             yield is_ours

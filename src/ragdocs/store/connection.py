@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ragdocs.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexStoreError
+from ragdocs.store.folder import STORE_FILE, check_folder
 from ragdocs.store.shared_memory import SharedMemory, is_replaced, reset
 from ragdocs.store.sqlite_errors import check_writable, is_unshared, raise_as_ours
 
-STORE_FILE = "store.db"
 SIDE_FILES = ("-wal", "-shm")
 BUSY_SECONDS = 5.0
 # SQLite allows at least 999 bound values in one statement; some are needed for other things.
@@ -107,6 +107,7 @@ class Database:
     """One SQLite connection in autocommit mode whose every error is an IndexStoreError."""
 
     def __init__(self, path: Path, *, write: bool, timeout: float = BUSY_SECONDS) -> None:
+        check_folder(path.parent)
         self.path = path
         self._writes = write
         self._identity = identity_of(path)

@@ -6,13 +6,14 @@ from pathlib import Path
 from ragdocs.errors import IndexStoreError
 from ragdocs.files import open_file, set_aside
 from ragdocs.store.connection import SIDE_FILES
+from ragdocs.store.folder import claim_folder
 
 
 def make_way(path: Path) -> str | None:
-    """Makes the index directory. What has the name of a file of the store and is none is set
+    """Claims the index directory. What has the name of a file of the store and is none is set
     aside; says so when something was."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        claim_folder(path.parent)
         moved = [name for name in _names(path) if set_aside(path.with_name(name))]
     except OSError as error:
         raise IndexStoreError(f"{path} cannot be made: {error.strerror}") from error

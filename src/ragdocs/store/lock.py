@@ -1,4 +1,5 @@
-"""The locks of an index directory: `locks`, with its errors in the words of an index."""
+"""The locks of an index directory: `locks`, with its errors in the words of an index. Whoever takes
+one claims the folder first."""
 
 import errno
 import threading
@@ -9,6 +10,7 @@ from pathlib import Path
 from ragdocs import locks
 from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.locks import FileLock, LockHeld
+from ragdocs.store.folder import claim_folder
 
 WRITE_LOCK = "write.lock"
 """In an index directory: who may write to its store."""
@@ -33,10 +35,11 @@ def try_lock(path: Path) -> FileLock | None:
     """The lock, or None when another process, or another part of this one, has it.
 
     Raises:
+        IndexFolderForeign: the folder is not ours.
         IndexStoreError: the file cannot be made or opened.
     """
     with _translated(path):
-        return locks.try_lock(path)
+        return locks.try_lock(path, claim_folder)
 
 
 def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> FileLock:
@@ -44,10 +47,11 @@ def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> Fil
 
     Raises:
         IndexLocked: it was not free in time.
+        IndexFolderForeign: the folder is not ours.
         IndexStoreError: the file cannot be made or opened.
     """
     with _translated(path):
-        return locks.lock(path, timeout, stop)
+        return locks.lock(path, timeout, stop, claim_folder)
 
 
 @contextmanager

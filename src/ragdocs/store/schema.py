@@ -5,9 +5,9 @@
 
 from ragdocs.errors import IndexCorrupt
 from ragdocs.store.connection import Database
+from ragdocs.store.folder import APPLICATION_ID
 
 SCHEMA_VERSION = 2
-APPLICATION_ID = 0x52474458  # "RGDX", in the file's header
 
 _SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
     line_start INTEGER NOT NULL, line_end INTEGER NOT NULL"""

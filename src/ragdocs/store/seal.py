@@ -17,11 +17,11 @@ from ragdocs.errors import IndexIncompatible
 from ragdocs.files import open_file, read_at, set_aside, write_at
 from ragdocs.locks import holder
 from ragdocs.store.connection import look_at, store_path
+from ragdocs.store.folder import SEAL_FILE
 from ragdocs.store.lock import WRITE_LOCK
 from ragdocs.store.records import Position
 from ragdocs.store.shared_memory import checksum
 
-SEAL_FILE = "store.seal"
 # Always as long, and written in place: on a full disk there is room for it.
 _BYTES = 512
 

@@ -22,6 +22,7 @@ from ragdocs.diagnosis.keyword_look import engine_folder
 from ragdocs.embedding.folders import cache_folder
 from ragdocs.embedding.verification import MEMORY_NAME
 from ragdocs.files import user_id
+from ragdocs.store.folder import is_foreign
 from ragdocs.wording import number_of, size_text
 
 OLD_SECONDS = 3600.0
@@ -44,6 +45,8 @@ def check_leftovers(case: Case) -> Iterator[Finding]:
 
 
 def _unused_engines(case: Case) -> Iterator[Finding]:
+    if is_foreign(case.directory):
+        return
     for engine in KeywordEngine:
         folder = engine_folder(case.directory, engine)
         if engine is case.app.config.search.keyword_engine or not os.path.lexists(folder):

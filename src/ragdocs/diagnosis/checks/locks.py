@@ -11,9 +11,13 @@ from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import LOCKS, kind_of
 from ragdocs.diagnosis.status import WatchStatus
 from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
+from ragdocs.store.folder import is_foreign
 
 
 def check_locks(case: Case) -> Iterator[Finding]:
+    if is_foreign(case.directory):
+        yield Finding(Level.NOTE, "there are no locks: the index folder is not ours")
+        return
     odd = [path for name in LOCKS if _is_odd(path := case.directory / name)]
     for path in odd:
         yield Finding(

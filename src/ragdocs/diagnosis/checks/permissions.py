@@ -13,6 +13,7 @@ from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import Entry, Part, entries, kind_of
 from ragdocs.files import open_file, set_mode, user_id
+from ragdocs.store.folder import is_foreign
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 SHOWN = 5
@@ -35,6 +36,14 @@ def check_permissions(case: Case) -> Iterator[Finding]:
             Level.ERROR,
             f"the index directory {at(directory)} is {kind_of(status.st_mode)}",
             "move it away, or set another indexing.index_path",
+        )
+        return
+    if is_foreign(directory):
+        yield Finding(
+            Level.ERROR,
+            f"{at(directory)} is not empty, and is not an index of this program",
+            "nothing in it is touched: set indexing.index_path (--index) to an empty folder, or "
+            "to one that does not exist yet",
         )
         return
     yield from _of_directory(directory, status)
@@ -98,10 +107,12 @@ def _of_entries(directory: Path, status: os.stat_result, found: list[Entry]) -> 
     elif wrong:
         yield _too_open(directory, wrong)
     elif is_shared and status.st_mode & 0o077:
+        is_writable = status.st_mode & 0o022
         yield Finding(
-            Level.NOTE,
+            Level.WARNING if is_writable else Level.NOTE,
             f"{at(directory)} is open to others ({stat.S_IMODE(status.st_mode):04o}), "
-            "and holds more than the index",
+            + ("who can change the index, " if is_writable else "")
+            + "and holds more than the index",
             "give the index a folder of its own: indexing.index_path",
         )
     else:

@@ -15,6 +15,7 @@ from ragdocs.diagnosis.store_look import BUSY_SECONDS, stored_schema
 from ragdocs.diagnosis.watch_look import look_at_watcher
 from ragdocs.errors import (
     IndexCorrupt,
+    IndexFolderForeign,
     IndexIncompatible,
     IndexLocked,
     IndexMissing,
@@ -77,6 +78,8 @@ def _explained(case: Case, error: IndexStoreError) -> Finding:
             return _of_other_schema(case)
         case IndexLocked():
             return Finding(Level.WARNING, str(error), "try again in a moment")
+        case IndexFolderForeign():
+            return Finding(Level.ERROR, str(error), "see `permissions` above")
         case _:
             return _unusable(case, error)
 

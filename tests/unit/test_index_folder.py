@@ -1,0 +1,339 @@
+"""An index folder is ours or untouched: every way in, on folders that hold something else."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ragdocs.config.choices import KeywordEngine
+from ragdocs.diagnosis.doctor import examine, repair
+from ragdocs.diagnosis.gathering import gather_status
+from ragdocs.diagnosis.keyword_look import engine_folder
+from ragdocs.errors import IndexFolderForeign, IndexStoreError
+from ragdocs.indexing.lock import try_watch_lock, try_write_lock, watching, write_lock, writing
+from ragdocs.indices.derived_folder import DerivedFolder
+from ragdocs.search.index_state import Readiness
+from ragdocs.store.folder import (
+    MARK,
+    MARK_FILE,
+    FolderState,
+    claim_folder,
+    folder_state,
+)
+from ragdocs.store.reader import Reader
+from ragdocs.store.writer import Writer
+from tests.examined import NOTES, Bench
+from tests.managed_index import write
+from tests.store_builder import FINGERPRINT, file, put
+
+Made = Callable[[Path], None]
+
+
+def a_wal_database(folder: Path) -> None:
+    """As another program keeps it; SQLite leaves its log because a connection stays open."""
+    with closing(sqlite3.connect(folder / "other.db")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE accounts (name)")
+        connection.execute("INSERT INTO accounts VALUES ('mine')")
+        connection.commit()
+        for name in ("", "-wal", "-shm"):
+            shutil.copy(folder / f"other.db{name}", folder / f"store.db{name}")
+    for path in folder.glob("other.db*"):
+        path.unlink()
+
+
+def names_of_ours(folder: Path) -> None:
+    """Every name that an index has, and nothing of it ours."""
+    a_wal_database(folder)
+    (folder / "write.lock").write_text("4711 theirs", encoding="utf-8")
+    (folder / "watch.lock").write_bytes(b"")
+    (folder / "store.seal").write_bytes(b"a seal of wax".ljust(512))
+    (folder / "vectors").write_bytes(bytes(range(256)))
+    (folder / "keyword-whoosh" / "00000001-0badcafe").mkdir(parents=True)
+    (folder / "keyword-whoosh" / "state.json").write_text("{}", encoding="utf-8")
+    (folder / "keyword-whoosh" / "lock").write_text("theirs", encoding="utf-8")
+    (folder / "vectors").chmod(0o644)
+    folder.chmod(0o755)
+
+
+def a_mark_of_another(folder: Path) -> None:
+    (folder / MARK_FILE).write_text("my notes on the index of ragdocs\n", encoding="utf-8")
+
+
+def a_damaged_database(folder: Path) -> None:
+    (folder / "store.db").write_bytes(b"SQLite format 3\0" + bytes(4080))
+
+
+def pipes_and_folders(folder: Path) -> None:
+    (folder / "store.db").mkdir()
+    os.mkfifo(folder / "write.lock")
+    (folder / "watch.lock").symlink_to("nowhere")
+    os.mkfifo(folder / MARK_FILE)
+
+
+def one_note(folder: Path) -> None:
+    (folder / "notes.md").write_text("mine\n", encoding="utf-8")
+
+
+FOREIGN = [
+    names_of_ours,
+    a_wal_database,
+    a_mark_of_another,
+    a_damaged_database,
+    pipes_and_folders,
+    one_note,
+]
+
+
+def look(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """Everything below, itself included: mode, inode, time of change and content."""
+    found: dict[str, tuple[int, int, int, bytes]] = {}
+    for path in [folder, *sorted(folder.rglob("*"))]:
+        status = os.lstat(path)
+        content = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        found[str(path)] = (status.st_mode, status.st_ino, status.st_mtime_ns, content)
+    return found
+
+
+WAYS_IN: dict[str, Callable[[Path], object]] = {
+    "claim": claim_folder,
+    "writer": lambda folder: Writer.open(folder, FINGERPRINT),
+    "reader": lambda folder: Reader.open(folder),
+    "try_write_lock": try_write_lock,
+    "try_watch_lock": try_watch_lock,
+    "write_lock": lambda folder: write_lock(folder, timeout=1),
+    "engine": lambda folder: DerivedFolder(folder / "keyword-whoosh").lock().__enter__(),
+}
+
+
+@pytest.fixture(params=FOREIGN)
+def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    request.param(folder)
+    return folder
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_a_foreign_folder_is_refused_before_it_is_touched(foreign: Path, way: str):
+    before = look(foreign)
+    with pytest.raises(IndexFolderForeign, match="not an index of this program"):
+        WAYS_IN[way](foreign)
+    assert look(foreign) == before
+
+
+@pytest.mark.parametrize("ask", [watching, writing])
+def test_nobody_asks_the_locks_of_a_foreign_folder(foreign: Path, ask: Callable[[Path], object]):
+    before = look(foreign)
+    assert ask(foreign) is None
+    assert look(foreign) == before
+
+
+def test_the_whole_application_leaves_a_foreign_folder_alone(foreign: Path, tmp_path: Path):
+    bench = Bench(tmp_path)
+    for path, text in NOTES.items():
+        write(bench.docs, path, text)
+    before = look(foreign)
+    with bench.app() as app:
+        with pytest.raises(IndexFolderForeign), app.manager() as manager:
+            manager.update()
+        with pytest.raises(IndexFolderForeign), app.manager() as manager:
+            manager.update(rebuild=True)
+        status = gather_status(app)
+    assert status.state is Readiness.UNAVAILABLE
+    assert "not an index of this program" in status.summary
+    assert look(foreign) == before
+
+
+def test_doctor_and_its_repairs_leave_a_foreign_folder_alone(foreign: Path, tmp_path: Path):
+    bench = Bench(tmp_path)
+    before = look(foreign)
+    found = list(examine(bench.case()))
+    assert [one for one in found if "not an index of this program" in one.message]
+    repaired = list(repair(found))
+    assert not [one for one in repaired if str(foreign) in one.message], repaired
+    assert look(foreign) == before
+
+
+def test_an_answer_does_not_tell_where_the_folder_is(tmp_path: Path):
+    bench = Bench(tmp_path)
+    bench.index.mkdir()
+    one_note(bench.index)
+    with bench.app() as app:
+        app.service.start()
+        state = app.index_state()
+    assert str(tmp_path) not in state.reason, state.reason
+
+
+# what is ours
+
+
+def test_a_new_folder_is_marked_first(tmp_path: Path):
+    folder = tmp_path / "cache" / "index"
+    with try_watch_lock(folder):
+        assert (folder / MARK_FILE).read_bytes() == MARK
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE((folder / MARK_FILE).stat().st_mode) == 0o600
+    assert folder_state(folder) is FolderState.OURS
+
+
+def test_an_empty_folder_becomes_private_when_it_is_claimed(tmp_path: Path):
+    folder = tmp_path / "index"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    claim_folder(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_everybody_uses_stays_open(tmp_path: Path):
+    folder = tmp_path / "index"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    claim_folder(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+
+
+def test_an_index_that_was_opened_wide_keeps_its_mode_until_it_is_repaired(tmp_path: Path):
+    claim_folder(tmp_path)
+    tmp_path.chmod(0o777)
+    with Writer.open(tmp_path, FINGERPRINT):
+        pass
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o777
+
+
+@pytest.mark.parametrize("cut", [0, 5, len(MARK) - 1])
+def test_a_mark_that_was_cut_short_serves(tmp_path: Path, cut: int):
+    (tmp_path / MARK_FILE).write_bytes(MARK[:cut])
+    (tmp_path / "store.db").write_bytes(b"damaged")
+    assert folder_state(tmp_path) is FolderState.OURS
+
+
+def older_index(folder: Path) -> Path:
+    """As a version without a mark left it."""
+    with Writer.open(folder, FINGERPRINT) as writer:
+        put(writer, file("a.md"))
+    (folder / MARK_FILE).unlink()
+    return folder
+
+
+def test_an_index_from_before_there_was_a_mark_is_ours_and_gets_one(tmp_path: Path):
+    older_index(tmp_path)
+    with Reader.open(tmp_path) as reader:
+        assert reader.position().generation
+    assert not (tmp_path / MARK_FILE).exists()
+    with Writer.open(tmp_path, FINGERPRINT) as writer:
+        assert writer.rebuilt is None
+    assert (tmp_path / MARK_FILE).read_bytes() == MARK
+
+
+@pytest.mark.parametrize("lost", ["store.db", "store.seal"])
+def test_an_older_index_is_known_by_its_store_or_its_seal(tmp_path: Path, lost: str):
+    older_index(tmp_path)
+    (tmp_path / lost).write_bytes(b"\0" * 5000)
+    assert folder_state(tmp_path) is FolderState.OURS
+
+
+def test_an_older_index_whose_header_is_still_in_the_log_is_ours(tmp_path: Path):
+    """Killed before SQLite put its log into the file: the header has no number yet."""
+    living, dead = tmp_path / "living", tmp_path / "dead"
+    with Writer.open(living, FINGERPRINT) as writer:
+        put(writer, file("a.md"))
+        shutil.copytree(living, dead)
+    (dead / MARK_FILE).unlink()
+    assert (dead / "store.db").read_bytes()[68:72] == bytes(4)
+    assert folder_state(dead) is FolderState.OURS
+    with Writer.open(dead, FINGERPRINT) as writer, Reader.open(dead) as reader:
+        assert writer.rebuilt is None
+        assert reader.position().generation > 1
+
+
+def test_a_folder_that_is_deleted_while_someone_waits_is_marked_again(tmp_path: Path):
+    folder = tmp_path / "index"
+    claim_folder(folder)
+    held = try_write_lock(folder)
+    assert held
+    taken: list[IndexStoreError | None] = []
+
+    def wait() -> None:
+        try:
+            write_lock(folder, timeout=30).close()
+            taken.append(None)
+        except IndexStoreError as error:
+            taken.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    shutil.rmtree(folder)
+    waiting.join(30)
+    held.close()
+    assert taken == [None]
+    assert folder_state(folder) is FolderState.OURS
+
+
+def test_an_engines_folder_does_not_come_before_the_mark(tmp_path: Path):
+    folder = tmp_path / "index"
+    with DerivedFolder(engine_folder(folder, KeywordEngine.WHOOSH)).lock() as is_ours:
+        assert is_ours
+    assert folder_state(folder) is FolderState.OURS
+
+
+def test_a_link_to_a_folder_stands_for_it(tmp_path: Path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    with Writer.open(link, FINGERPRINT) as writer:
+        put(writer, file("a.md"))
+    assert folder_state(link) is FolderState.OURS
+    one_note(tmp_path)
+    (other := tmp_path / "other").symlink_to(tmp_path)
+    with pytest.raises(IndexFolderForeign):
+        claim_folder(other)
+
+
+# other accounts
+
+
+CLAIMED_BY_ANOTHER = """
+import os
+from pathlib import Path
+from ragdocs.store.folder import claim_folder
+os.setuid(54321)
+claim_folder(Path("index"))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another account")
+def test_a_folder_of_another_account_is_refused(tmp_path: Path):
+    folder = tmp_path / "index"
+    folder.mkdir()
+    folder.chmod(0o777)
+    tmp_path.chmod(0o755)
+    os.chown(folder, 12345, 12345)
+    command = [sys.executable, "-c", CLAIMED_BY_ANOTHER]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert "IndexFolderForeign: index belongs to another account (12345)" in done.stderr
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o755])
+def test_a_folder_that_is_open_to_others_is_said_and_repaired(built, tmp_path: Path, mode: int):
+    bench = built.copy_to(tmp_path)
+    with bench.app() as app:
+        assert not [note for note in gather_status(app).notes if "other accounts" in note]
+        bench.index.chmod(mode)
+        (note,) = [note for note in gather_status(app).notes if "other accounts" in note]
+    assert f"{mode:04o}" in note
+    assert "doctor --fix" in note
+    assert ("can change the index" in note) == bool(mode & 0o022)
+    found = [one for one in examine(bench.case()) if one.check == "permissions"]
+    assert [one.level.value for one in found] == ["warning"]
+    assert all(one.done for one in repair(found))
+    assert stat.S_IMODE(bench.index.stat().st_mode) == 0o700
