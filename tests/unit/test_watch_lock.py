@@ -124,6 +124,7 @@ def test_who_holds_it_and_since_when(tmp_path: Path):
     [b"", b"nonsense", b"[]", b'{"pid": "1"}', b'{"pid": -4}', b'{"since": "soon"}', b"[" * 200],
 )
 def test_what_is_written_in_the_file_is_not_trusted(tmp_path: Path, content: bytes):
+    claim_folder(tmp_path)
     path = tmp_path / "a.lock"
     path.write_bytes(b'{"pid": 1}')
     assert holder(path) is None
