@@ -15,6 +15,7 @@ from ragdocs.models import (
     CodeBlock,
     DateSource,
     Document,
+    DocumentWarning,
     FileState,
     FrontMatter,
     Heading,
@@ -27,6 +28,7 @@ from ragdocs.models import (
     SourceText,
     Span,
     TreeName,
+    WarningKind,
 )
 from ragdocs.parsers.identity import PREAMBLE, SlugCounter, document_id
 from ragdocs.store.reader import Reader
@@ -106,7 +108,7 @@ def file(path, sections=(), links=(), **given):
             for start, block in options["code"]
         ),
         blocks=(),
-        warnings=("a warning",),
+        warnings=(DocumentWarning(WarningKind.FRONT_MATTER, 1, "a warning"),),
     )
     digest = blake2b(text.encode(), digest_size=16).hexdigest()
     state = FileState(len(text.encode()), mtime_ns, digest)

@@ -155,6 +155,44 @@ class FrontMatter:
     dates: Mapping[DateSource, datetime] = field(default_factory=dict[DateSource, datetime])
 
 
+class WarningKind(StrEnum):
+    """What was odd about a file that was indexed all the same."""
+
+    REPLACED_BYTES = "replaced_bytes"
+    """It is not in the encoding that it was read in: bytes are shown as U+FFFD, and the words
+    around them cannot be found."""
+    ENCODING = "encoding"
+    """It was read in another encoding than UTF-8, as its byte-order mark says: nothing is lost."""
+    FRONT_MATTER = "front_matter"
+    """Some of its metadata was left out."""
+    TOO_MANY_LINES = "too_many_lines"
+    """The rest was read as plain text: it can be found, but has no headings, links or code."""
+    TOO_MANY_HEADINGS = "too_many_headings"
+    """The rest are text like any other."""
+    TOO_MANY_LINKS = "too_many_links"
+    """The rest are not followed."""
+    TOO_MANY_REFERENCES = "too_many_references"
+    """Links by the other definitions lead nowhere."""
+    TOO_MANY_TAGS = "too_many_tags"
+    """The others can be found as text, not as tags."""
+    TOO_MANY_CODE_BLOCKS = "too_many_code_blocks"
+    """The others can be found as text, not as code."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentWarning:
+    """One kind of oddity of one file: how often it is there, and in words."""
+
+    kind: WarningKind
+    count: int
+    text: str
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether something that stands in the file cannot be found or shown as it is there."""
+        return self.kind not in (WarningKind.ENCODING, WarningKind.FRONT_MATTER)
+
+
 class BlockKind(StrEnum):
     """How a block may be split: text anywhere sensible, a heading never from what follows it,
     a whole block (code, table, math, HTML) only when it alone exceeds the maximum.
@@ -192,7 +230,7 @@ class Document:
     links: tuple[Link, ...]
     code_blocks: tuple[CodeBlock, ...]
     blocks: tuple[Block, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[DocumentWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

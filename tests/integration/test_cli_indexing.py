@@ -47,6 +47,7 @@ KEYS = {
     "removed",
     "unchanged",
     "failed",
+    "warnings",
     "kept",
     "skipped",
     "unsettled",
@@ -390,6 +391,26 @@ def test_files_that_cannot_be_indexed_are_named_every_time_until_they_can(folder
         write(folder.notes, f"bad{number:02}.md", "# Good\n")
     done = folder.call("update", TEXT_ONLY, "--json")
     assert (done.code, done.json["documents"], done.json["failed"]) == (0, 13, [])
+
+
+def test_files_whose_bytes_are_replaced_are_named_and_counted_every_time(folder):
+    write(folder.notes, "good.md", "# Café\n")
+    write(folder.notes, "old.md", "# Café à la carte\n".encode("latin-1"))
+    write(folder.notes, "...md", "# Dots\n")
+
+    for _ in range(2):
+        done = folder.call("update", TEXT_ONLY)
+        assert "Indexed, but not all that these files hold can be found:" in done.err
+        assert "  docs: old.md: not valid UTF-8: 2 bytes shown as U+FFFD" in done.err
+        assert "good.md" not in done.err
+    answer = folder.call("update", TEXT_ONLY, "--json").json
+    (warning,) = answer["warnings"]
+    assert (warning["path"], warning["kind"], warning["count"]) == ("old.md", "replaced_bytes", 2)
+    assert (warning["tree"], warning["is_loss"], answer["documents"]) == ("docs", True, 3)
+
+    write(folder.notes, "old.md", "# Café à la carte\n")
+    done = folder.call("update", TEXT_ONLY, "--json")
+    assert (done.json["warnings"], done.json["modified"]) == ([], 1)
 
 
 def test_a_file_that_may_not_be_read_and_a_folder_that_may_not_be_looked_into(folder):

@@ -210,3 +210,31 @@ def test_doctor_repairs_what_something_else_changed(home):
     assert "the index was whole, and is in step with 2 documents" in done.stdout
     asked = json.loads(run(home, "query", '"tomatoes"', "--json", *PLACE).stdout)
     assert [found["path"] for found in asked["results"]] == ["garden.md"]
+
+
+def test_replaced_bytes_are_named_and_counted_by_status_and_doctor(home):
+    build(
+        home, {"good.md": "# Café\n", **{f"old{n}.md": b"Caf\xe9 \xe0 la carte" for n in range(7)}}
+    )
+    odd = "docs: old0.md: not valid UTF-8: 2 bytes shown as U+FFFD"
+
+    said = run(home, "status", *PLACE).stdout
+    assert f"warnings  {odd}" in said
+    assert "and 2 more files (--json lists them)" in said
+    status = json.loads(run(home, "status", *PLACE, "--json").stdout)
+    assert status["holdings"]["files_with_loss"] == 7
+    assert status["warning_counts"] == [{"kind": "replaced_bytes", "files": 7, "count": 14}]
+    assert {one["path"] for one in status["warnings"]} == {f"old{n}.md" for n in range(7)}
+
+    assert "7 files indexed, but not all that they hold can be found" in (
+        run(home, "doctor", *PLACE).stdout
+    )
+    findings = json.loads(run(home, "doctor", *PLACE, "--json").stdout)["findings"]
+    (found,) = [one for one in findings if one["check"] == "contents"]
+    assert (found["level"], found["details"][0]) == ("warning", odd)
+
+
+def test_without_odd_files_nothing_is_said_of_them(home):
+    build(home)
+    assert "warnings" not in run(home, "status", *PLACE).stdout
+    assert "every indexed file was read as it is" in run(home, "doctor", *PLACE).stdout

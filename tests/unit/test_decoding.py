@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragdocs.errors import SourceBinary
+from ragdocs.models import WarningKind
 from ragdocs.parsers.decoding import decode
 
 
@@ -15,10 +16,33 @@ def byte_at(data: bytes, character: str) -> int:
     return source.byte_of(source.text.index(character))
 
 
+@pytest.mark.parametrize(
+    ("data", "count", "text"),
+    [
+        ("Café, à la carte".encode("latin-1"), 2, "not valid UTF-8: 2 bytes shown as U+FFFD"),
+        (b"a\x93b\x94", 2, "not valid UTF-8: 2 bytes"),
+        (b"one \0 two", 1, "1 NUL character shown"),
+        (b"\xff\xfea\0b\0c", 1, "the last 1 byte, a cut character, left out"),
+        (b"\xff\xfea\0\x00\xd8b\0", 1, "not valid UTF-16-LE: 1 character shown"),
+        (b"\xff\xfe\0\0a\0\0\0\xff\xff\xff\xff", 1, "not valid UTF-32-LE: 1 character"),
+    ],
+)
+def test_what_is_not_shown_as_it_stands_in_the_file_is_counted(data: bytes, count: int, text: str):
+    found = [one for one in decode(data).warnings if one.kind is WarningKind.REPLACED_BYTES]
+    assert [one.count for one in found] == [count]
+    assert text in found[0].text
+    assert found[0].is_loss
+
+
+def test_another_encoding_that_its_mark_names_is_no_loss():
+    found = decode("\ufeffplain \ufffd".encode("utf-32-le")).warnings
+    assert [(one.kind, one.is_loss) for one in found] == [(WarningKind.ENCODING, False)]
+
+
 def test_plain_utf8_has_no_note():
     decoded = decode("naïve café\n".encode())
     assert decoded.source.text == "naïve café\n"
-    assert decoded.notes == ()
+    assert decoded.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -35,7 +59,7 @@ def test_plain_utf8_has_no_note():
 def test_invalid_utf8_is_replaced_and_noted(data):
     decoded = decode(data)
     assert "\ufffd" in decoded.source.text
-    assert any("UTF-8" in note for note in decoded.notes)
+    assert any("UTF-8" in found.text for found in decoded.warnings)
 
 
 def test_offsets_behind_an_invalid_byte_are_exact():
@@ -63,7 +87,7 @@ def test_a_byte_order_mark_decides_and_is_not_text(mark, encoding):
 def test_a_cut_utf16_character_is_left_out_and_noted():
     decoded = decode(codecs.BOM_UTF16_LE + "ab".encode("utf-16-le") + b"c")
     assert decoded.source.text == "ab"
-    assert any("cut" in note for note in decoded.notes)
+    assert any("cut" in found.text for found in decoded.warnings)
     assert decoded.source.byte_of(2) == 7
 
 
@@ -74,7 +98,7 @@ def test_a_lone_utf16_surrogate_is_replaced():
 def test_a_few_nuls_are_replaced_and_noted():
     decoded = decode(b"# Title\n\nhello\x00world\n")
     assert decoded.source.text == "# Title\n\nhello\ufffdworld\n"
-    assert decoded.notes
+    assert decoded.warnings
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,12 @@ def test_what_is_never_indexed(tmp_path: Path):
     assert found.skipped == ()
 
 
+def test_a_name_that_begins_with_several_dots_is_one_like_any_other(tmp_path: Path):
+    notes = ["...md", "..md", "...and then.md", "sub/...md", "....txt"]
+    write(tmp_path, *notes, ".md", "..data/a.md", ".../b.md")
+    assert paths(scan(tmp_path)) == sorted(notes)
+
+
 def test_names_of_keys_are_left_out_and_said(tmp_path: Path):
     keys = ["id_rsa", "id_ed25519.pub", "id_rsa.md", "id_ecdsa_sk.txt", "server.pem", "id_x.txt"]
     notes = ["id_selectors.md", "id_rsapaper.md", "identity.txt", "pem.md", "id_cards/a.txt"]

@@ -167,9 +167,7 @@ class _TreeBuilder:
         first = bisect_left(self._heading_starts, start + 1)
         last = bisect_left(self._heading_starts, end)
         cuts = [start, *self._heading_starts[first:last], end]
-        units: list[Range] = []
-        for unit in pairwise(cuts):
-            units.extend(self._splitter.split(*unit))
+        units = (piece for unit in pairwise(cuts) for piece in self._splitter.split(*unit))
         return self._splitter.pack(units, self._sizes.leaf.maximum)
 
     def _emit_pieces(self, owner: _Node, pieces: list[Range], numbered: int = 0) -> int:

@@ -55,14 +55,16 @@ class Splitter:
         maximum = self._limits.maximum
         if self.fits(start, end):
             return [(start, end)]
-        units: list[Range] = []
+        count = -(-(end - start) // maximum)
+        return self.pack(self._fitting(start, end), -(-(end - start) // count))
+
+    def _fitting(self, start: int, end: int) -> Iterator[Range]:
+        """One after the other: there may be millions, of which only the packed ones are kept."""
         for unit, kind in self._units(start, end):
             if self.fits(*unit):
-                units.append(unit)
+                yield unit
             else:
-                units.extend(self._fit(unit, _CUTS[kind]))
-        count = -(-(end - start) // maximum)
-        return self.pack(units, -(-(end - start) // count))
+                yield from self._fit(unit, _CUTS[kind])
 
     def pack(self, units: Iterable[Range], target: int) -> list[Range]:
         """Join neighbouring units while they fit; stop at the target, so that parts are even."""
@@ -77,15 +79,18 @@ class Splitter:
     def _joins(self, piece: Range, end: int, target: int) -> bool:
         return piece[1] - piece[0] < target and self.fits(piece[0], end)
 
-    def _units(self, start: int, end: int) -> list[tuple[Range, BlockKind]]:
+    def _units(self, start: int, end: int) -> Iterator[tuple[Range, BlockKind]]:
         """The blocks in a range and what lies between them; a heading with what follows it."""
-        units: list[tuple[Range, BlockKind]] = []
+        before: tuple[Range, BlockKind] | None = None
         for unit, kind in self._stretched(start, end):
-            if units and self._keeps_with(units[-1], unit):
-                (first, _), _ = units.pop()
-                unit = (first, unit[1])
-            units.append((unit, kind))
-        return units
+            if before is not None:
+                if self._keeps_with(before, unit):
+                    unit = (before[0][0], unit[1])
+                else:
+                    yield before
+            before = unit, kind
+        if before is not None:
+            yield before
 
     def _keeps_with(self, before: tuple[Range, BlockKind], unit: Range) -> bool:
         """A heading keeps what follows, unless that would make a block too long that is not."""

@@ -1,12 +1,14 @@
 """What an indexing command says of its run: a summary, what is wrong, or all of it as JSON."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
 from ragdocs.cli.index_run import Run
 from ragdocs.cli.output import shown
 from ragdocs.cli.place import described
+from ragdocs.cli.status import warning_line
 from ragdocs.config.notation import plain_value, printable
 from ragdocs.config.problems import OriginKind
 from ragdocs.config.resolved import Config
@@ -88,6 +90,8 @@ def notes(run: Run) -> Iterator[str]:
     if not run.outcome.documents and not run.outcome.stopped and not run.failures:
         yield "There is nothing to search: the folders have no Markdown or text files to index"
     yield from map(shown, run.vectors.notes)
+    lossy = [warning_line(one) for one in run.warnings if one.is_loss]
+    yield from _listed("Indexed, but not all that these files hold can be found", lossy)
     left_out = [_left_out(one) for one in run.outcome.skipped if one not in run.unseen]
     yield from _listed(f"{number_of(len(left_out), 'path')} left out", left_out)
 
@@ -126,6 +130,7 @@ def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, obj
             }
             for one in run.failures
         ],
+        "warnings": [asdict(one) for one in run.warnings],
         "kept": [
             {"tree": one.tree, "reason": one.reason, "documents": one.documents}
             for one in outcome.kept

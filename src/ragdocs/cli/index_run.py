@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ragdocs.app import App
 from ragdocs.cli.progress import Display
 from ragdocs.config.resolved import Config
+from ragdocs.diagnosis.status import FileWarning
+from ragdocs.diagnosis.store_look import file_warnings
 from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
 from ragdocs.indexing.index_setup import LOCK_SECONDS, Control
 from ragdocs.indexing.lock import writing
@@ -50,6 +52,7 @@ class Contents:
     vectors_pending: int
     files_waiting: int | None
     failures: tuple[FileFailure, ...]
+    warnings: tuple[FileWarning, ...]
     vocabulary: int | None
 
 
@@ -66,6 +69,11 @@ class Run:
     def failures(self) -> tuple[FileFailure, ...]:
         """Files that are not in the index, those of earlier runs that are as they were included."""
         return self.contents.failures if self.contents else self.outcome.failed
+
+    @property
+    def warnings(self) -> tuple[FileWarning, ...]:
+        """What is odd about files that are in the index, whichever run read them."""
+        return self.contents.warnings if self.contents else ()
 
     @property
     def unseen(self) -> tuple[Skipped, ...]:
@@ -178,6 +186,7 @@ def _contents(app: App) -> Contents | None:
                 vectors_pending=snapshot.count_missing_embeddings(app.embedder.identity),
                 files_waiting=snapshot.waiting,
                 failures=snapshot.failures(),
+                warnings=file_warnings(snapshot),
                 vocabulary=None if terms is None else len(terms),
             )
     except IndexStoreError:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,7 +117,7 @@ def _summary(document: "Document") -> Iterator[str]:
     if document.tags:
         yield "tags: " + shown(", ".join(document.tags))
     for warning in document.warnings:
-        yield f"warning: {shown(warning)}"
+        yield f"warning: {shown(warning.text)}"
     yield ""
 
 
@@ -170,7 +170,7 @@ def _as_json(taken: "IndexedFile", stands: _Stands) -> dict[str, object]:
         "aliases": metadata.aliases,
         "author": metadata.author,
         "category": metadata.category,
-        "warnings": document.warnings,
+        "warnings": [asdict(warning) for warning in document.warnings],
         "note": stands.note,
         "headings": [
             {"level": found.level, "text": found.text, "slug": found.slug, **_where(found.span)}

@@ -13,7 +13,7 @@ from ragdocs.cli.place import Place, tolerant_place_options
 from ragdocs.wording import number_of, size_text
 
 if TYPE_CHECKING:
-    from ragdocs.diagnosis.status import Status, TreeStatus, WatchStatus
+    from ragdocs.diagnosis.status import FileWarning, Status, TreeStatus, WatchStatus
 
 NOT_WELL = 1
 """The exit status when the index is degraded or cannot be used."""
@@ -80,6 +80,7 @@ def _fields(status: "Status") -> Iterator[Field]:
     if is_known:
         yield "holds", [_holdings(status)]
     yield "failed", _failures(status)
+    yield "warnings", _warnings(status)
     yield "index", [_index(status)]
     yield "words", [_keyword(status)]
     yield "meaning", [_model(status)]
@@ -117,6 +118,18 @@ def _failures(status: "Status") -> list[str]:
     lines = [shown(f"{one.tree}: {one.reason}") for one in status.failures[:MAX_FAILURES]]
     rest = number - len(lines)
     return [*lines, f"and {rest:,} more (--json lists them)"] if rest > 0 else lines
+
+
+def _warnings(status: "Status") -> list[str]:
+    """Of files that hold what cannot be found."""
+    lossy = [one for one in status.warnings[:MAX_FAILURES] if one.is_loss]
+    rest = status.holdings.files_with_loss - len({(one.tree, one.path) for one in lossy})
+    more = [f"and {number_of(rest, 'more file')} (--json lists them)"] if rest > 0 else []
+    return [*map(warning_line, lossy), *more]
+
+
+def warning_line(one: "FileWarning") -> str:
+    return shown(f"{one.tree}: {one.path}: {one.text}")
 
 
 def _index(status: "Status") -> str:

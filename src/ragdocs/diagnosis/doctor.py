@@ -12,7 +12,7 @@ from ragdocs.diagnosis.checks.clients import check_clients
 from ragdocs.diagnosis.checks.configuration import check_configuration
 from ragdocs.diagnosis.checks.counts import check_counts
 from ragdocs.diagnosis.checks.engine import check_engine
-from ragdocs.diagnosis.checks.failures import check_failures, check_links
+from ragdocs.diagnosis.checks.failures import check_failures, check_links, check_warnings
 from ragdocs.diagnosis.checks.leftovers import check_leftovers
 from ragdocs.diagnosis.checks.locks import check_locks
 from ragdocs.diagnosis.checks.model import check_model, check_reranker
@@ -55,6 +55,7 @@ CHECKS = (
     Check("vectors", check_vectors, LONG_SECONDS),
     Check("engine", check_engine, LONG_SECONDS),
     Check("files", check_failures),
+    Check("contents", check_warnings),
     Check("links", check_links),
     Check("model", check_model, LONG_SECONDS),
     Check("re-ranker", check_reranker, LONG_SECONDS),

@@ -10,7 +10,13 @@ from ragdocs.diagnosis.index_files import disk_use, exposure_of
 from ragdocs.diagnosis.keyword_look import look_at_keyword
 from ragdocs.diagnosis.model_look import look_at_model, look_at_reranker
 from ragdocs.diagnosis.status import Agreement, Status, TreeStatus
-from ragdocs.diagnosis.store_look import BUSY_SECONDS, StoreLook, look_at_store
+from ragdocs.diagnosis.store_look import (
+    BUSY_SECONDS,
+    MAX_WARNINGS,
+    StoreLook,
+    look_at_store,
+    warning_counts,
+)
 from ragdocs.diagnosis.verdict import Evidence, judge
 from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
 from ragdocs.errors import ConfigError, IndexStoreError
@@ -50,6 +56,8 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         trees=tuple(evidence.trees),
         holdings=look.holdings,
         failures=look.failures,
+        warnings=look.warnings[:MAX_WARNINGS],
+        warning_counts=warning_counts(look.warnings),
         index_directory=printable(str(directory)),
         disk=disk_use(directory),
         writer=evidence.writer,

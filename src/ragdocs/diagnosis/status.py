@@ -32,6 +32,8 @@ class Holdings:
     vectors_pending: int = 0
     files_waiting: int | None = None
     files_failed: int = 0
+    files_with_loss: int = 0
+    """Indexed, but not all that stands in them can be found or shown: see `warnings`."""
     links_unresolved: int = 0
     generation: int = 0
 
@@ -44,6 +46,28 @@ class FailedFile:
     path: str
     kind: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWarning:
+    """What is odd about a file that was indexed: `kind` is a name for programs, `count` how often
+    it is there (bytes, headings), `is_loss` whether something cannot be found because of it."""
+
+    tree: str
+    path: str
+    kind: str
+    count: int
+    is_loss: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarningCount:
+    """How many files have warnings of one kind, and how often it is there in all of them."""
+
+    kind: str
+    files: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +160,9 @@ class Status:
     trees: tuple[TreeStatus, ...]
     holdings: Holdings
     failures: tuple[FailedFile, ...]
+    warnings: tuple[FileWarning, ...]
+    """Those of loss first; of very many only the first."""
+    warning_counts: tuple[WarningCount, ...]
     index_directory: str
     disk: DiskUse
     writer: WriterStatus | None

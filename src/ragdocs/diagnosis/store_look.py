@@ -5,12 +5,13 @@ some ten milliseconds at 100,000 chunks.
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragdocs.diagnosis.status import FailedFile, Holdings
+from ragdocs.diagnosis.status import FailedFile, FileWarning, Holdings, WarningCount
 from ragdocs.errors import IndexStoreError
 from ragdocs.parsers.identity import encode_path
 from ragdocs.store.connection import Database, store_path
@@ -20,7 +21,7 @@ from ragdocs.store.schema import SCHEMA_VERSION, schema_version
 from ragdocs.store.snapshot import Snapshot
 
 BUSY_SECONDS = 1.0
-MAX_FAILURES = 100
+MAX_FAILURES = MAX_WARNINGS = 100
 _PRECISION = re.compile(r";precision=[^;]*")
 
 
@@ -32,6 +33,7 @@ class StoreLook:
     by_tree: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """Documents and chunks by the tree's name."""
     failures: tuple[FailedFile, ...] = ()
+    warnings: tuple[FileWarning, ...] = ()
     fingerprint: str | None = None
     schema: int | None = None
     error: IndexStoreError | None = None
@@ -73,10 +75,13 @@ def vectors_model(stored: Mapping[str, int], wanted: str) -> str:
 
 
 def _look(snapshot: Snapshot, model: str) -> StoreLook:
+    warnings = file_warnings(snapshot)
+    lossy = {(one.tree, one.path) for one in warnings if one.is_loss}
     return StoreLook(
-        holdings=_holdings(snapshot, model),
+        holdings=replace(_holdings(snapshot, model), files_with_loss=len(lossy)),
         by_tree=_by_tree(snapshot),
         failures=_failures(snapshot),
+        warnings=warnings,
         fingerprint=snapshot.fingerprint,
         schema=SCHEMA_VERSION,
     )
@@ -122,4 +127,34 @@ def _failures(snapshot: Snapshot) -> tuple[FailedFile, ...]:
             tree=found.tree, path=encode_path(found.path), kind=found.kind, reason=found.reason
         )
         for found in map(read_failure, rows)
+    )
+
+
+def file_warnings(snapshot: Snapshot) -> tuple[FileWarning, ...]:
+    """All of them, those of loss first."""
+    found = [
+        FileWarning(
+            tree=document.tree,
+            path=encode_path(document.path),
+            kind=one.kind.value,
+            count=one.count,
+            is_loss=one.is_loss,
+            text=one.text,
+        )
+        for document in snapshot.warned()
+        for one in document.warnings
+    ]
+    return tuple(sorted(found, key=lambda one: not one.is_loss))
+
+
+def warning_counts(warnings: Iterable[FileWarning]) -> tuple[WarningCount, ...]:
+    """By kind, in the order in which they come."""
+    files: dict[str, set[tuple[str, str]]] = {}
+    counts: Counter[str] = Counter()
+    for one in warnings:
+        files.setdefault(one.kind, set()).add((one.tree, one.path))
+        counts[one.kind] += one.count
+    return tuple(
+        WarningCount(kind=kind, files=len(having), count=counts[kind])
+        for kind, having in files.items()
     )

@@ -27,12 +27,14 @@ _NOTE = re.compile(
 
 
 def is_hidden(name: str) -> bool:
-    """Covers .git, .obsidian, .trash, .env*, .DS_Store and editors' dotted lock files."""
-    return name.startswith(".")
+    """Whether a file is: .env*, .DS_Store, editors' dotted lock files. One that begins with more
+    dots (`...md`, `...and then.md`) is a file like any other."""
+    return name.startswith(".") and not name.startswith("..")
 
 
 def is_ignored_directory(name: str) -> bool:
-    return name in _DIRECTORIES
+    """Covers .git, .obsidian, .trash, and `..data`, which a mounted configuration is swapped by."""
+    return name.startswith(".") or name in _DIRECTORIES
 
 
 def is_leftover(name: str) -> bool:

@@ -36,8 +36,7 @@ class WatchRules:
         """Whether a folder is watched, in one that is."""
         name = parts[-1]
         return not (
-            is_hidden(name)
-            or is_ignored_directory(name)
+            is_ignored_directory(name)
             or parts in self._private
             or self._selection.excludes(parts, is_directory=True)
         )

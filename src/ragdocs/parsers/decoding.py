@@ -3,13 +3,14 @@
 import re
 from array import array
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, pairwise
 from operator import add
 
 from ragdocs.errors import SourceBinary
-from ragdocs.models import SourceText
+from ragdocs.models import DocumentWarning, SourceText, WarningKind
+from ragdocs.wording import number_of
 
 # UTF-32 first: its little-endian mark begins with UTF-16's.
 _MARKS = (
@@ -38,7 +39,7 @@ class Decoded:
     """A file's text and what a reader should know about how it was decoded."""
 
     source: SourceText
-    notes: tuple[str, ...]
+    warnings: tuple[DocumentWarning, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class _Encoding:
     mark: int
     unit: int
 
+    @property
+    def counted(self) -> str:
+        """What one lone surrogate stands for."""
+        return "byte" if self.unit == 1 else "character"
+
 
 def decode(data: bytes) -> Decoded:
     """Decode by byte-order mark, else as UTF-8; what cannot be decoded is replaced and noted.
@@ -55,7 +61,7 @@ def decode(data: bytes) -> Decoded:
     Raises:
         SourceBinary: the bytes are not text in any encoding we know.
     """
-    encoding, exact, notes = _decode(data)
+    encoding, exact, warnings = _decode(data)
     if encoding.unit == 1:
         _refuse_binary(data, is_valid=encoding.errors == "strict")
     lines = _LINE_END.split(exact) if "\r" in exact else exact.split("\n")
@@ -64,9 +70,8 @@ def decode(data: bytes) -> Decoded:
     exact = "\n".join(lines)
     text = exact
     if "\x00" in exact or encoding.errors != "strict":
-        text, replaced = _UNSHOWABLE.subn("\ufffd", exact)
-        if replaced:
-            notes.append(f"{replaced} NUL or undecodable bytes are shown as U+FFFD")
+        text = _UNSHOWABLE.sub("\ufffd", exact)
+        warnings += _replaced(exact, encoding)
     marks, mark_bytes = line_starts, line_bytes
     if max(map(len, lines)) > _MARK_EVERY:
         marks, mark_bytes = _mark_long_lines(lines, encoding, line_starts, line_bytes)
@@ -80,30 +85,47 @@ def decode(data: bytes) -> Decoded:
         mark_bytes=mark_bytes,
         size=len(data),
     )
-    return Decoded(source, tuple(notes))
+    return Decoded(source, tuple(warnings))
 
 
-def _decode(data: bytes) -> tuple[_Encoding, str, list[str]]:
+def _replaced(exact: str, encoding: _Encoding) -> Iterator[DocumentWarning]:
+    """What is shown as U+FFFD: each byte that is no UTF-8, and NULs."""
+    nuls = exact.count("\x00")
+    if bad := len(_UNSHOWABLE.findall(exact)) - nuls:
+        what = f"not valid {encoding.name.upper()}: {number_of(bad, encoding.counted)} shown as"
+        yield DocumentWarning(WarningKind.REPLACED_BYTES, bad, f"{what} U+FFFD")
+    if nuls:
+        text = f"{number_of(nuls, 'NUL character')} shown as U+FFFD"
+        yield DocumentWarning(WarningKind.REPLACED_BYTES, nuls, text)
+
+
+def _decode(data: bytes) -> tuple[_Encoding, str, list[DocumentWarning]]:
     mark, name, unit = next((m for m in _MARKS if data.startswith(m[0])), _UNMARKED)
     body = data[len(mark) :]
     if unit == 1:
         return _decode_utf8(body, len(mark))
-    notes = [f"decoded as {name.upper()} by its byte-order mark"]
+    read_as = f"decoded as {name.upper()} by its byte-order mark"
+    warnings = [DocumentWarning(WarningKind.ENCODING, 1, read_as)]
     if odd := len(body) % unit:
-        notes.append(f"the last {odd} bytes are a cut character and were left out")
+        cut = f"the last {number_of(odd, 'byte')}, a cut character, left out"
+        warnings.append(DocumentWarning(WarningKind.REPLACED_BYTES, odd, cut))
         body = body[:-odd]
     errors = "surrogatepass" if unit == 2 else "replace"
-    return _Encoding(name, errors, len(mark), unit), body.decode(name, errors), notes
+    exact = body.decode(name, errors)
+    if unit == 4 and (bad := exact.count("\ufffd") - body.count("\ufffd".encode(name))) > 0:
+        text = f"not valid {name.upper()}: {number_of(bad, 'character')} shown as U+FFFD"
+        warnings.append(DocumentWarning(WarningKind.REPLACED_BYTES, bad, text))
+    return _Encoding(name, errors, len(mark), unit), exact, warnings
 
 
-def _decode_utf8(body: bytes, mark: int) -> tuple[_Encoding, str, list[str]]:
+def _decode_utf8(body: bytes, mark: int) -> tuple[_Encoding, str, list[DocumentWarning]]:
     try:
         return _Encoding("utf-8", "strict", mark, 1), body.decode("utf-8"), []
     except UnicodeDecodeError:
         # Each bad byte becomes one lone surrogate, which encodes back to that byte: the way back
         # to byte offsets stays exact.
         exact = body.decode("utf-8", "surrogateescape")
-        return _Encoding("utf-8", "surrogateescape", mark, 1), exact, ["not valid UTF-8"]
+        return _Encoding("utf-8", "surrogateescape", mark, 1), exact, []
 
 
 def _refuse_binary(data: bytes, *, is_valid: bool) -> None:

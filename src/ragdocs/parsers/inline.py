@@ -5,12 +5,14 @@ expression step at a time, linear in the text. Code blocks never reach it.
 """
 
 import re
+from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from ragdocs.models import LinkKind, LinkSyntax
+from ragdocs.models import LinkKind, LinkSyntax, WarningKind
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -41,8 +43,14 @@ _DESTINATION = re.compile(
         \s*+\)""",
     re.VERBOSE,
 )
+MAX_LINKS = 50_000
+"""Followed; real pages have up to 170."""
+MAX_TAGS = 5_000
+MAX_TAG_CHARS = 200
+"""A longer one is text after a `#`."""
 _MAX_LABEL_CHARS = 999
 _LABEL = re.compile(rf"\[((?:\\.|[^\[\]\\]){{0,{_MAX_LABEL_CHARS}}}+)\]")
+_TICKS = re.compile("`+")
 _COMMENT_ENDS = {"<!--": "-->", "%%": "%%"}
 _MARKDOWN_FILE = re.compile(r"\.(?:md|markdown|mdx)$", re.IGNORECASE)
 _MAX_LINK_TEXT = 300
@@ -78,24 +86,28 @@ class InlineFinds:
     """The links and tags of one run of inline text."""
 
     links: list[RawLink]
-    tags: list[str]
+    tags: dict[str, str]
+    """As they are first written, by their casefolded form: they differ by more than case."""
+    left_out: Counter[WarningKind] = field(default_factory=Counter[WarningKind])
+    """How many links and tags are beyond their limits."""
 
 
 class InlineScanner:
     """Scans ranges of one text, collecting links and tags in order."""
 
     def __init__(self, text: str, references: Mapping[str, str]) -> None:
-        self.found = InlineFinds([], [])
+        self.found = InlineFinds([], {})
         self._text = text
         self._references = references
-        self._openers: list[tuple[int, bool]] = []
+        self._openers = array("q")
         self._dead_before = 0
 
     def scan(self, start: int, end: int) -> None:
         text = self._text
-        self._openers = []
+        self._openers = array("q")  # where each stands, twice; one more for an image
         self._dead_before = start
         unclosed: set[str] = set()
+        ticks = _TickRuns(text, end)
         position = start
         while (special := _SPECIAL.search(text, position, end)) is not None:
             step = _STEP.match(text, special.start(), end)
@@ -105,11 +117,11 @@ class InlineScanner:
             position = step.end()
             kind = step.lastgroup
             if kind == "ticks":
-                position = _skip_code(text, step, end, unclosed)
+                position = ticks.after_code(step)
             elif kind == "comment":
                 position = _skip_comment(text, step, end, unclosed)
             elif kind == "open":
-                self._openers.append((step.start(), step[0][0] == "!"))
+                self._openers.append(2 * step.start() + (step[0][0] == "!"))
             elif kind == "close":
                 position = self._close(step.end(), end)
             elif kind:
@@ -119,7 +131,22 @@ class InlineScanner:
         if step["wiki"]:
             self._wikilink(step)
         elif (name := step["name"].rstrip("/-")) and not name.isdecimal():
-            self.found.tags.append(name)
+            self._tag(name)
+
+    def _tag(self, name: str) -> None:
+        tags, key = self.found.tags, name.casefold()
+        if len(name) > MAX_TAG_CHARS or key in tags:
+            return
+        if len(tags) < MAX_TAGS:
+            tags[key] = name
+        else:
+            self.found.left_out[WarningKind.TOO_MANY_TAGS] += 1
+
+    def _link(self, link: RawLink) -> None:
+        if len(self.found.links) < MAX_LINKS:
+            self.found.links.append(link)
+        else:
+            self.found.left_out[WarningKind.TOO_MANY_LINKS] += 1
 
     def _wikilink(self, step: re.Match[str]) -> None:
         destination, _, shown = step["inner"].replace("\\|", "|").partition("|")
@@ -128,13 +155,13 @@ class InlineScanner:
         target, anchor, text = target.strip(), anchor.strip(), _one_line(shown or destination)
         if (target or anchor) and not _EXTERNAL.match(target) and not _MEDIA.search(target):
             link = RawLink(kind, LinkSyntax.WIKI, target, anchor, text, step.start(), step.end())
-            self.found.links.append(link)
+            self._link(link)
 
     def _close(self, after: int, end: int) -> int:
         """A `]`: a link when an opener matches and a destination or a known label follows."""
         if not self._openers:
             return after
-        start, is_image = self._openers.pop()
+        start, is_image = divmod(self._openers.pop(), 2)
         if not is_image and start < self._dead_before:
             return after
         inner = start + (2 if is_image else 1), after - 1
@@ -144,7 +171,7 @@ class InlineScanner:
         if not is_image:
             # Links do not nest: an outer bracket around this one is only text.
             self._dead_before = start
-        self._markdown_link(href, inner, (start, stop), is_image)
+        self._markdown_link(href, inner, (start, stop), bool(is_image))
         return stop
 
     def _destination(self, inner: Range, after: int, end: int) -> tuple[str | None, int]:
@@ -176,8 +203,7 @@ class InlineScanner:
         if (path or anchor) and not _MEDIA.search(path):
             kind = LinkKind.EMBEDS if is_image else LinkKind.LINKS_TO
             shown = self._text[inner[0] : min(inner[1], inner[0] + _MAX_LINK_TEXT)]
-            link = RawLink(kind, LinkSyntax.MARKDOWN, path, anchor, _one_line(shown), *outer)
-            self.found.links.append(link)
+            self._link(RawLink(kind, LinkSyntax.MARKDOWN, path, anchor, _one_line(shown), *outer))
 
 
 def _skip_comment(text: str, opening: re.Match[str], end: int, unclosed: set[str]) -> int:
@@ -191,22 +217,32 @@ def _skip_comment(text: str, opening: re.Match[str], end: int, unclosed: set[str
     return closing + len(_COMMENT_ENDS[mark])
 
 
-def _skip_code(text: str, opening: re.Match[str], end: int, unclosed: set[str]) -> int:
-    """Past the code span that this run of backticks opens, or past the run when none does."""
-    fence = opening[0]
-    length = len(fence)
-    if fence in unclosed:
+class _TickRuns:
+    """Where code spans end, in a text up to `end`. A run that none closes is known by the last run
+    of its length: looking for it each time would be quadratic in the lengths there are."""
+
+    def __init__(self, text: str, end: int) -> None:
+        self._text = text
+        self._end = end
+        self._last: dict[int, int] | None = None
+
+    def after_code(self, opening: re.Match[str]) -> int:
+        """Past the code span that this run of backticks opens, or past the run when none does."""
+        text, end, fence = self._text, self._end, opening[0]
+        length = len(fence)
+        if self._last is not None and self._last.get(length, -1) < opening.end():
+            return opening.end()
+        position = text.find(fence, opening.end(), end)
+        while position != -1:
+            run = _TICKS.match(text, position, end)
+            stop = run.end() if run else position + length
+            if stop - position == length:
+                return stop
+            position = text.find(fence, stop, end)
+        if self._last is None:
+            runs = _TICKS.finditer(text, opening.end(), end)
+            self._last = {run.end() - run.start(): run.start() for run in runs}
         return opening.end()
-    position = text.find(fence, opening.end(), end)
-    while position != -1:
-        stop = position + length
-        while stop < end and text[stop] == "`":
-            stop += 1
-        if stop - position == length:
-            return stop
-        position = text.find(fence, stop, end)
-    unclosed.add(fence)
-    return opening.end()
 
 
 def _unescape(href: str) -> str:

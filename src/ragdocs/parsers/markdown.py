@@ -1,6 +1,6 @@
 """Bytes of a Markdown file to a Document. Pure: no file is opened here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from ragdocs.models import (
     DateSource,
     Document,
+    DocumentWarning,
     FrontMatter,
     Heading,
     Link,
@@ -16,13 +17,28 @@ from ragdocs.models import (
     SourceText,
     Span,
     TreeName,
+    WarningKind,
 )
-from ragdocs.parsers.blocks import RawHeading, Structure, parse_blocks
+from ragdocs.parsers.blocks import (
+    MAX_CODE_BLOCKS,
+    MAX_HEADINGS,
+    MAX_LINES,
+    MAX_REFERENCES,
+    RawHeading,
+    Structure,
+    parse_blocks,
+)
 from ragdocs.parsers.dates import from_mtime
 from ragdocs.parsers.decoding import decode
 from ragdocs.parsers.front_matter import FoundFrontMatter, read_front_matter
 from ragdocs.parsers.identity import SlugCounter, document_id
-from ragdocs.parsers.inline import InlineFinds, InlineScanner, heading_text
+from ragdocs.parsers.inline import (
+    MAX_LINKS,
+    MAX_TAGS,
+    InlineFinds,
+    InlineScanner,
+    heading_text,
+)
 from ragdocs.parsers.plain_text import plain_structure
 
 MAX_TITLE_CHARS = 200
@@ -62,7 +78,7 @@ def parse_document(data: bytes, origin: Origin) -> Document:
         path=origin.path,
         title=_title(front.metadata, headings, origin.path),
         front_matter=front.metadata,
-        tags=_unique((*front.metadata.tags, *inline.tags)),
+        tags=_tags(front.metadata.tags, inline.tags),
         date=date,
         date_source=date_source,
         source=source,
@@ -71,7 +87,11 @@ def parse_document(data: bytes, origin: Origin) -> Document:
         links=(*_related(front, source), *_links(source, inline)),
         code_blocks=tuple(structure.code_blocks),
         blocks=tuple(structure.blocks),
-        warnings=decoded.notes + front.warnings,
+        warnings=(
+            *decoded.warnings,
+            *_odd_metadata(front),
+            *_left_out(structure.left_out + inline.left_out),
+        ),
     )
 
 
@@ -106,6 +126,30 @@ def _date(metadata: FrontMatter, mtime_ns: int) -> tuple[datetime, DateSource]:
     return from_mtime(mtime_ns), DateSource.MTIME
 
 
+def _odd_metadata(front: FoundFrontMatter) -> Iterable[DocumentWarning]:
+    return (DocumentWarning(WarningKind.FRONT_MATTER, 1, text) for text in front.warnings)
+
+
+_KEPT = {
+    WarningKind.TOO_MANY_LINES: f"read as plain text after the first {MAX_LINES:,} lines",
+    WarningKind.TOO_MANY_HEADINGS: f"only the first {MAX_HEADINGS:,} headings are sections",
+    WarningKind.TOO_MANY_LINKS: f"only the first {MAX_LINKS:,} links are followed",
+    WarningKind.TOO_MANY_REFERENCES: f"only the first {MAX_REFERENCES:,} link definitions count",
+    WarningKind.TOO_MANY_TAGS: f"only the first {MAX_TAGS:,} tags count",
+    WarningKind.TOO_MANY_CODE_BLOCKS: f"only the first {MAX_CODE_BLOCKS:,} code blocks are "
+    "found as code",
+}
+
+
+def _left_out(counts: Mapping[WarningKind, int]) -> Iterable[DocumentWarning]:
+    """What is beyond a limit: it can still be found as text."""
+    return (
+        DocumentWarning(kind, count, f"{_KEPT[kind]}; it has {count:,} more")
+        for kind, count in counts.items()
+        if count
+    )
+
+
 def _related(front: FoundFrontMatter, source: SourceText) -> Iterable[Link]:
     """`related` entries have no place of their own: they stand where the front matter stands."""
     if not front.metadata.related:
@@ -127,9 +171,11 @@ def _links(source: SourceText, inline: InlineFinds) -> tuple[Link, ...]:
     )
 
 
-def _unique(tags: Iterable[str]) -> tuple[str, ...]:
+def _tags(listed: Iterable[str], written: Mapping[str, str]) -> tuple[str, ...]:
     """Tags differ by more than their case; the first spelling is kept."""
     seen: dict[str, str] = {}
-    for tag in tags:
+    for tag in listed:
         seen.setdefault(tag.casefold(), tag)
+    for key, tag in written.items():
+        seen.setdefault(key, tag)
     return tuple(seen.values())

@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from ragdocs.models import (
     DateSource,
     DocId,
+    DocumentWarning,
     FrontMatter,
     Heading,
     IndexedFile,
     Slug,
     Span,
     TreeName,
+    WarningKind,
 )
 from ragdocs.parsers.identity import decode_path, encode_path
 from ragdocs.store.connection import Database, Row
@@ -65,7 +67,7 @@ def document_values(file: IndexedFile) -> Values:
             len(file.chunks),
             strings_json(document.tags),
             _front_matter_json(document.front_matter),
-            strings_json(document.warnings),
+            _warnings_json(document.warnings),
         )
     )
 
@@ -112,7 +114,17 @@ def read_document(row: Row) -> StoredDocument:
         size=size,
         lines=lines,
         body_start=body_start,
-        warnings=strings(warnings),
+        warnings=_warnings_of(warnings),
+    )
+
+
+def _warnings_json(warnings: Iterable[DocumentWarning]) -> str:
+    return to_json([(one.kind.value, one.count, clean(one.text)) for one in warnings])
+
+
+def _warnings_of(encoded: str) -> tuple[DocumentWarning, ...]:
+    return tuple(
+        DocumentWarning(WarningKind(kind), count, text) for kind, count, text in json.loads(encoded)
     )
 
 

@@ -12,6 +12,7 @@ from ragdocs.models import (
     CodeBlock,
     DateSource,
     DocId,
+    DocumentWarning,
     FileState,
     FrontMatter,
     Link,
@@ -72,7 +73,7 @@ class StoredDocument:
     size: int
     lines: int
     body_start: int
-    warnings: tuple[str, ...]
+    warnings: tuple[DocumentWarning, ...]
 
 
 @dataclass(frozen=True, slots=True)

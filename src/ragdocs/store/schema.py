@@ -7,7 +7,7 @@ from ragdocs.errors import IndexCorrupt
 from ragdocs.store.connection import Database
 from ragdocs.store.folder import APPLICATION_ID
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
     line_start INTEGER NOT NULL, line_end INTEGER NOT NULL"""
@@ -43,6 +43,7 @@ _REBUILT = (
     links INTEGER NOT NULL, code_blocks INTEGER NOT NULL, chunks INTEGER NOT NULL,
     tags TEXT NOT NULL,
     front_matter TEXT NOT NULL, warnings TEXT NOT NULL)""",
+    "CREATE INDEX documents_warned ON documents (id) WHERE warnings <> '[]'",
     """CREATE TABLE names (match_key TEXT NOT NULL, doc INTEGER NOT NULL
     REFERENCES documents (key), PRIMARY KEY (match_key, doc)) WITHOUT ROWID""",
     "CREATE INDEX names_doc ON names (doc)",

@@ -184,6 +184,11 @@ class Snapshot:
         rows = self._database.all(f"{SELECT_FAILURES} ORDER BY doc_id")
         return tuple(map(read_failure, rows))
 
+    def warned(self) -> Iterator[StoredDocument]:
+        """The documents with something odd about their files, in the order of their ids."""
+        where = "WHERE warnings <> '[]' ORDER BY id"
+        return map(read_document, self._database.each(f"{SELECT_DOCUMENTS} {where}"))
+
     def count_passages(self) -> int:
         """The chunks that have a text to embed."""
         return self._number("SELECT count(text_hash) FROM chunks")

@@ -1,10 +1,11 @@
-"""Files that could not be indexed, and links that lead nowhere."""
+"""Files that could not be indexed, or not as they are, and broken links."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from ragdocs.diagnosis.case import Case
 from ragdocs.diagnosis.findings import Finding, Level
+from ragdocs.diagnosis.status import FileWarning
 from ragdocs.diagnosis.store_look import BUSY_SECONDS, look_at_store
 from ragdocs.errors import IndexStoreError
 from ragdocs.store.reader import Reader
@@ -31,6 +32,34 @@ def check_failures(case: Case) -> Iterator[Finding]:
         "put them right, or exclude them; they are read again when they change",
         details=_with_rest(shown, number),
     )
+
+
+def check_warnings(case: Case) -> Iterator[Finding]:
+    look = look_at_store(case.directory, "")
+    if look.error is not None:
+        return
+    lossy = [one for one in look.warnings if one.is_loss]
+    others = [one for one in look.warnings if not one.is_loss]
+    if lossy:
+        yield Finding(
+            Level.WARNING,
+            f"{number_of(look.holdings.files_with_loss, 'file')} indexed, but not all that they "
+            "hold can be found",
+            "save them as UTF-8, or split what is too large; they are read again when they change",
+            details=_with_rest(_shown(lossy), len(lossy)),
+        )
+    if others:
+        yield Finding(
+            Level.NOTE,
+            f"{number_of(len(others), 'remark')} on files that were indexed",
+            details=_with_rest(_shown(others), len(others)),
+        )
+    if not look.warnings:
+        yield Finding(Level.OK, "every indexed file was read as it is")
+
+
+def _shown(warnings: Sequence[FileWarning]) -> tuple[str, ...]:
+    return tuple(f"{one.tree}: {one.path}: {one.text}" for one in warnings[:SHOWN])
 
 
 def check_links(case: Case) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
 from ragdocs.mcp_server.tools.library_arguments import StatusArguments
 from ragdocs.mcp_server.tools.quoting import one_line, without_home
 from ragdocs.mcp_server.visible import Cleaner
+from ragdocs.wording import number_of
 
 TOKENS_EACH = 50
 """What a failed file or a setting costs, about."""
@@ -32,7 +33,7 @@ def index_status(backend: Backend, _arguments: StatusArguments) -> Given:
 
     def ask(room: int) -> Given:
         most = max(1, room // (2 * TOKENS_EACH))
-        shown = replace(status, failures=status.failures[:most])
+        shown = replace(status, failures=status.failures[:most], warnings=status.warnings[:most])
         return _given(
             shown, index, dict(list(settings.items())[:most]), status.holdings.files_failed
         )
@@ -76,6 +77,11 @@ def _lines(
         yield f"files that could not be indexed: {len(status.failures):,} of {failures:,}"
     for failure in status.failures:
         yield f"- {one_line(failure.tree)}:{one_line(failure.path)}: {one_line(failure.reason)}"
+    if status.holdings.files_with_loss:
+        lossy = number_of(status.holdings.files_with_loss, "file")
+        yield f"indexed, but not all that they hold can be found: {lossy}"
+    for warning in status.warnings:
+        yield f"- {one_line(warning.tree)}:{one_line(warning.path)}: {one_line(warning.text)}"
     yield f"settings other than the defaults: {len(settings)}"
     yield from (f"- {name} = {one_line(value)}" for name, value in settings.items())
 
