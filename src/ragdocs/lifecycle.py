@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
+from importlib import import_module
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 LIMIT_SECONDS = 1.4
 """From the beginning of the end until the process is ended by force. That loses nothing: the kernel
@@ -55,6 +56,8 @@ _REASONS: dict[int, EndReason] = {
     signal.SIGTERM: EndReason.TERMINATED,
     signal.SIGINT: EndReason.INTERRUPTED,
 }
+if hasattr(signal, "SIGBREAK"):  # Windows: Ctrl-Break, and the only one that another process sends
+    _REASONS[getattr(signal, "SIGBREAK")] = EndReason.TERMINATED  # noqa: B009
 
 
 class Ending:
@@ -120,7 +123,8 @@ class Ending:
 
     def __enter__(self) -> Self:
         self._hears, self._tells = os.pipe()
-        os.set_blocking(self._tells, False)
+        if hasattr(os, "set_blocking"):
+            os.set_blocking(self._tells, False)
         self._thread.start()
         if threading.current_thread() is threading.main_thread():
             self._take_signals()  # at last: from here on one may interrupt
@@ -164,6 +168,9 @@ class Ending:
             os.write(self._tells, bytes([message]))
 
     def _listen(self) -> None:
+        if not hasattr(select, "poll"):  # Windows waits in this way for sockets only
+            self._listen_blocked()
+            return
         poller = select.poll()
         poller.register(self._hears, select.POLLIN)
         while True:
@@ -175,6 +182,35 @@ class Ending:
                     self._hear(message)
             elif os.getppid() != self._parent:
                 self.begin(EndReason.ORPHANED)
+
+    def _listen_blocked(self) -> None:
+        closed = threading.Event()
+        beside = threading.Thread(
+            target=self._wait_for_parent, args=(closed,), name="parent", daemon=True
+        )
+        beside.start()
+        while not closed.is_set():
+            for message in os.read(self._hears, 64):
+                if message == _CLOSE:
+                    closed.set()
+                    break
+                self._hear(message)
+        beside.join()
+
+    def _wait_for_parent(self, closed: threading.Event) -> None:
+        """By a handle of it: on Windows the number stays the same when the parent is gone."""
+        if self._parent is None:
+            return
+        system: Any = import_module("_winapi")
+        try:
+            parent = system.OpenProcess(system.SYNCHRONIZE, False, self._parent)
+        except OSError:  # of another user: then only the end of input tells
+            return
+        while not closed.is_set() and self.reason is None:
+            waited = system.WaitForSingleObject(parent, int(PARENT_SECONDS * 1000))
+            if waited == system.WAIT_OBJECT_0:
+                self.begin(EndReason.ORPHANED)
+        system.CloseHandle(parent)
 
     def _hear(self, message: int) -> None:
         reason = _REASONS.get(message & ~_HANDLED)
@@ -220,8 +256,15 @@ def _exit_after(seconds: float, code: int) -> None:
         with suppress(Exception):  # no room for a thread or a file: then by the alarm
             _start_exit_timer(seconds, code)
             return
-    # Its default action ends the process too, but a shell reports that as an alarm.
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    if hasattr(signal, "setitimer"):
+        # Its default action ends the process too, but a shell reports that as an alarm.
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        return
+    import faulthandler
+
+    # Windows: a thread in C, which always ends the process with 1.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
 
 
 def _start_exit_timer(seconds: float, code: int) -> None:

@@ -16,6 +16,7 @@ from ragdocs import lifecycle
 from ragdocs.indexing.lock import watching, writing
 from ragdocs.lifecycle import PARENT_SECONDS, Ending, EndReason
 from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
+from tests.systems import needs
 from tests.waiting import until
 
 DEADLINE = 60.0
@@ -213,6 +214,7 @@ def test_a_process_whose_parent_was_killed_ends_in_time(tmp_path):
             until(lambda place=place: watching(place) is None)
 
 
+@needs.fork
 def test_not_every_orphan_ends(tmp_path):
     """One was an orphan before it began, as services are; and one does not want to know."""
     service = (

@@ -29,6 +29,7 @@ from ragdocs.indexing.service_state import ServiceState
 from ragdocs.locks import Holder, holder
 from ragdocs.store.folder import claim_folder
 from ragdocs.store.lock import lock, try_lock
+from tests.systems import needs
 
 DEADLINE = 60.0
 
@@ -214,6 +215,7 @@ def test_by_turns_no_two_processes_hold_it(tmp_path: Path):
 # Children
 
 
+@needs.fork
 def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path):
     """The parent is killed, the child lives on: the lock is free."""
     code = (
@@ -234,6 +236,7 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path):
         go_on(process)
 
 
+@needs.fork
 def test_a_child_that_ends_does_not_free_its_parents_lock(tmp_path: Path):
     code = (
         "held = try_watch_lock(directory)\n"
@@ -319,6 +322,7 @@ def test_who_asks_while_it_speaks_finds_all_of_its_words(tmp_path: Path):
     assert all(one.says in words for one in found)
 
 
+@needs.modes
 def test_the_file_is_private_and_stays(tmp_path: Path):
     directory = tmp_path / "made" / "index"
     try_watch_lock(directory).close()

@@ -2,8 +2,10 @@
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 APPLICATION = "mcp-markdown-ragdocs"
 PROJECT_FOLDER = f".{APPLICATION}"
@@ -39,15 +41,49 @@ def default_index(cache: Path, roots: Iterable[tuple[str, Path]]) -> Path:
     return cache / f"index-{digest[:16]}"
 
 
-def base_folder(environ: Mapping[str, str], variable: str, below_home: str) -> Path | None:
-    """By the XDG rules: a relative path in the variable is to be ignored."""
+def base_folder(
+    environ: Mapping[str, str], variable: str, below_home: str, platform: str = sys.platform
+) -> Path | None:
+    """By the XDG rules: a relative path in the variable is to be ignored. Without a variable, what
+    macOS and Windows have for it; on a Mac, a folder of ours that is already at the XDG place
+    stays in use.
+    """
     given = environ.get(variable, "")
     if os.path.isabs(given):
         return Path(given)
+    place = _PLACES[variable]
+    if platform == "win32" and os.path.isabs(own := environ.get(place.windows, "")):
+        return Path(own)
+    home = _home(environ)
+    if home is None:
+        return None
+    if platform == "win32":
+        return home / place.below_profile
+    if platform == "darwin" and not (home / below_home / APPLICATION).is_dir():
+        return home / place.mac
+    return home / below_home
+
+
+class _Place(NamedTuple):
+    """The counterpart of an XDG folder: on a Mac, by a variable of Windows, and without that."""
+
+    mac: str
+    windows: str
+    below_profile: str
+
+
+_PLACES = {
+    "XDG_CONFIG_HOME": _Place("Library/Application Support", "APPDATA", "AppData/Roaming"),
+    "XDG_DATA_HOME": _Place("Library/Application Support", "APPDATA", "AppData/Roaming"),
+    "XDG_CACHE_HOME": _Place("Library/Caches", "LOCALAPPDATA", "AppData/Local"),
+}
+
+
+def _home(environ: Mapping[str, str]) -> Path | None:
     home = environ.get("HOME", "")
     if os.path.isabs(home):
-        return Path(home) / below_home
+        return Path(home)
     try:
-        return Path.home() / below_home
+        return Path.home()
     except RuntimeError:
         return None

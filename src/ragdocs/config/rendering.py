@@ -44,7 +44,8 @@ The strongest first; each gives only the keys that it names:
 3. **Project files**: `.mcp-markdown-ragdocs/config.toml` or `.ragdocs.toml` (one of the two) in the
    working directory, then in each folder above it, until a file says `root = true`.
 4. **The user's file**: `$XDG_CONFIG_HOME/mcp-markdown-ragdocs/config.toml`, by default under
-   `~/.config`.
+   `~/.config`; on a Mac under `~/Library/Application Support` unless it is there already, on
+   Windows under `%APPDATA%`.
 
 With `--config FILE` that file alone is read in place of 3 and 4. Nearer files win key by key; lists
 are not joined, and a `[tree.NAME]` table replaces one of the same name as a whole.

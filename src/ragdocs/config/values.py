@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 AUTO = "auto"
+_PATH_STARTS = ("/", "./", "../", "~", *(f"{dots}{os.sep}" for dots in (".", "..")))
 MAX_TREE_NAME = 100
 DEVICES = (AUTO, "cpu", "mps", "cuda")
 SETTING_ERROR = "setting"
@@ -88,15 +89,16 @@ def _path_or_nothing(value: object, info: ValidationInfo) -> object:
 
 def _name_or_path(value: object, info: ValidationInfo) -> object:
     """A model's name looks like a relative path, so only what is plainly a path is made one."""
-    if isinstance(value, str) and value.startswith(("/", "./", "../", "~")):
+    if isinstance(value, str) and (value.startswith(_PATH_STARTS) or os.path.isabs(value)):
         return str(_path(value, info))
     return value
 
 
 def _document_or_path(value: object, info: ValidationInfo) -> object:
     """`tree:path` stays; anything else is a file, seen from the configuration's folder."""
+    is_on_drive = isinstance(value, str) and bool(os.path.splitdrive(value)[0])  # on Windows
     if isinstance(value, str) and is_tree_name(value.partition(":")[0]) and ":" in value:
-        return value
+        return str(_path(value, info)) if is_on_drive else value
     return str(_path(value, info)) if isinstance(value, str) else value
 
 

@@ -16,7 +16,7 @@ class Base(Enum):
     """What a client's place is seen from."""
 
     HOME = "the home folder"
-    CONFIG = "the folder of settings, ~/.config"
+    CONFIG = "the folder of settings, ~/.config, on Windows %APPDATA%"
     SUPPORT = "the same, and on a Mac ~/Library/Application Support"
 
 
@@ -120,8 +120,13 @@ def user_place(
         return home / client.file
     if client.base is Base.SUPPORT and platform == "darwin":
         return home / "Library" / "Application Support" / client.file
+    if platform == "win32":  # they do not know the XDG variables there
+        environ = {name: value for name, value in environ.items() if name != "XDG_CONFIG_HOME"}
     there = {**environ, "HOME": os.fspath(home)}
-    return (base_folder(there, "XDG_CONFIG_HOME", ".config") or home / ".config") / client.file
+    # These clients follow the XDG rules on a Mac, too.
+    system = "linux" if platform == "darwin" else platform
+    base = base_folder(there, "XDG_CONFIG_HOME", ".config", system) or home / ".config"
+    return base / client.file
 
 
 def with_places(

@@ -41,7 +41,9 @@ def open_source() -> EventSource:
         from ragdocs.indexing.inotify_source import InotifySource
 
         return InotifySource()
-    except (ImportError, AttributeError):  # another system, or a watchdog of other innards
+    except OSError:
+        raise
+    except Exception:  # another system, each with an error of its own, or watchdog's other innards
         from ragdocs.indexing.observer_source import ObserverSource
 
         return ObserverSource()

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import list2cmdline
 from typing import TYPE_CHECKING
 
 from ragdocs.cli.here import documents_here
@@ -31,7 +32,8 @@ class Launch:
     @property
     def line(self) -> str:
         """As it is typed in a shell."""
-        return shlex.join((self.command, *self.arguments))
+        words = (self.command, *self.arguments)
+        return list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def program(*, by_name: bool) -> Launch:
@@ -58,8 +60,9 @@ def server(program: Launch, place: Place) -> Launch:
 
 def _executable() -> Path | None:
     """The script that an installation has; none where the sources are run."""
-    candidates = [Path(sysconfig.get_path("scripts")) / PROGRAM]
-    if Path(sys.argv[0]).name in (PROGRAM, DISTRIBUTION):
+    ending: str = sysconfig.get_config_var("EXE") or ""
+    candidates = [Path(sysconfig.get_path("scripts")) / f"{PROGRAM}{ending}"]
+    if Path(sys.argv[0]).name.removesuffix(ending) in (PROGRAM, DISTRIBUTION):
         candidates.insert(0, Path(os.path.abspath(sys.argv[0])))
     return next((one for one in candidates if one.is_file() and os.access(one, os.X_OK)), None)
 

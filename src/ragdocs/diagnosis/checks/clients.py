@@ -60,7 +60,7 @@ def _examined(file: ClientFile, entry: Registration, case: Case) -> Finding:
             "put it right in that file; `ragdocs install` shows what it should be",
         )
     given = "".join(f" {option} {printable(value)}" for option, value in entry.folders)
-    if file.client == "Claude Desktop" and os.sep not in entry.command:
+    if file.client == "Claude Desktop" and not os.path.dirname(entry.command):
         return Finding(
             Level.NOTE,
             f"{who}, {runs}{given}",
@@ -73,7 +73,7 @@ def _wrong_command(entry: Registration, case: Case) -> str:
     command = os.path.expanduser(_resolved(entry, entry.command))
     if "${" in command:
         return ""  # the client's own names, which only it knows
-    if os.sep not in command:
+    if not os.path.dirname(command):
         there = shutil.which(command, path=case.machine.environ.get("PATH"))
         return "" if there else "there is no such command on this PATH"
     place = Path(entry.project or "/") / command

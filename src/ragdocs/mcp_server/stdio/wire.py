@@ -3,9 +3,11 @@
 Afterwards what any library prints goes to stderr, and what reads standard input gets nothing.
 """
 
-import fcntl
 import os
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 _FIRST_PRIVATE = 3
 
@@ -34,7 +36,22 @@ def claim() -> Wire:
 
 def _private(descriptor: int, flags: int) -> int:
     try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE)
+        os.fstat(descriptor)
     except OSError:  # it was closed: nobody speaks or listens there
-        opened = os.open(os.devnull, flags)
-        return fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE)
+        return _above(os.open(os.devnull, flags))
+    with suppress(ImportError):  # Windows would change line ends, and take ^Z for the end
+        system: Any = import_module("msvcrt")
+        system.setmode(descriptor, getattr(os, "O_BINARY", 0))
+    return _above(descriptor)
+
+
+def _above(descriptor: int) -> int:
+    """A duplicate beyond the three that programs share; no child inherits it."""
+    lower: list[int] = []
+    try:
+        while (found := os.dup(descriptor)) < _FIRST_PRIVATE:
+            lower.append(found)
+        return found
+    finally:
+        for each in lower:
+            os.close(each)

@@ -1,11 +1,16 @@
 """Text from files inside an answer: fenced, so that it cannot end its fence or be mistaken."""
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 _BACKTICKS = re.compile("`{3,}")
 _PLACE = re.compile(r"(?<![\w~.:/…])/(?:[^\s/:]+/)+([^\s/:]+/[^\s/:]+)")
+# From a drive or a server on: what comes before the last two names of the path.
+_WINDOWS_PLACE = re.compile(
+    r"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\s\\/:]+[\\/])*([^\s\\/:]+[\\/][^\s\\/:]+)"
+)
 
 
 def fenced(label: str, text: str) -> str:
@@ -32,9 +37,9 @@ def without_home(text: str) -> str:
         home = Path.home()
     except RuntimeError:  # nobody says where it is
         return text
-    return text.replace(f"{home}/", "~/") if len(home.parts) > 1 else text
+    return text.replace(os.path.join(home, ""), "~/") if len(home.parts) > 1 else text
 
 
 def without_places(text: str) -> str:
     """For errors: of a place outside the documents only the end is named."""
-    return _PLACE.sub(r"…/\1", without_home(text))
+    return _WINDOWS_PLACE.sub(r"…/\1", _PLACE.sub(r"…/\1", without_home(text)))
