@@ -11,6 +11,7 @@ _HEARD_SECONDS = 1.0
 
 def main() -> None:
     """Runs the command that was typed; does not return."""
+    _forget_working_folder()
     # While the first modules are imported, and at the very end: nothing is open then.
     signal.signal(signal.SIGINT, _exit_now)
     from ragdocs.lifecycle import Ending
@@ -26,6 +27,14 @@ def main() -> None:
         if ending.has_interrupted:
             ending.begun.wait(_HEARD_SECONDS)
             sys.exit(ending.exit_code)
+
+
+def _forget_working_folder() -> None:
+    """`python -m` lets modules be imported from the folder it is started in, which may hold a
+    stranger's; with -P it does not from the beginning."""
+    from ragdocs.embedding.foreign_code import importable_places
+
+    sys.path[:] = importable_places(sys.path)
 
 
 def _exit_now(number: int, _: FrameType | None) -> None:

@@ -15,6 +15,7 @@
   - EmbeddingError         text cannot be turned into vectors
     · ModelMissing         no usable model was found
     · ModelCorrupt         the model's files are damaged, or not the ones we know
+    · ModelRefused         the model asks for foreign code to be run, or is a pickle
   - QueryError             the request cannot be answered as asked
     · NotThere             what it names is not in the index
   - EvaluationError        a labelled set or a run cannot be used
@@ -82,6 +83,10 @@ class ModelMissing(EmbeddingError):
 
 class ModelCorrupt(EmbeddingError):
     """A model file is damaged, or not the one we know by its hash."""
+
+
+class ModelRefused(EmbeddingError):
+    """A model's folder asks for foreign code to be run, or has pickled weights only."""
 
 
 class QueryError(RagdocsError):

@@ -12,7 +12,7 @@ from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.embedding.declared import declared_dimension
 from ragdocs.embedding.prefixes import Prefixes, known_prefixes
 from ragdocs.embedding.providers import make_embedder
-from ragdocs.errors import ModelCorrupt, ModelMissing
+from ragdocs.errors import ModelCorrupt, ModelMissing, ModelRefused
 
 TEXTS = ["tomatoes need sun", "how do i sign in", "boats sink in the storm"]
 
@@ -182,7 +182,7 @@ def test_a_model_that_wants_its_own_code_to_be_run_is_refused(models, tmp_path):
     }
     (folder / "config.json").write_text(json.dumps(said), encoding="utf-8")
     (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
-    with pytest.raises(ModelCorrupt, match="never done here"):
+    with pytest.raises(ModelRefused, match="never run here"):
         embedder(folder).load()
     assert not (tmp_path / "ran").exists()
 

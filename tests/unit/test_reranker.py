@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from ragdocs.config.search_section import SearchConfig
 from ragdocs.embedding.batches import BatchLimits
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.embedding.cross_encoder_session import PairTokenizer, probabilities
-from ragdocs.embedding.external_data import external_locations
-from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing
+from ragdocs.embedding.external_data import ExternalData, external_data
+from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing, ModelRefused
 from ragdocs.search.ordering import rescored
 from ragdocs.search.pipeline import StageTools, build_stages
 from ragdocs.search.requests import QueryRequest
@@ -304,7 +305,10 @@ def test_an_embedding_model_is_no_cross_encoder(tmp_path):
 
 
 def test_the_external_data_of_a_real_export_is_found():
-    assert external_locations((CARRIED / "onnx" / "model.onnx").read_bytes()) == {"model.onnx_data"}
+    found = external_data((CARRIED / "onnx" / "model.onnx").read_bytes())
+    assert {one.location for one in found} == {"model.onnx_data"}
+    size = (CARRIED / "onnx" / "model.onnx_data").stat().st_size
+    assert max(one.offset + one.length for one in found) == size
 
 
 def field(number, content):
@@ -317,9 +321,10 @@ def test_external_data_is_found_wherever_a_model_can_hide_it():
     tensor = field(13, field(2, b"../secret") + field(1, b"location"))
     branch = field(6, field(5, tensor))
     for way in (branch, field(11, field(1, field(5, field(5, tensor)))), field(5, tensor)):
-        assert external_locations(field(7, field(1, field(5, way)))) == {"../secret"}
+        found = external_data(field(7, field(1, field(5, way))))
+        assert found == {ExternalData("../secret", 0, 0)}
     with pytest.raises(ValueError, match="middle"):
-        external_locations(field(7, field(5, tensor))[:-1])
+        external_data(field(7, field(5, tensor))[:-1])
 
 
 @pytest.mark.parametrize("location", [b"../abc", b"/a/bcd", b"a/../b"])
@@ -327,7 +332,39 @@ def test_a_model_that_names_data_outside_its_folder_is_refused(tmp_path, locatio
     model = replace(TINY, is_external=True).write(tmp_path) / "onnx" / "model.onnx"
     assert len(location) == len(DATA_FILE)
     model.write_bytes(model.read_bytes().replace(DATA_FILE.encode(), location))
-    assert "outside its folder" in refusal(ModelCorrupt, tmp_path)
+    assert "outside its folder" in refusal(ModelRefused, tmp_path)
+
+
+def test_data_that_would_be_an_address_in_memory_is_refused(tmp_path):
+    """Also when a file of that name is there."""
+    model = replace(TINY, is_external=True).write(tmp_path) / "onnx" / "model.onnx"
+    name, address = DATA_FILE.encode(), b"*/_ORT_MEM_ADDR_/*"
+    (model.parent / "*" / "_ORT_MEM_ADDR_").mkdir(parents=True)
+    shutil.copy(model.parent / DATA_FILE, model.parent / "*" / "_ORT_MEM_ADDR_" / "*")
+    tensor = field(13, field(1, b"location") + field(2, address))
+    assert name in model.read_bytes()
+    model.write_bytes(model.read_bytes() + field(7, field(5, tensor)))
+    assert "memory" in refusal(ModelRefused, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "wanted", [("length", "900000000000"), ("offset", "4096"), ("length", "-1")]
+)
+def test_more_data_than_the_file_has_is_refused_before_room_is_made_for_it(tmp_path, wanted):
+    model = replace(TINY, is_external=True).write(tmp_path) / "onnx" / "model.onnx"
+    key, value = (part.encode() for part in wanted)
+    told = {b"location": DATA_FILE.encode(), b"length": b"8", key: value}
+    tensor = b"".join(field(13, field(1, name) + field(2, said)) for name, said in told.items())
+    model.write_bytes(model.read_bytes() + field(7, field(5, tensor)))
+    message = refusal(ModelCorrupt, tmp_path)
+    assert str(model) in message
+    assert DATA_FILE in message
+
+
+def test_a_model_larger_than_any_is_not_read(tmp_path):
+    model = TINY.write(tmp_path) / "onnx" / "model.onnx"
+    os.truncate(model, 2**40)  # sparse
+    assert "2 GB" in refusal(ModelCorrupt, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "config.json", f"onnx/{DATA_FILE}"])
@@ -335,7 +372,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path, name):
     model = replace(TINY, is_external=True).write(tmp_path / "model")
     shutil.move(model / name, tmp_path / "elsewhere")
     (model / name).symlink_to(tmp_path / "elsewhere")
-    assert "leads out of the model's folder" in refusal(ModelCorrupt, model)
+    assert "leads out of the model's folder" in refusal(ModelRefused, model)
 
 
 def test_a_name_that_is_no_folder_names_the_ways_out():

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ragdocs.embedding.external_data import external_locations
-from ragdocs.errors import ModelCorrupt, ModelMissing
+from ragdocs.embedding.external_data import external_data
+from ragdocs.errors import ModelCorrupt, ModelMissing, ModelRefused
 
 EXPECTED = "config.json, tokenizer.json and onnx/model.onnx (or model.onnx)"
 MODELS = ("onnx/model.onnx", "model.onnx")
 # What cross-encoders are trained with. The RoBERTa kinds have 514 positions and use 512 of them;
 # models with thousands would only make a query wait for passages that are never so long.
 MAX_TOKENS = 512
+_MAX_MODEL_BYTES = 2**31
+_MEMORY_ADDRESS = "_ORT_MEM_ADDR_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +71,32 @@ def _inside(folder: Path, path: Path) -> Path:
     if root.parent.name == "snapshots":
         root = root.parent.parent
     if not path.resolve().is_relative_to(root):
-        raise ModelCorrupt(f"{path} leads out of the model's folder; put the file itself there")
+        raise ModelRefused(f"{path} leads out of the model's folder; put the file itself there")
     return path
 
 
 def _check_model(folder: Path, model: Path) -> None:
+    if model.stat().st_size > _MAX_MODEL_BYTES:
+        raise ModelCorrupt(f"{model} has more than 2 GB, which no ONNX file can have")
     try:
-        locations = external_locations(model.read_bytes())
+        named = external_data(model.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ModelCorrupt(f"{model} is damaged ({error}); download it again") from error
-    for location in sorted(locations):
-        if Path(location).is_absolute() or ".." in Path(location).parts:
-            raise ModelCorrupt(
+    for location, offset, length in sorted(named):
+        path = Path(location)
+        if path.is_absolute() or ".." in path.parts or "\\" in location or ":" in location:
+            raise ModelRefused(
                 f"{model} wants to read {location!r}, which is outside its folder; do not use it"
             )
-        _inside(folder, model.parent / location)
+        # onnxruntime takes this for an address in the memory of the process.
+        if _MEMORY_ADDRESS in location:
+            raise ModelRefused(f"{model} wants to read the program's memory; do not use it")
+        size = _inside(folder, model.parent / path).stat().st_size
+        if offset < 0 or length < 0 or offset + length > size:
+            raise ModelCorrupt(
+                f"{model} wants {length:,} bytes at {offset:,} of {location!r}, which has {size:,};"
+                " download both again"
+            )
 
 
 def _max_tokens(config: Path) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragdocs.embedding.foreign_code import check_folder
 from ragdocs.embedding.model_hub import find_folder, repo
 from ragdocs.embedding.windows import clean
 from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing
@@ -78,13 +79,19 @@ class TorchCrossEncoder:
 def _load(folder: Path, threads: int) -> Any:  # noqa: ANN401
     from importlib import import_module
 
+    check_folder(folder)
     try:
         torch = import_module("torch")
         import_module("transformers.utils.logging").disable_progress_bar()
         if threads:
             torch.set_num_threads(threads)
         library = import_module("sentence_transformers")
-        model = library.CrossEncoder(str(folder), local_files_only=True)
+        model = library.CrossEncoder(
+            str(folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
         labels = int(model.config.num_labels)
     # Torch, transformers and safetensors each raise their own unrelated classes.
     except Exception as error:

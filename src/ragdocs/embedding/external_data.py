@@ -1,11 +1,12 @@
 """Which other files an ONNX model names: its external data, found without running anything.
 
-onnxruntime before 1.24 opens whatever path a model gives, so paths are checked before it sees the
-file. Field numbers are those of onnx.proto.
+onnxruntime before 1.24 opens whatever path a model gives, and some versions take a special one for
+an address in memory, so paths are checked before it sees the file. Field numbers are those of
+onnx.proto.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 _Messages: TypeAlias = Mapping[str, Mapping[int, str]]
 
@@ -24,21 +25,36 @@ _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
 
 
-def external_locations(model: bytes) -> frozenset[str]:
-    """The paths as the model gives them. Raises ValueError when this is no protobuf message."""
-    return frozenset(_locations(memoryview(model), "model"))
+class ExternalData(NamedTuple):
+    """A stretch of another file, as the model gives it. Without a length it is the rest."""
+
+    location: str
+    offset: int
+    length: int
 
 
-def _locations(data: memoryview, message: str) -> Iterator[str]:
-    if message == "entry":
-        entry = dict(_fields(data))
-        if bytes(entry.get(1, b"")) == b"location":
-            yield bytes(entry.get(2, b"")).decode("utf-8")
-        return
+def external_data(model: bytes) -> frozenset[ExternalData]:
+    """Raises ValueError when this is no protobuf message, or gives no numbers."""
+    return frozenset(_external(memoryview(model), "model"))
+
+
+def _external(data: memoryview, message: str) -> Iterator[ExternalData]:
     ways = _WAYS[message]
+    told: dict[bytes, bytes] = {}
     for number, content in _fields(data):
-        if number in ways:
-            yield from _locations(content, ways[number])
+        if number not in ways:
+            continue
+        if ways[number] == "entry":
+            entry = dict(_fields(content))
+            told[bytes(entry.get(1, b""))] = bytes(entry.get(2, b""))
+        else:
+            yield from _external(content, ways[number])
+    if b"location" in told:
+        yield ExternalData(
+            told[b"location"].decode("utf-8"),
+            int(told.get(b"offset") or 0),
+            int(told.get(b"length") or 0),
+        )
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragdocs.embedding.foreign_code import PICKLED
 from ragdocs.embedding.model_hub import (
     REVISION,
     find_folder,
@@ -18,7 +19,7 @@ from ragdocs.embedding.model_hub import (
     repo,
     require_extra,
 )
-from ragdocs.errors import ModelMissing
+from ragdocs.errors import ModelMissing, ModelRefused
 from ragdocs.files import replace
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 5.0
 """How long the Hub may take to say anything at all."""
 _NEEDED = ("*.json", "*.txt", "*.model", "*.safetensors")
-_OLD_WEIGHTS = "pytorch_model*.bin"
 _UNUSED = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 
 
@@ -79,9 +79,9 @@ def _offered(hub: "ModuleType", model: str) -> tuple[str, list[str]]:
         info = hub.HfApi().model_info(repo(model), timeout=ANSWER_SECONDS)
         offered = [file.rfilename for file in info.siblings or ()]
         names = hub.utils.filter_repo_objects(
-            offered, allow_patterns=list(_wanted(offered)), ignore_patterns=list(_UNUSED)
+            offered, allow_patterns=list(_NEEDED), ignore_patterns=list(_UNUSED)
         )
-        return str(info.sha), list(names)
+        commit, wanted = str(info.sha), list(names)
     except hub.errors.RepositoryNotFoundError as error:
         raise missing(model, "is no model of the Hub, or not a public one") from error
     # The Hub's client raises classes of its own, of its HTTP library and of the system.
@@ -89,6 +89,19 @@ def _offered(hub: "ModuleType", model: str) -> tuple[str, list[str]]:
         raise missing(
             model, f"is not on this disk and cannot be fetched ({_said(error)})"
         ) from error
+    _check_weights(model, offered)
+    return commit, wanted
+
+
+def _check_weights(model: str, offered: Iterable[str]) -> None:
+    """Pickled weights run code when they are read: they are not even fetched."""
+    names = list(offered)
+    pickled = [name for name in names if name.endswith(PICKLED)]
+    if pickled and not any(name.endswith(".safetensors") for name in names):
+        raise ModelRefused(
+            f"the model {model} has its weights only as {pickled[0]}, a pickle, which runs code "
+            "when it is read, and is never loaded here: name a model with safetensors"
+        )
 
 
 def _fetch_file(hub: "ModuleType", model: str, what: tuple[str, str], cache: Path | None) -> Path:
@@ -121,12 +134,6 @@ def _clear(blobs: Path) -> None:
     for part in blobs.glob("*.incomplete"):
         if (blobs / part.name.partition(".")[0]).exists():
             part.unlink(missing_ok=True)
-
-
-def _wanted(names: Iterable[str]) -> tuple[str, ...]:
-    """Weights come in several formats: one is enough."""
-    has_safetensors = any(name.endswith(".safetensors") for name in names)
-    return _NEEDED if has_safetensors else (*_NEEDED, _OLD_WEIGHTS)
 
 
 def _broken_off(model: str, name: str, error: Exception) -> ModelMissing:

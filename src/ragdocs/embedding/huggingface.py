@@ -16,6 +16,7 @@ from ragdocs.config.values import AUTO
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.embedding.declared import declared_dimension, declared_prefixes
 from ragdocs.embedding.fetching import find_or_fetch
+from ragdocs.embedding.foreign_code import check_folder
 from ragdocs.embedding.model_hub import digest, find_folder, find_model
 from ragdocs.embedding.pieces import Pieces, combined, cut_to_fit
 from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes, known_prefixes
@@ -167,19 +168,18 @@ def _pieces(model: _Loaded, text: str) -> Pieces:
 
 
 def _load(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loaded:
+    check_folder(folder)
     try:
         return _loaded(folder, prefixes, settings)
     # Torch, transformers and safetensors each raise their own unrelated classes.
     except Exception as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelCorrupt(
-            f"the model in {folder} cannot be loaded ({said}). {_advice(str(error), settings)}"
+            f"the model in {folder} cannot be loaded ({said}). {_advice(settings)}"
         ) from error
 
 
-def _advice(said: str, settings: EmbeddingConfig) -> str:
-    if "custom code" in said or "trust_remote_code" in said:
-        return "It wants code from its repository to be run, which is never done here: name another"
+def _advice(settings: EmbeddingConfig) -> str:
     if settings.device not in (AUTO, "cpu"):
         return f'Is there a device "{settings.device}"? device = "auto" takes what there is'
     return "Fetch it again, or name another"
@@ -198,6 +198,8 @@ def _loaded(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loa
         embed_batch_size=settings.batch_size,
         device=None if settings.device == AUTO else settings.device,
         local_files_only=True,
+        trust_remote_code=False,
+        model_kwargs={"use_safetensors": True},
     )
     model = bulk._model
     # Not given above: an empty one would be replaced by what LlamaIndex thinks is right.

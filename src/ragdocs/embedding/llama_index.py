@@ -6,12 +6,20 @@ The extra `llama-index`, and whatever package has the class.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragdocs.embedding.fetching import find_or_fetch
+from ragdocs.embedding.foreign_code import (
+    check_arguments,
+    check_folder,
+    without_working_folder,
+)
 from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes
 from ragdocs.embedding.probed import PROBE, ProbedEmbedder
 from ragdocs.embedding.windows import clean
@@ -99,11 +107,14 @@ def from_settings(settings: EmbeddingConfig) -> LlamaIndexEmbedder:
             '"module:Class", as "llama_index.embeddings.ollama:OllamaEmbedding"'
         )
     arguments = dict(settings.arguments)
+    check_arguments(arguments)
 
     def make() -> Any:  # noqa: ANN401
+        check_arguments(arguments)  # a folder may have been put in place since
         kind = _embedding_class(module, name)
+        safe = _safe_arguments(kind, arguments)
         try:
-            return kind(**{"embed_batch_size": settings.batch_size, **arguments})
+            return kind(**{"embed_batch_size": settings.batch_size, **arguments, **safe})
         # What a class makes of its arguments is known to its authors only.
         except Exception as error:
             raise ModelMissing(
@@ -119,16 +130,35 @@ def from_settings(settings: EmbeddingConfig) -> LlamaIndexEmbedder:
 
 def require_llama_index() -> None:
     """Raises ModelMissing without the extra."""
-    if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
+    with without_working_folder():  # to find the second, the first is imported
+        is_there = find_spec("llama_index") and find_spec("llama_index.core")
+    if not is_there:
         raise ModelMissing(f'provider = "llama-index" needs an extra: {EXTRA}')
 
 
+def _safe_arguments(kind: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """For LlamaIndex's own embedding of Hugging Face models: the libraries' switches, whatever
+    their defaults are. A model by name is fetched by us, so that its files are looked at first."""
+    if not kind.__module__.startswith("llama_index.embeddings.huggingface."):
+        return {}
+    inner: dict[str, Any] = arguments.get("model_kwargs") or {}
+    safe = {"trust_remote_code": False, "model_kwargs": {**inner, "use_safetensors": True}}
+    name, cache = arguments.get("model_name"), arguments.get("cache_folder")
+    if not isinstance(name, str) or os.path.isdir(os.path.expanduser(name)):
+        return safe
+    cache = cache or import_module("llama_index.core.utils").get_cache_dir()
+    fetch = not arguments.get("local_files_only")
+    check_folder(find_or_fetch(name, Path(cache), fetch=fetch))
+    return {**safe, "cache_folder": str(cache), "local_files_only": True}
+
+
 def _embedding_class(module: str, name: str) -> Callable[..., Any]:
-    """Only an embedding: a project's file must not make us call whatever it names."""
+    """Only an embedding, and only of what is installed: nothing of the working folder."""
     require_llama_index()
-    base = import_module("llama_index.core.embeddings").BaseEmbedding
     try:
-        found: Any = getattr(import_module(module), name)
+        with without_working_folder():
+            base = import_module("llama_index.core.embeddings").BaseEmbedding
+            found: Any = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ModelMissing(
             f"{module}:{name} cannot be imported ({error}): install the package that has it into "

@@ -40,7 +40,8 @@ def program(*, by_name: bool) -> Launch:
     """This installation; by its name alone where that is wanted and means this installation."""
     there = _executable()
     if there is None:
-        return Launch(sys.executable, ("-m", "ragdocs"))
+        # Without -P, modules of the folder it is started in would be imported.
+        return Launch(sys.executable, ("-P", "-m", "ragdocs"))
     found = shutil.which(there.name)
     if found and os.path.realpath(found) == os.path.realpath(there):
         # What PATH leads to stays when an installation is renewed; what it points to may not.
