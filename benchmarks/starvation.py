@@ -95,7 +95,7 @@ def compare(app: App, questions: Sequence[str], rounds: int) -> None:
 def embedding(app: App) -> Generator[None]:
     """While this lasts, the indexing thread makes vectors."""
     parts = ServiceParts(
-        directory=app.config.index_directory,
+        directory=app.directory,
         make_manager=app.manager,
         make_watcher=app.make_watcher,
         follow=lambda: None,

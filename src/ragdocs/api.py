@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 from ragdocs.app import App
 from ragdocs.closable import Closable
 from ragdocs.config.loading import load_config
-from ragdocs.errors import ConfigError, EmbeddingError, IndexLocked, IndexStoreError, QueryError
+from ragdocs.errors import (
+    ConfigError,
+    EmbeddingError,
+    IndexLocked,
+    IndexStoreError,
+    OtherSettings,
+    QueryError,
+)
 from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
 
 if TYPE_CHECKING:
@@ -100,6 +107,11 @@ class Index(Closable):
         return self._app.config
 
     @property
+    def directory(self) -> Path:
+        """The folder of the index itself; see `config.index_place` for that of all its variants."""
+        return self._app.directory
+
+    @property
     def state(self) -> "IndexState":
         """What could be answered for now."""
         return self._opened.index_state()
@@ -152,11 +164,11 @@ class Index(Closable):
         """As `update`, unless another program is doing that already: then None."""
         from ragdocs.indexing.lock import is_looked_after
 
-        if is_looked_after(self._app.config.index_directory):
+        if is_looked_after(self._app.directory):
             return None
         try:
             return self.update()
-        except IndexLocked:
+        except (IndexLocked, OtherSettings):  # the index is read as it is; `state` says why
             return None
 
     def close(self) -> None:

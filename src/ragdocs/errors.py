@@ -11,7 +11,11 @@
     · IndexFolderForeign   its folder holds something else, or is another account's: left alone
     · IndexLocked          another process is writing; try again
     · IndexCorrupt         a checksum or SQLite says that it is damaged: rebuild
-    · IndexIncompatible    written by another schema or other settings: rebuild
+    · IndexIncompatible    not the store that is expected: look at it again, or rebuild
+      - OthersIndex        another program's: rebuilt only on request
+        · OtherSettings    built with other settings; it can be read as it is
+        · OtherFolders     of other documents
+        · OtherVersion     written by another version of this program
   - EmbeddingError         text cannot be turned into vectors
     · ModelMissing         no usable model was found
     · ModelCorrupt         the model's files are damaged, or not the ones we know
@@ -70,7 +74,43 @@ class IndexCorrupt(IndexStoreError):
 
 
 class IndexIncompatible(IndexStoreError):
-    """Written by another schema version or other index-relevant settings: rebuild."""
+    """The store is not the one that is expected; its subclasses say how."""
+
+
+class OthersIndex(IndexIncompatible):
+    """Made by a program with other settings, or another version of this one. `what` is the message
+    without the advice, `stored` the settings as the store keeps them."""
+
+    advice = ""
+
+    def __init__(self, what: str, stored: str = "") -> None:
+        super().__init__(f"{what}; {self.advice}")
+        self.what = what
+        self.stored = stored
+
+
+class OtherSettings(OthersIndex):
+    """Built with other settings: it can be read as it is."""
+
+    advice = (
+        "this program reads it as it is and never writes it. `ragdocs rebuild-index` rebuilds it "
+        "with the settings used here; or use another index folder (--index, or indexing.index_path)"
+    )
+
+
+class OtherFolders(OthersIndex):
+    """An index of other documents: they are not shown under the names of these."""
+
+    advice = (
+        "use another index folder (--index, or indexing.index_path). `ragdocs rebuild-index` "
+        "replaces it"
+    )
+
+
+class OtherVersion(OthersIndex):
+    """Written by another version of this program, which this one cannot read."""
+
+    advice = "`ragdocs rebuild-index` rebuilds it for this version"
 
 
 class EmbeddingError(RagdocsError):

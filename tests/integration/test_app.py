@@ -5,7 +5,7 @@ import pytest
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.errors import ConfigError
+from ragdocs.errors import ConfigError, OtherSettings
 from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import QueryRequest
 
@@ -58,11 +58,12 @@ def test_before_anything_is_indexed_it_says_so(docs):
     assert "build it first" in response.index.reason
 
 
-def test_other_settings_for_the_index_are_another_index(docs):
+def test_an_index_of_other_settings_is_read_as_it_is(docs):
     with App(config_of(docs)) as app:
         update(app)
     with App(config_of(docs, chunking={"max_leaf_chars": 900})) as app:
-        assert update(app).rebuilt
+        with pytest.raises(OtherSettings):
+            update(app)
         assert found(app, "tomatoes")[0] == "garden.md"
 
 
@@ -94,7 +95,7 @@ def test_what_was_written_is_in_the_stores_own_file_afterwards(docs):
             manager.update()
             app.search(QueryRequest(queries=("tomatoes",)))  # a reader that outlives the writer
             manager.fill()
-        index = app.config.index_directory
+        index = app.directory
         assert (index / "store.db").stat().st_size > 20_000
 
 

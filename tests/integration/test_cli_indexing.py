@@ -26,6 +26,7 @@ from ragdocs.indexing.lock import try_write_lock, watching, writing
 from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.lifecycle import Ending
 from ragdocs.store.folder import MARK_FILE
+from ragdocs.store.variants import USED_FILE
 from ragdocs.store.reader import Reader
 from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
 from tests.managed_index import held, write
@@ -41,6 +42,8 @@ KEYS = {
     "trees",
     "index_directory",
     "rebuilt",
+    "taken_over",
+    "variants_dropped",
     "added",
     "modified",
     "moved",
@@ -56,6 +59,7 @@ KEYS = {
     "passages",
     "files_waiting",
     "vectors_made",
+    "vectors_taken",
     "vectors_stored",
     "vectors_pending",
     "vectors_forgotten",
@@ -219,7 +223,7 @@ def test_sigterm_ends_it_in_time_whatever_the_model_does(folder):
         assert time.monotonic() - began < ALLOWED_SECONDS
         assert "the next run goes on from there" in process.stderr.read()
     assert (writing(folder.index), watching(folder.index)) == (None, None)
-    store = {MARK_FILE, "store.db", "store.db-wal", "store.db-shm", "store.seal"}
+    store = {MARK_FILE, USED_FILE, "store.db", "store.db-wal", "store.db-shm", "store.seal"}
     assert {file.name for file in folder.index.iterdir()} <= store | {"write.lock"}
     assert folder.is_as_new()
 

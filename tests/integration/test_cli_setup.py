@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
+from ragdocs.assembly import index_directory
 from ragdocs.cli.agents import BEGIN, BLOCK, END, INSTRUCTIONS
 from ragdocs.cli.main import main
 from ragdocs.config.loading import load_config
@@ -115,7 +116,7 @@ def test_a_folder_by_its_path_is_the_tree_that_init_named(project):
     write(project, "notes/a.md", "# A\n\nBread.\n")
     assert "Searched from here: notes, ~/project/notes" in run("init", "--docs", "notes").stdout
     run("update")
-    known = load_config().index_directory
+    known = index_directory(load_config())
     assert f"{known}" in run("update", "--docs", "notes", "--json").stdout
     assert run("ls", "--docs", "notes").stdout.startswith("notes:a.md")
 

@@ -191,22 +191,46 @@ def test_a_suspicion_of_a_reader_leads_to_a_deep_check(apps, docs, index):
     finds(app, "lark", "dawn.md")
 
 
-def test_the_one_that_started_last_decides_the_settings(apps, docs, index):
-    older = started(apps, docs, index)
-    until(lambda: is_ready(older))
-    newer = started(apps, docs, index, search={"stemmer": "german"})
-    until(lambda: is_ready(newer))
-    state = until(lambda: older.service.state.duty is Duty.STOOD_DOWN and older.service.state)
-    assert "other settings" in state.error
-    assert ask(older, "lark").index.readiness is Readiness.UNAVAILABLE
-    until(lambda: newer.service.state.duty is Duty.WATCHING)
-    generation = ask(newer, "lark").index.generation
-    newer.close()
-    again = started(apps, docs, index)
-    until(lambda: is_ready(again))
-    assert ask(again, "lark").index.generation > generation
-    until(lambda: older.service.state.duty in (Duty.WATCHING, Duty.STANDBY))
-    finds(older, "lark", "dawn.md")
+def test_the_one_that_started_first_keeps_a_folder_that_was_named(apps, docs, index):
+    first = started(apps, docs, index)
+    until(lambda: is_ready(first))
+    second = started(apps, docs, index, search={"stemmer": "german"})
+    state = until(lambda: second.service.state.duty is Duty.STOOD_DOWN and second.service.state)
+    assert 'search.stemmer: "english" there, "german" here' in state.error
+    write(docs, "noon.md", "# Noon\n\nLizards are basking.\n")
+    for app in (first, second):
+        finds(app, "bask", "noon.md")  # by the stored stemmer, whoever asks
+    assert first.service.state.duty is Duty.WATCHING
+    assert ask(first, "lark").index.readiness is Readiness.READY
+    told = ask(second, "lark").index
+    assert (told.readiness, told.complete) == (Readiness.DEGRADED, False)
+    assert 'search.stemmer: "english" there, "german" here' in told.reason
+
+
+def test_a_rebuild_takes_a_named_folder_over_and_gives_it_back(apps, docs, index):
+    first = started(apps, docs, index)
+    until(lambda: is_ready(first))
+    with served(docs, index, search={"stemmer": "german"}) as other, other.manager() as manager:
+        assert manager.update(rebuild=True).taken_over
+        manager.fill()
+    until(lambda: first.service.state.duty is Duty.STOOD_DOWN)
+    assert ask(first, "lark").index.readiness is Readiness.DEGRADED
+    assert paths(ask(first, "lark"))[:1] == ["dawn.md"]
+    with served(docs, index) as same, same.manager() as manager:
+        manager.update(rebuild=True)
+    until(lambda: first.service.state.duty is Duty.WATCHING)
+    until(lambda: is_ready(first))
+
+
+def test_an_index_of_others_that_is_damaged_is_left_to_them(apps, docs, index):
+    with served(docs, index) as first, first.manager() as manager:
+        manager.update()
+    second = started(apps, docs, index, search={"stemmer": "german"})
+    until(lambda: second.service.state.duty is Duty.STOOD_DOWN)
+    damaged = b"not a database at all" * 100
+    (index / "store.db").write_bytes(damaged)
+    until(lambda: second.service.state.duty is Duty.FAILING)
+    assert (index / "store.db").read_bytes() == damaged
 
 
 def test_without_watching_files_are_read_once(apps, docs, index):

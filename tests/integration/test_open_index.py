@@ -63,7 +63,7 @@ def test_opening_brings_it_in_step_unless_told_not_to(docs):
 
 def test_a_running_server_is_left_to_keep_the_index_in_step(docs):
     with open_index(docs, embedder=Compass()) as index:
-        directory = index.config.index_directory
+        directory = index.directory
     (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
     with try_watch_lock(directory) as lock:
         lock.say({"last_scan": "2026-11-16T12:00:00+00:00"})
@@ -133,7 +133,7 @@ def test_settings_are_those_of_a_configuration_file(docs, tmp_path):
     place = tmp_path / "elsewhere"
     settings = {"indexing": {"index_path": str(place)}, "search": {"max_chunks_per_doc": 1}}
     with open_index(docs, settings=settings, embedder=Compass()) as index:
-        assert index.config.index_directory == place
+        assert index.directory == place
         assert index.config.search.max_chunks_per_doc == 1
         assert index.state.documents == 2
     with pytest.raises(ConfigError, match=r"^settings: search\.max_chunks_per_dok"):
@@ -181,7 +181,7 @@ def test_what_the_page_shows_runs(docs, capsys):
 def test_an_older_copy_put_in_its_place_is_not_told_as_complete(docs, tmp_path):
     """There is no thread here that would look: it had answered from the old one, as complete."""
     with open_index(docs, embedder=Compass()) as index:
-        place = index.config.index_directory
+        place = index.directory
     shutil.copy(place / "store.db", tmp_path / "older")
     (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
     with open_index(docs, embedder=Compass()) as index:

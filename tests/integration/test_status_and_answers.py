@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from ragdocs.app import App
 from ragdocs.cli.main import main
 from ragdocs.diagnosis.gathering import gather_status
-from ragdocs.errors import IndexIncompatible
 from ragdocs.indexing import lock
 from ragdocs.indexing.lock import try_watch_lock, watching
 from ragdocs.indexing.service_state import Duty
@@ -129,12 +128,12 @@ def test_one_that_failed_leaves_no_lock(apps, docs, index):
 
 
 def test_stood_down(apps, docs, index):
-    older = started(apps, docs, index)
-    agree(READY, older)
-    newer = started(apps, docs, index, search={"stemmer": "german"})
-    until(lambda: older.service.state.duty is Duty.STOOD_DOWN)
-    agree(UNAVAILABLE, older, apps(served(docs, index)))
-    agree(READY, newer)
+    first = started(apps, docs, index)
+    agree(READY, first)
+    second = started(apps, docs, index, search={"stemmer": "german"})
+    until(lambda: second.service.state.duty is Duty.STOOD_DOWN)
+    agree(DEGRADED, second, apps(served(docs, index, search={"stemmer": "german"})))
+    agree(READY, first)
 
 
 def test_a_folder_that_is_away_with_servers_and_without(apps, docs, index):
@@ -178,7 +177,7 @@ def test_a_watcher_that_is_stopped_is_no_reason_to_doubt_but_said(bench, monkeyp
     assert "not heard of" in note
 
 
-@pytest.mark.parametrize("damage", ["noise", "cut", "meta", "tables", "settings", "not ours"])
+@pytest.mark.parametrize("damage", ["noise", "cut", "meta", "tables", "folders", "not ours"])
 def test_a_store_that_cannot_be_used(bench, damage):
     bench.build()
     raw = bench.store.read_bytes()
@@ -196,8 +195,10 @@ def test_a_store_that_cannot_be_used(bench, damage):
             change(bench, "CREATE TABLE theirs (x)")
         case _:
             pass
-    settings = {"chunking": {"max_leaf_chars": 900}} if damage == "settings" else {}
-    with bench.app(CountingEmbedder(), **settings) as app:
+    if damage == "folders":
+        bench.docs.rename(bench.base / "moved")
+        bench.docs = bench.base / "moved"
+    with bench.app(CountingEmbedder()) as app:
         agree(UNAVAILABLE, app)
 
 
@@ -224,31 +225,69 @@ def test_an_index_directory_that_must_not_be_read(bench):
         bench.index.chmod(0o700)
 
 
-def test_an_index_that_another_process_keeps_otherwise_says_by_whom_and_what_to_do(bench):
+def test_an_index_that_another_program_made_says_which_settings_differ(bench):
     bench.build()
     with bench.app(chunking={"max_leaf_chars": 900}) as app:
-        with holding(bench, "try_watch_lock") as pid:
-            answer = ask(app, "sun")
-            with pytest.raises(IndexIncompatible) as caught:
-                app.library.list(ListRequest())
-            summary = gather_status(app).summary
-        for said in (answer.index.reason, answer.notes[0], str(caught.value), summary):
-            assert "built with other settings" in said
-            assert f"process {pid} keeps it so: use its settings, or another index folder" in said
+        answer = ask(app, "tomatoes")
+        assert paths(answer)[:1] == ["garden.md"]
+        assert app.library.list(ListRequest()).documents
+        for said in (answer.index.reason, answer.index.in_words(), gather_status(app).summary):
+            assert "chunking.max_leaf_chars: 1000 there, 900 here" in said
+            assert "`ragdocs rebuild-index` rebuilds it" in said
             assert "--index" in said
-        assert "`ragdocs update` makes it anew" in ask(app, "sun").index.reason
 
 
-def test_an_update_that_takes_the_index_from_a_running_process_says_so(bench):
+def test_meaning_is_not_searched_by_another_model_than_the_stored_one(bench):
+    bench.build()
+    model = CountingEmbedder("another@1")
+    with bench.app(model, embedding={"passage_prefix": "text: "}) as app:
+        answer = ask(app, "tomatoes")
+        agree(DEGRADED, app)
+    assert "meaning is not searched" in answer.index.reason
+    assert paths(answer)[:1] == ["garden.md"]
+    assert model.texts == []
+
+
+def test_an_index_of_other_folders_is_not_served(bench):
+    bench.build()
+    elsewhere = bench.base / "elsewhere"
+    write(elsewhere, "x.md", "# X\n\nSun.\n")
+    known = bench.docs
+    bench.docs = elsewhere
+    with bench.app() as app:
+        answer = ask(app, "sun")
+    assert paths(answer) == []
+    assert str(known) in answer.index.reason
+    assert str(elsewhere) in answer.index.reason
+
+
+@pytest.mark.parametrize("engine", ["whoosh", "fts5"])
+def test_the_words_of_an_index_that_another_keyword_engine_keeps(bench, engine):
+    """The one that reads writes nothing beside the store."""
+    other = {"whoosh": "fts5", "fts5": "whoosh"}[engine]
+    bench.build(search={"keyword_engine": engine})
+    before = sorted(bench.index.rglob("*"))
+    with bench.app(search={"keyword_engine": other}) as app:
+        answer = ask(app, "tomatoes")
+    assert paths(answer)[:1] == ["garden.md"]
+    assert answer.index.readiness is DEGRADED
+    left = {path for path in bench.index.rglob("*") if not path.name.startswith("store.db-")}
+    assert left <= set(before)
+
+
+def test_only_a_rebuild_takes_an_index_from_a_running_process_and_says_so(bench):
     bench.build()
     write(bench.base, "other.toml", "[chunking]\nmax_leaf_chars = 900\n")
     place = ["--docs", str(bench.docs), "--index", str(bench.index)]
     others = ["--config", str(bench.base / "other.toml")]
     with holding(bench, "try_watch_lock") as pid:
-        taken = CliRunner().invoke(main, ["update", "--no-vectors", *place, *others])
+        updated = CliRunner().invoke(main, ["update", "--no-vectors", *place, *others])
+        asked = CliRunner().invoke(main, ["query", "tomatoes", *place, *others])
+        taken = CliRunner().invoke(main, ["rebuild-index", "--no-vectors", *place, *others])
     again = CliRunner().invoke(main, ["update", "--no-vectors", *place, *others])
-    assert (taken.exit_code, again.exit_code) == (0, 0)
+    assert (updated.exit_code, taken.exit_code, again.exit_code) == (3, 0, 0)
+    assert "chunking.max_leaf_chars: 1000 there, 900 here" in updated.stderr
+    assert "garden.md" in asked.stdout
     assert "begun anew" in taken.stderr
     assert f"Process {pid} kept it with the other settings" in taken.stderr
-    assert "restart it with these" in taken.stderr
     assert "kept it" not in again.stderr

@@ -209,7 +209,7 @@ def test_paths_are_seen_from_the_folder_that_a_file_speaks_for(place):
         config = place.load(place.below)
         path.unlink()
 
-        assert config.index_directory == config.indexing.index_path == place.project / "index"
+        assert config.index_place.folder == config.indexing.index_path == place.project / "index"
         assert config.trees[0].root == place.project / "docs"
         assert config.trees[1].root == Path("~/b").expanduser().resolve()
         assert config.context.rules[0].include == (str(place.project / "docs/x.md"), "a:y.md")
@@ -229,8 +229,8 @@ def test_paths_of_variables_and_flags_are_seen_from_the_working_directory(place)
     by_variable = place.load(place.below, environ={"RAGDOCS_INDEXING__INDEX_PATH": "v"})
     by_flag = place.load(place.below, flags={"indexing": {"index_path": Path("f")}})
 
-    assert by_variable.index_directory == place.below / "v"
-    assert by_flag.index_directory == place.below / "f"
+    assert by_variable.index_place.folder == place.below / "v"
+    assert by_flag.index_place.folder == place.below / "f"
 
 
 def test_trees_are_replaced_whole_by_name(place):
@@ -379,10 +379,10 @@ def test_advice_on_what_is_probably_not_meant(place):
 
 
 def test_the_default_index_is_in_the_cache_and_depends_on_the_trees_alone(place):
-    here = place.load(place.project).index_directory
-    again = place.load(place.project, flags={"search": {"mmr_lambda": 0.1}}).index_directory
-    other = place.load(place.below).index_directory
-    moved = place.load(environ={"XDG_CACHE_HOME": "/cache"}).index_directory
+    here = place.load(place.project).index_place.folder
+    again = place.load(place.project, flags={"search": {"mmr_lambda": 0.1}}).index_place.folder
+    other = place.load(place.below).index_place.folder
+    moved = place.load(environ={"XDG_CACHE_HOME": "/cache"}).index_place.folder
 
     assert here == again != other
     assert here.parent == place.home / ".cache/mcp-markdown-ragdocs"

@@ -198,25 +198,30 @@ def test_a_store_that_is_beyond_reading(bench, damage):
     repaired(bench.case(), "store", "counts")
 
 
-def test_an_index_of_other_settings_is_made_anew(bench):
+def test_an_index_of_other_settings_is_left_to_who_made_it(bench):
+    """Also when nobody works with it: only a rebuild that was asked for takes it over."""
     case = bench.case(chunking={"max_leaf_chars": 900})
-    assert levels(only(case, "store")) == ["warning"]
-    repaired(case, "store", "counts")
-    assert levels(only(bench.case(), "store")) == ["warning"]
-
-
-def test_an_index_that_someone_else_works_with_is_left_alone(bench):
-    with holding(bench, "try_watch_lock") as pid:
-        (found,) = only(bench.case(chunking={"max_leaf_chars": 900}), "store")
+    (found,) = only(case, "store")
     assert (found.level, found.repair) == (Level.WARNING, None)
-    assert f"process {pid}" in found.message
+    assert "chunking.max_leaf_chars: 1000 there, 900 here" in found.message
+    assert "ragdocs rebuild-index" in found.message
     assert levels(only(bench.case(), "store")) == ["ok"]
 
 
-def test_an_index_of_another_format(bench):
+def test_an_index_of_another_version_is_left_to_that_one(bench):
+    change(bench, "ALTER TABLE meta ADD COLUMN novelty TEXT")
+    change(bench, "PRAGMA user_version = 1")
+    before = bench.store.read_bytes()
+    (found,) = only(bench.case(), "store")
+    assert found.level is Level.NOTE  # its own is below that folder, and not built yet
+    assert bench.case().directory.parent == bench.index
+    assert bench.store.read_bytes() == before
+
+
+def test_an_index_with_a_damaged_header(bench):
     change(bench, "PRAGMA user_version = 1")
     (found,) = only(bench.case(), "store")
-    assert "format 1" in found.message
+    assert "schema 1" in found.message
     repaired(bench.case(), "store", "counts")
 
 
@@ -304,9 +309,15 @@ def test_vectors_that_are_missing_and_vectors_that_nobody_uses(bench):
 @pytest.fixture
 def whoosh(bench):
     settings = {"search": {"keyword_engine": "whoosh"}}
+    take_over(bench, **settings)
     with bench.app(**settings) as app:
         app.search(QueryRequest(queries=("sun",)))
     return settings
+
+
+def take_over(bench, **settings):
+    with bench.app(**settings) as app, app.manager() as manager:
+        manager.update(rebuild=True)
 
 
 def test_an_engine_that_is_whole(bench, whoosh):
@@ -339,7 +350,9 @@ def test_an_engine_whose_files_are_damaged(bench, whoosh, damage):
 
 
 def test_the_folder_of_an_engine_that_is_not_in_use(bench, whoosh):
-    assert levels(only(bench.case(**whoosh), "leftovers")) == ["ok"]
+    for settings in (whoosh, {}):  # another program's engine is not left over
+        assert levels(only(bench.case(**settings), "leftovers")) == ["ok"]
+    take_over(bench)
     (found,) = only(bench.case(), "leftovers")
     assert found.level is Level.NOTE
     assert "keyword-whoosh" in found.message

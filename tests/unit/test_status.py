@@ -119,10 +119,14 @@ def test_a_precision_that_was_replaced_is_the_same_model():
 
 def test_other_settings(built):
     status = status_of(built, chunking={"max_leaf_chars": 900})
-    assert status.state is Readiness.UNAVAILABLE
+    assert status.state is Readiness.DEGRADED
     assert "other settings" in status.summary
-    assert "ragdocs update" in status.summary
+    assert "chunking.max_leaf_chars: 1000 there, 900 here" in status.summary
+    assert "ragdocs rebuild-index" in status.summary
     assert not status.agreement.same_settings
+    (difference,) = status.agreement.differences
+    told = (difference.key, difference.stored, difference.own)
+    assert told == ("chunking.max_leaf_chars", "1000", "900")
     assert status.agreement.stored_fingerprint
     assert status.holdings.documents == 4
 
@@ -131,7 +135,9 @@ def test_other_settings_that_another_process_keeps(built, tmp_path):
     bench = built.copy_to(tmp_path)
     with holding(bench, "try_watch_lock") as pid:
         status = status_of(bench, chunking={"max_leaf_chars": 900})
-    assert f"process {pid} keeps it so" in status.summary
+    assert status.state is Readiness.DEGRADED
+    assert status.watcher is not None
+    assert status.watcher.pid == pid
 
 
 def test_another_format(built, tmp_path):
@@ -139,7 +145,7 @@ def test_another_format(built, tmp_path):
     change(bench, "PRAGMA user_version = 1")
     status = status_of(bench)
     assert status.state is Readiness.UNAVAILABLE
-    assert "format 1" in status.summary
+    assert "schema 1" in status.summary
     assert status.agreement.stored_schema == 1
 
 
@@ -211,7 +217,9 @@ def test_a_process_that_stood_down_tells_who_has_the_index(built, tmp_path):
     service = ServiceState(duty=Duty.STOOD_DOWN, error="built with other settings")
     with holding(bench, "try_watch_lock") as pid:
         status = status_of(bench, service=service, chunking={"max_leaf_chars": 900})
-    assert f"process {pid} keeps it so" in status.summary
+    assert "built with other settings" in status.summary
+    assert status.watcher is not None
+    assert status.watcher.pid == pid
     assert status.watcher is not None
     assert status.watcher.trouble == "built with other settings"
 
@@ -252,7 +260,6 @@ def test_trees_that_are_away(bench):
 
 
 def test_a_tree_of_which_nothing_is_known(bench):
-    bench.build()
     trees = {"tree": {"there": {"path": str(bench.base / "away")}}}
     bench.build(**trees)
     status = status_of(bench, **trees)
@@ -316,9 +323,9 @@ def test_a_re_ranker_by_name_only_and_one_without_files(built, tmp_path):
     assert any("re-ranking does nothing" in note for note in status.notes)
 
 
-def test_the_engine_beside_the_store(built, tmp_path):
-    bench = built.copy_to(tmp_path)
+def test_the_engine_beside_the_store(bench):
     settings = {"search": {"keyword_engine": "whoosh"}}
+    bench.build(**settings)
     assert status_of(bench, **settings).keyword.state == EngineState.NOT_MADE
     with bench.app(**settings) as app:
         app.search(QueryRequest(queries=("sun",)))

@@ -88,9 +88,10 @@ def _problems(reading: "Reading") -> str:
 
 
 def _config_lines(config: "Config", shown: "list[InForce]") -> Iterator[str]:
+    from ragdocs.assembly import index_directory
     from ragdocs.config.notation import printable, toml_value
 
-    yield f"# index: {printable(str(config.index_directory))}"
+    yield f"# index: {printable(str(index_directory(config)))}"
     section = ""
     for one in shown:
         table, _, name = one.key.rpartition(".")
@@ -140,11 +141,12 @@ def _origin_value(origin: "Origin") -> dict[str, object]:
 
 
 def _config_value(config: "Config", shown: "list[InForce]") -> dict[str, object]:
+    from ragdocs.assembly import index_directory
     from ragdocs.config.notation import plain_value
 
     return {
         "files": plain_value(config.files),
-        "index_directory": plain_value(config.index_directory),
+        "index_directory": plain_value(index_directory(config)),
         "settings": {
             one.key: {"value": plain_value(one.value), "origin": _origin_value(one.origin)}
             for one in shown

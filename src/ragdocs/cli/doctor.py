@@ -29,10 +29,10 @@ _CHECK_WIDTH = len("configuration")
 def run_doctor(context: click.Context, place: Place, fix: bool, as_json: bool) -> None:
     """Examine everything: settings, folders, every row of the index, the model, clients.
 
-    Without --fix nothing is changed. With it, permissions are set, leftovers and damaged engine
-    folders deleted, and an index that is damaged or of other settings is made anew; your documents
-    and the settings of other programs are never touched. Exits with 0 when nothing is above a
-    note, 1 when warnings or errors remain.
+    Without --fix nothing is changed. With it, permissions are set, leftovers, damaged engine
+    folders and indices that were not used for 30 days deleted, and an index that is damaged is
+    rebuilt; your documents and the settings of other programs are never touched. Exits with 0
+    when nothing is above a note, 1 when warnings or errors remain.
 
     \b
     Example:

@@ -14,6 +14,7 @@ from ragdocs.errors import (
     IndexLocked,
     IndexMissing,
     IndexStoreError,
+    OtherSettings,
 )
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
 
     Raises IndexStoreError when the index cannot be written.
     """
+    from ragdocs.assembly import index_directory
     from ragdocs.cli.index_run import Orders, run
     from ragdocs.cli.progress import display
     from ragdocs.indexing.lock import is_looked_after
     from ragdocs.lifecycle import Ending
 
-    if is_looked_after(config.index_directory):
+    if is_looked_after(index_directory(config)):
         return None
     orders = Orders(rebuild=False, wait=WAIT_SECONDS)
     with Ending(watch_parent=False) as ending:
@@ -41,8 +43,8 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
             ending.before_force(shown.close)
             try:
                 done = run(config, orders, ending, shown)
-            except IndexLocked:
-                return None
+            except (IndexLocked, OtherSettings):
+                return None  # the answer says how the index is
             except (IndexCorrupt, IndexIncompatible, IndexMissing):
                 raise
             except IndexStoreError as error:

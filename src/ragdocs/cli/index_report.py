@@ -30,7 +30,7 @@ def opening(config: Config) -> Iterator[str]:
         yield f"Indexing {described(tree)}{why if is_guess else ''}"
 
 
-def summary(run: Run, config: Config, reason: EndReason | None) -> Iterator[str]:
+def summary(run: Run, reason: EndReason | None) -> Iterator[str]:
     outcome = run.outcome
     if reason:
         yield f"Stopped early ({reason.value}). {KEPT}"
@@ -46,7 +46,7 @@ def summary(run: Run, config: Config, reason: EndReason | None) -> Iterator[str]
     yield f"Index: {number_of(outcome.documents, 'document')}{_passages(run)}"
     if run.contents and run.contents.vocabulary is not None:
         yield f"Vocabulary: {number_of(run.contents.vocabulary, 'word')} for query expansion"
-    yield f"In {shown(str(config.index_directory))}, {run.seconds:.1f} s"
+    yield f"In {shown(str(run.directory))}, {run.seconds:.1f} s"
 
 
 def _passages(run: Run) -> str:
@@ -56,7 +56,9 @@ def _passages(run: Run) -> str:
     passages = f", {number_of(contents.passages, 'passage')}"
     if not contents.passages:
         return passages
-    made = f" ({run.vectors.made:,} new)" if run.vectors.made else ""
+    counts = ((run.vectors.made, "new"), (run.vectors.taken, "from an index with other settings"))
+    said = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    made = f" ({said})" if said else ""
     if not contents.vectors_pending:
         return f"{passages}, all with vectors{made}"
     with_vectors = contents.passages - contents.vectors_pending
@@ -87,6 +89,9 @@ def notes(run: Run) -> Iterator[str]:
     if run.outcome.rebuilt:
         reason, _, advice = run.outcome.rebuilt.rpartition(": rebuild")
         yield f"The index was begun anew: {shown(reason or advice)}"
+    if run.dropped:
+        dropped = number_of(len(run.dropped), "index", "indices")
+        yield f"Deleted {dropped} of other settings, not used for 30 days"
     if not run.outcome.documents and not run.outcome.stopped and not run.failures:
         yield "There is nothing to search: the folders have no Markdown or text files to index"
     yield from map(shown, run.vectors.notes)
@@ -97,10 +102,10 @@ def notes(run: Run) -> Iterator[str]:
 
 
 def taken_from(run: Run, keeper: Holder | None) -> Iterator[str]:
-    """`keeper` watched when the run began: by other settings, it cannot use the index any more."""
-    if keeper is not None and keeper.pid and "other settings" in (run.outcome.rebuilt or ""):
+    """`keeper` watched when the run began: by other settings, it only reads the index now."""
+    if keeper is not None and keeper.pid and run.outcome.taken_over:
         yield (
-            f"Process {keeper.pid} kept it with the other settings, and cannot answer from it now: "
+            f"Process {keeper.pid} kept it with the other settings, and only reads it from now on: "
             "restart it with these, or give one of you another index folder (--index)"
         )
 
@@ -113,8 +118,10 @@ def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, obj
         "complete": reason is None and run.is_complete,
         "stopped": reason.value if reason else None,
         "trees": [{"name": tree.name, "root": plain_value(tree.root)} for tree in config.trees],
-        "index_directory": plain_value(config.index_directory),
+        "index_directory": plain_value(run.directory),
         "rebuilt": outcome.rebuilt,
+        "taken_over": outcome.taken_over,
+        "variants_dropped": [plain_value(path) for path in run.dropped],
         "added": outcome.added,
         "modified": outcome.modified,
         "moved": outcome.moved,
@@ -152,6 +159,7 @@ def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, obj
         "passages": contents.passages if contents else None,
         "files_waiting": contents.files_waiting if contents else None,
         "vectors_made": vectors.made,
+        "vectors_taken": vectors.taken,
         "vectors_stored": contents.passages - contents.vectors_pending if contents else None,
         "vectors_pending": contents.vectors_pending if contents else None,
         "vectors_forgotten": vectors.forgotten,

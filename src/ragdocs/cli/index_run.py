@@ -3,6 +3,7 @@
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from ragdocs.app import App
 from ragdocs.cli.progress import Display
@@ -17,6 +18,7 @@ from ragdocs.indexing.outcome import Outcome, Phase, Skipped
 from ragdocs.indexing.scan import SkipReason
 from ragdocs.lifecycle import Ending
 from ragdocs.store.records import FileFailure
+from ragdocs.store.variants import drop_unused
 from ragdocs.wording import process_text
 
 
@@ -29,14 +31,18 @@ class Orders:
     vectors: bool = True
     wait: float = LOCK_SECONDS
     advice: str = "Try again later."
+    drop_unused: bool = False
+    """Whether other variants of the index that nobody uses any more are deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorWork:
-    """What became of the vectors. `lacking`: there is no model, and search does without. `error`:
+    """What became of the vectors: `made` by the model, or `taken` from an index of these documents
+    with other settings. `lacking`: there is no model, and search does without. `error`:
     there is one, and making them failed. `notes` are on the model that was used."""
 
     made: int = 0
+    taken: int = 0
     forgotten: int = 0
     lacking: str = ""
     error: str = ""
@@ -58,12 +64,17 @@ class Contents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All that can be said of a run. Without `contents` the index could not be read after it."""
+    """All that can be said of a run. Without `contents` the index could not be read after it.
 
+    `dropped` are other variants of the index, which nobody used any more.
+    """
+
+    directory: Path
     outcome: Outcome
     vectors: VectorWork
     contents: Contents | None
     seconds: float
+    dropped: tuple[Path, ...] = ()
 
     @property
     def failures(self) -> tuple[FileFailure, ...]:
@@ -109,14 +120,23 @@ def run(config: Config, orders: Orders, ending: Ending, display: Display) -> Run
             try:
                 outcome = manager.update(rebuild=orders.rebuild)
             except IndexLocked as error:
-                raise _locked(config, orders) from error
+                raise _locked(app.directory, orders) from error
             finally:
                 display.end()
             work = _Vectors(app, manager, orders, ending)
             vectors = work.make(outcome, display)
         contents = _contents(app)
+        # Not before their vectors were taken.
+        is_complete = contents is not None and not contents.vectors_pending
+        may_drop = orders.drop_unused and is_complete and not ending.begun.is_set()
+        dropped = drop_unused(app.directory) if may_drop else ()
     return Run(
-        outcome=outcome, vectors=vectors, contents=contents, seconds=time.monotonic() - began
+        directory=app.directory,
+        outcome=outcome,
+        vectors=vectors,
+        contents=contents,
+        seconds=time.monotonic() - began,
+        dropped=dropped,
     )
 
 
@@ -143,12 +163,14 @@ class _Vectors:
             filled = self._manager.fill()
             made, error = filled.stored, filled.error
         except IndexLocked:
-            made, error = 0, str(_locked(self._app.config, self._orders))
+            made, error = 0, str(_locked(self._app.directory, self._orders))
         finally:
             display.end()
-        forgotten = 0 if outcome.kept or error else self._forget()
+        forgotten = 0 if outcome.kept or error else self._forget(outcome)
+        taken = self._manager.vectors_taken
         return VectorWork(
-            made=made,
+            made=max(0, made - taken),
+            taken=taken,
             forgotten=forgotten,
             error=error,
             notes=self._app.embedder.notes,
@@ -165,13 +187,14 @@ class _Vectors:
         except IndexStoreError:
             return True
 
-    def _forget(self) -> int:
+    def _forget(self, outcome: Outcome) -> int:
         """All that nothing uses in a rebuild. Otherwise only when it is much, so that a document
-        may go and come back."""
+        may go and come back; and so may the settings of an index that was taken over."""
         if self._ending.begun.is_set():
             return 0
         with suppress(IndexStoreError):  # the next run will do
-            return self._manager.prune() if self._orders.rebuild else self._manager.tidy()
+            is_pruned = self._orders.rebuild and not outcome.taken_over
+            return self._manager.prune() if is_pruned else self._manager.tidy()
         return 0
 
 
@@ -193,10 +216,10 @@ def _contents(app: App) -> Contents | None:
         return None
 
 
-def _locked(config: Config, orders: Orders) -> IndexLocked:
-    holder = writing(config.index_directory)
+def _locked(directory: Path, orders: Orders) -> IndexLocked:
+    holder = writing(directory)
     who = process_text(holder.pid if holder else None)
     return IndexLocked(
-        f"{who} is writing the index in {config.index_directory}, and did not let go within "
+        f"{who} is writing the index in {directory}, and did not let go within "
         f"{orders.wait:g} s. Search goes on meanwhile. {orders.advice}"
     )

@@ -82,7 +82,8 @@ def rebuild_index(context: click.Context, place: Place, wishes: _Wishes) -> None
     """Check the whole index, then read every file again.
 
     For an index that is in doubt; after edits `update` is enough. Text that has a vector keeps it,
-    and search goes on meanwhile. Exits as `update` does.
+    and search goes on meanwhile. An index in a folder of your choice (--index, index_path) that was
+    built with other settings is taken over. Exits as `update` does.
 
     \b
     Example:
@@ -92,6 +93,7 @@ def rebuild_index(context: click.Context, place: Place, wishes: _Wishes) -> None
 
 
 def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
+    from ragdocs.assembly import index_directory
     from ragdocs.cli.index_report import KEPT, opening, taken_from
     from ragdocs.cli.index_run import Orders, run
     from ragdocs.cli.progress import display
@@ -100,12 +102,13 @@ def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
 
     config = place.config()
     refuse_everything(config)
-    keeper = watching(config.index_directory)
+    keeper = watching(index_directory(config))
     orders = Orders(
         rebuild=rebuild,
         vectors=not wishes.no_vectors,
         wait=wishes.wait,
         advice="Try again later, or wait longer with --wait.",
+        drop_unused=True,
     )
     if not wishes.quiet:
         _tell(*opening(config))
@@ -129,7 +132,7 @@ def _report(run: "Run", config: "Config", reason: "EndReason | None", wishes: _W
         click.echo(json.dumps(as_json(run, config, reason), ensure_ascii=False, indent=2))
         return
     if not wishes.quiet:
-        for line in summary(run, config, reason):
+        for line in summary(run, reason):
             click.echo(line)
         _tell(*notes(run))
     _tell(*problems(run))

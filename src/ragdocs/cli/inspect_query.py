@@ -46,9 +46,9 @@ def _inspected(app: "App", text: str) -> "InspectedQuery":
     try:
         reader = app.reader
     except IndexMissing:
-        return inspected(text, app.indices, settings, None)
+        return inspected(text, app.reading.indices, settings, None)
     with reader.snapshot() as snapshot:
-        return inspected(text, app.indices, settings, snapshot)
+        return inspected(text, app.reading.indices, settings, snapshot)
 
 
 def lines(inspected: "InspectedQuery") -> Iterator[str]:

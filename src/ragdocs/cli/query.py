@@ -73,13 +73,15 @@ def _run(reading: Reading, words: tuple[str, ...], options: _Options) -> int:
 
 def _debug(config: "Config", response: "SearchResponse") -> None:
     """Where things came from, how the index is, and where the time went."""
+    from ragdocs.assembly import index_directory
+
     files = ", ".join(map(str, config.files)) or "none, all defaults"
     trees = ", ".join(f"{tree.name} ({tree.root})" for tree in config.trees)
     state = response.index
     lines = [
         f"settings: {files}",
         f"trees: {trees}",
-        f"index: {config.index_directory}, generation {state.generation}, {state.in_words()}",
+        f"index: {index_directory(config)}, generation {state.generation}, {state.in_words()}",
         *(f"{name}: {seconds * 1000:.1f} ms" for name, seconds in response.seconds.items()),
     ]
     for line in lines:

@@ -13,7 +13,13 @@ from ragdocs.cli.place import Place, tolerant_place_options
 from ragdocs.wording import number_of, size_text
 
 if TYPE_CHECKING:
-    from ragdocs.diagnosis.status import FileWarning, Status, TreeStatus, WatchStatus
+    from ragdocs.diagnosis.status import (
+        FileWarning,
+        Status,
+        TreeStatus,
+        VariantStatus,
+        WatchStatus,
+    )
 
 NOT_WELL = 1
 """The exit status when the index is degraded or cannot be used."""
@@ -82,6 +88,7 @@ def _fields(status: "Status") -> Iterator[Field]:
     yield "failed", _failures(status)
     yield "warnings", _warnings(status)
     yield "index", [_index(status)]
+    yield "others", [_variant(one) for one in status.variants if not one.is_own]
     yield "words", [_keyword(status)]
     yield "meaning", [_model(status)]
     yield "re-rank", [_reranker(status)]
@@ -141,6 +148,12 @@ def _index(status: "Status") -> str:
     return f"{short(status.index_directory)}{size}" + (
         f", generation {generation}" if generation else ""
     )
+
+
+def _variant(one: "VariantStatus") -> str:
+    """An index of the same documents with other settings."""
+    when = f", last used {_time(one.last_used)}" if one.last_used else ""
+    return f"{short(one.path)}  {size_text(one.bytes)}{when}; deleted after 30 days without use"
 
 
 def _agreement(status: "Status") -> str:

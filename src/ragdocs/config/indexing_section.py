@@ -17,7 +17,9 @@ class IndexingConfig(Section):
         "The folder of the tree `docs`: there when no [tree.NAME] is, or when this is set.",
     )
     index_path: OptionalFolder = setting(
-        None, 'Where the index is kept; "" is a folder of its own under the user\'s cache.'
+        None,
+        'The folder of the index; "" is a folder under the user\'s cache for each set of index '
+        "settings.",
     )
     include: Patterns = setting(
         DEFAULT_INCLUDE, "Files to index, in every tree that has no `include` of its own."

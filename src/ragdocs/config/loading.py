@@ -21,7 +21,13 @@ from ragdocs.config.layers import (
     merge,
     unflatten,
 )
-from ragdocs.config.locations import PROJECT_FOLDER, cache_folder, default_index, user_file
+from ragdocs.config.locations import (
+    PROJECT_FOLDER,
+    IndexPlace,
+    cache_folder,
+    default_index,
+    user_file,
+)
 from ragdocs.config.problems import Findings, Origin, OriginKind, Problem, explain
 from ragdocs.config.resolved import DOCUMENTS_PATH, Config, trees_of
 from ragdocs.config.sections import Settings
@@ -185,7 +191,7 @@ def _checked(merged: Layer, findings: Findings) -> Settings | None:
 
 def _config(whole: Settings, merged: Layer, files: tuple[Path, ...], cache: Path) -> Config:
     trees = trees_of(merged, whole)
-    where = whole.indexing.index_path
+    default = default_index(cache, ((one.name, one.root) for one in trees))
     return Config(
         indexing=whole.indexing,
         context=whole.context,
@@ -193,7 +199,7 @@ def _config(whole: Settings, merged: Layer, files: tuple[Path, ...], cache: Path
         search=whole.search,
         embedding=whole.embedding,
         trees=trees,
-        index_directory=where or default_index(cache, ((one.name, one.root) for one in trees)),
+        index_place=IndexPlace(default, whole.indexing.index_path),
         files=files,
         origins=MappingProxyType(_origins(merged)),
     )

@@ -4,6 +4,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,19 @@ APPLICATION = "mcp-markdown-ragdocs"
 PROJECT_FOLDER = f".{APPLICATION}"
 FOLDER_FILE = "config.toml"
 SINGLE_FILE = ".ragdocs.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """The folder of all indices of one set of documents: the one that the user has `named`, or the
+    `default`, in which every set of index settings has a folder of its own."""
+
+    default: Path
+    named: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.named or self.default
 
 
 def project_files(folder: Path) -> tuple[Path, Path]:

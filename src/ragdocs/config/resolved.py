@@ -11,6 +11,7 @@ from ragdocs.config.context_section import ContextConfig
 from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.config.indexing_section import IndexingConfig
 from ragdocs.config.layers import Layer
+from ragdocs.config.locations import IndexPlace
 from ragdocs.config.notation import plain_value
 from ragdocs.config.problems import Origin, OriginKind
 from ragdocs.config.search_section import SearchConfig
@@ -52,7 +53,8 @@ class InForce:
 class Config:
     """The whole configuration. Only the entry points and app.py see this; a module gets a section.
 
-    `index_directory` is where the index is kept, `origins` has every setting's origin by its key.
+    `index_place` is where indices are kept (`assembly.index_directory` tells which is this
+    program's), `origins` has every setting's origin by its key.
     """
 
     indexing: IndexingConfig
@@ -61,7 +63,7 @@ class Config:
     search: SearchConfig
     embedding: EmbeddingConfig
     trees: tuple[Tree, ...]
-    index_directory: Path
+    index_place: IndexPlace
     files: tuple[Path, ...]
     origins: Mapping[str, Origin]
 
@@ -84,9 +86,10 @@ class Config:
         return value
 
     def fingerprint_settings(self) -> dict[str, object]:
-        """The settings that decide what the store contains; when one changes, it is rebuilt.
+        """The settings that decide what the store contains, by their keys: with others, there is
+        another store.
 
-        - trees: which folder a document's id stands for, and which files are in it
+        - tree: which folder a document's id stands for, and which files are in it
         - indexing: which of those files are left out
         - chunking: where passages begin and end
         - stemmer: the tokens of the keyword index and the vocabulary
@@ -98,7 +101,7 @@ class Config:
         embedding = self.embedding
         trees = {
             tree.name: {
-                "root": plain_value(tree.root),
+                "path": plain_value(tree.root),
                 "include": list(tree.include),
                 "exclude": list(tree.exclude),
             }
@@ -116,8 +119,8 @@ class Config:
                 "max_file_bytes": self.indexing.max_file_bytes,
                 "respect_gitignore": self.indexing.respect_gitignore,
             },
-            "stemmer": self.search.stemmer.value,
-            "trees": dict(sorted(trees.items())),
+            "search": {"stemmer": self.search.stemmer.value},
+            "tree": dict(sorted(trees.items())),
         }
 
 

@@ -51,7 +51,7 @@ class Case:
 
     @property
     def directory(self) -> Path:
-        return self.app.config.index_directory
+        return self.app.directory
 
 
 def at(path: Path) -> str:

@@ -6,10 +6,10 @@ from ragdocs import __version__
 from ragdocs.app import App
 from ragdocs.config.notation import printable
 from ragdocs.config.resolved import Tree
-from ragdocs.diagnosis.index_files import disk_use, exposure_of
+from ragdocs.diagnosis.index_files import disk_use, exposure_of, variants_of
 from ragdocs.diagnosis.keyword_look import look_at_keyword
 from ragdocs.diagnosis.model_look import look_at_model, look_at_reranker
-from ragdocs.diagnosis.status import Agreement, Status, TreeStatus
+from ragdocs.diagnosis.status import Agreement, SettingDifference, Status, TreeStatus
 from ragdocs.diagnosis.store_look import (
     BUSY_SECONDS,
     MAX_WARNINGS,
@@ -19,7 +19,7 @@ from ragdocs.diagnosis.store_look import (
 )
 from ragdocs.diagnosis.verdict import Evidence, judge
 from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
-from ragdocs.errors import ConfigError, IndexStoreError
+from ragdocs.errors import ConfigError, IndexStoreError, OtherSettings
 from ragdocs.indexing.roots import root_problem
 from ragdocs.indexing.service_state import ServiceState
 from ragdocs.search.upkeep import UNCHECKED, Upkeep
@@ -30,12 +30,14 @@ from ragdocs.store.schema import SCHEMA_VERSION
 def gather_status(app: App, service: ServiceState | None = None) -> Status:
     """`service` is what this process's own indexing thread says, where there is one."""
     config = app.config
-    directory = config.index_directory
+    directory = app.directory
     model = look_at_model(app)
     look = look_at_store(directory, model.identity)
+    hindrance = _hindrance(app)
     evidence = Evidence(
         holdings=look.holdings,
-        error=look.error or _hindrance(app),
+        error=look.error or (hindrance if isinstance(hindrance, IndexStoreError) else None),
+        read_only=hindrance if isinstance(hindrance, str) else "",
         agreement=_agreement(app, look),
         trees=tuple(_tree_status(tree, look) for tree in config.trees),
         model=model,
@@ -60,6 +62,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         warning_counts=warning_counts(look.warnings),
         index_directory=printable(str(directory)),
         disk=disk_use(directory),
+        variants=variants_of(directory),
         writer=evidence.writer,
         watcher=evidence.watcher,
         model=model,
@@ -76,20 +79,36 @@ def _upkeep(app: App, look: StoreLook, service: ServiceState | None) -> Upkeep:
     return replace(found, doubt=UNCHECKED)
 
 
-def _hindrance(app: App) -> IndexStoreError | None:
-    """What keeps answers from a store that can be read: it is of other settings, or lacks what
-    they need."""
+def _hindrance(app: App) -> IndexStoreError | str:
+    """What keeps answers from a store that can be read: it lacks what they need; or why it is only
+    read, in words: it is of other settings."""
     try:
         tables = app.tables
     except ConfigError:  # no such keyword engine is installed, which is said elsewhere
         tables = ()
+    making = app.making
     try:
         Reader.open(
-            app.config.index_directory, app.fingerprint, indices=tables, timeout=BUSY_SECONDS
+            app.directory,
+            making.fingerprint,
+            settings=making.text,
+            indices=tables,
+            timeout=BUSY_SECONDS,
         ).close()
+    except OtherSettings as error:
+        return _why_read_only(app, error)
     except IndexStoreError as error:
         return error
-    return None
+    return ""
+
+
+def _why_read_only(app: App, error: OtherSettings) -> IndexStoreError | str:
+    if app.owns_directory:
+        return error
+    try:
+        return app.why_read_only()
+    except IndexStoreError as found:
+        return found
 
 
 def _agreement(app: App, look: StoreLook) -> Agreement:
@@ -99,6 +118,10 @@ def _agreement(app: App, look: StoreLook) -> Agreement:
         schema=SCHEMA_VERSION,
         stored_schema=look.schema,
         same_settings=look.fingerprint == app.fingerprint,
+        differences=tuple(
+            SettingDifference(key=one.key, stored=printable(one.stored), own=printable(one.own))
+            for one in app.differences(look.settings)
+        ),
     )
 
 

@@ -8,11 +8,13 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 from ragdocs.config.choices import KeywordEngine
-from ragdocs.diagnosis.status import DiskUse
+from ragdocs.config.notation import printable
+from ragdocs.diagnosis.status import DiskUse, VariantStatus
 from ragdocs.files import user_id
 from ragdocs.indexing.lock import WATCH_LOCK, WRITE_LOCK
 from ragdocs.store.connection import SIDE_FILES
@@ -24,10 +26,17 @@ from ragdocs.store.folder import (
     folder_state,
     is_own,
 )
+from ragdocs.store.variants import (
+    ENGINE_PREFIX,
+    USED_FILE,
+    is_dropped,
+    is_variant,
+    place_of,
+    variants,
+)
 
 MAX_ENTRIES = 20_000
 """No index has so many files; whatever has is not ours to walk through."""
-ENGINE_PREFIX = "keyword-"
 LOCKS = (WRITE_LOCK, WATCH_LOCK)
 _ENGINES = frozenset(f"{ENGINE_PREFIX}{engine.value}" for engine in KeywordEngine)
 _LOGS = frozenset(STORE_FILE + side for side in SIDE_FILES)
@@ -49,6 +58,10 @@ class Part(StrEnum):
     LOCK = "lock"
     SEAL = "seal"
     MARK = "mark"
+    USE = "use"
+    """When it was last used."""
+    VARIANT = "variant"
+    """An index of other settings, or what is left of one."""
     ENGINE = "engine"
     FOREIGN = "foreign"
 
@@ -137,6 +150,29 @@ def exposure_of(directory: Path) -> str:
     return ""
 
 
+def variants_of(directory: Path) -> tuple[VariantStatus, ...]:
+    """All indices of the same documents, the own one included."""
+    return tuple(
+        VariantStatus(
+            path=printable(str(one.path)),
+            is_own=one.path == directory,
+            bytes=disk_use(one.path).total,
+            last_used=_moment(one.last_used),
+        )
+        for one in variants(place_of(directory))
+    )
+
+
+def _moment(seconds: float | None) -> str:
+    """In UTC; empty where it is not known."""
+    try:
+        return datetime.fromtimestamp(seconds or 0, UTC).isoformat(timespec="seconds") * bool(
+            seconds
+        )
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
 def _listed(folder: Path, within: Part | None) -> Iterator[Entry]:
     try:
         with os.scandir(folder) as listing:
@@ -164,4 +200,8 @@ def _part_of(name: str) -> Part:
         return Part.SEAL
     if name == MARK_FILE:
         return Part.MARK
+    if name == USED_FILE:
+        return Part.USE
+    if is_variant(Path(name)) or is_dropped(Path(name)):
+        return Part.VARIANT
     return Part.ENGINE if name in _ENGINES else Part.FOREIGN

@@ -6,11 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ragdocs.config.choices import KeywordEngine
-from ragdocs.diagnosis.index_files import ENGINE_PREFIX
 from ragdocs.diagnosis.status import KeywordStatus
 from ragdocs.indices.derived_folder import STATE_FILE, DerivedFolder
 from ragdocs.indices.derived_state import Damaged, State
 from ragdocs.store.folder import is_foreign
+from ragdocs.store.variants import ENGINE_PREFIX
 
 MAX_STATE_BYTES = 10_000_000
 """Its list of files is a few kilobytes; whatever is larger was not written by us."""

@@ -138,6 +138,26 @@ class KeywordStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VariantStatus:
+    """An index of the same documents, of whatever settings; `last_used` is empty when unknown."""
+
+    path: str
+    is_own: bool
+    """Whether it is the one that this program uses."""
+    bytes: int
+    last_used: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingDifference:
+    """A setting as the index was built with (`stored`) and as it is here (`own`), in JSON."""
+
+    key: str
+    stored: str
+    own: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """What this program expects of the store, and what the store says; None: it says nothing."""
 
@@ -146,6 +166,7 @@ class Agreement:
     schema: int
     stored_schema: int | None
     same_settings: bool
+    differences: tuple[SettingDifference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +186,7 @@ class Status:
     warning_counts: tuple[WarningCount, ...]
     index_directory: str
     disk: DiskUse
+    variants: tuple[VariantStatus, ...]
     writer: WriterStatus | None
     watcher: WatchStatus | None
     model: ModelStatus

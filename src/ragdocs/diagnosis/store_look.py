@@ -35,6 +35,8 @@ class StoreLook:
     failures: tuple[FailedFile, ...] = ()
     warnings: tuple[FileWarning, ...] = ()
     fingerprint: str | None = None
+    settings: str = ""
+    """What the fingerprint is of."""
     schema: int | None = None
     error: IndexStoreError | None = None
     is_as_left: bool = True
@@ -83,6 +85,7 @@ def _look(snapshot: Snapshot, model: str) -> StoreLook:
         failures=_failures(snapshot),
         warnings=warnings,
         fingerprint=snapshot.fingerprint,
+        settings=snapshot.settings,
         schema=SCHEMA_VERSION,
     )
 

@@ -23,7 +23,7 @@ from ragdocs.errors import (
     IndexStoreError,
 )
 from ragdocs.search.index_state import IndexState, Readiness, readiness_of
-from ragdocs.search.upkeep import Upkeep, judged, made_otherwise
+from ragdocs.search.upkeep import Upkeep, judged
 from ragdocs.wording import number_of, process_text
 
 _WORDS_ONLY = "passages are found by their words only, because there is no usable model"
@@ -35,6 +35,8 @@ class Evidence:
 
     holdings: Holdings
     error: IndexStoreError | None
+    read_only: str
+    """Why the index is only read: it is another program's."""
     agreement: Agreement
     trees: Sequence[TreeStatus]
     model: ModelStatus
@@ -72,6 +74,8 @@ def judge(evidence: Evidence) -> Verdict:
         state = Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE
         return Verdict(state, f"{state.value}: {problem}", tuple(_notes(evidence, state)))
     found = judged(_held(evidence), evidence.upkeep)
+    if evidence.read_only:
+        found = found.behind(evidence.read_only)
     if evidence.keyword.state == EngineState.NOT_INSTALLED:
         found = found.behind(evidence.keyword.problem)
     return Verdict(found.readiness, found.in_words(), tuple(_notes(evidence, found.readiness)))
@@ -105,18 +109,9 @@ def _why_missing(evidence: Evidence) -> str:
 
 def _why_incompatible(evidence: Evidence) -> str:
     agreement = evidence.agreement
-    if agreement.stored_fingerprint is not None:  # of this format, or it could not be read
-        other = made_otherwise("the index was built with other settings", _keeper(evidence))
-        return str(evidence.error) if agreement.same_settings else other
-    if agreement.stored_schema is None:
+    if agreement.stored_fingerprint is None and agreement.stored_schema is None:
         return "store.db is not an index of this program: move it away"
-    formats = f"format {agreement.stored_schema}, and this program has {agreement.schema}"
-    return made_otherwise(f"the index has {formats}", _keeper(evidence))
-
-
-def _keeper(evidence: Evidence) -> str:
-    is_kept = evidence.watcher is not None and not evidence.watcher.is_ours
-    return evidence.worker if is_kept else ""
+    return str(evidence.error)
 
 
 def _held(evidence: Evidence) -> IndexState:

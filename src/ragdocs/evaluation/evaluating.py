@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragdocs.config.loading import load_config
-from ragdocs.config.locations import PROJECT_FOLDER, cache_folder
+from ragdocs.config.locations import PROJECT_FOLDER, IndexPlace, cache_folder
 from ragdocs.config.resolved import Config
 from ragdocs.errors import EvaluationError
 from ragdocs.evaluation.ablation import without_each
@@ -133,17 +133,15 @@ class Evaluation:
 
 
 def settings_for(folder: Path, config_file: Path | None) -> Config:
-    """The settings in force, for the set's corpus and with its index in the user's cache.
+    """The settings in force, for the set's corpus and with its index in the user's cache: one for
+    each set of index settings, so that what is compared stays side by side.
 
     Raises ConfigError.
     """
-    flags = {
-        "indexing": {
-            "documents_path": str(folder / "corpus"),
-            "index_path": str(index_folder(folder)),
-        }
-    }
-    return load_config(config_file, flags=flags)
+    flags = {"indexing": {"documents_path": str(folder / "corpus"), "index_path": ""}}
+    return replace(
+        load_config(config_file, flags=flags), index_place=IndexPlace(index_folder(folder))
+    )
 
 
 def index_folder(folder: Path) -> Path:

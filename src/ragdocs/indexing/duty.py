@@ -7,11 +7,12 @@ nothing is lost by that.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ragdocs.errors import IndexCorrupt, IndexIncompatible, RagdocsError
+from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexMissing, RagdocsError
 from ragdocs.indexing.hints import Hints
 from ragdocs.indexing.index_access import LOST
 from ragdocs.indexing.index_setup import Control
@@ -23,6 +24,7 @@ from ragdocs.indexing.scan import TreePath
 from ragdocs.indexing.service_state import Board, Duty
 from ragdocs.indexing.watcher import Watcher, WatchMode
 from ragdocs.locks import FileLock, Holder
+from ragdocs.store.variants import DAY_SECONDS, drop_unused
 
 TICK_SECONDS = 1.0
 """How often it looks whether the index is still its own, and whether the watcher is gone."""
@@ -56,13 +58,15 @@ class IndexDuty:
         self._parts = parts
         self._board = board
         self._stop = stop
-        self._claims = True
+        self._was_in_step = False
+        self._stood_down = False
         self._suspect: Exception | None = None
         self._doubts = 0
         self._unsound_since: float | None = None
         self._again: frozenset[TreePath] = frozenset()
         self._has_pending = True
         self._fill_at = 0.0
+        self._tidy_at = 0.0
         self._watching: tuple[Watcher, FileLock] | None = None
         self._told_at = 0.0
         self._looked_at = 0.0
@@ -84,15 +88,15 @@ class IndexDuty:
         self._board.say(doubt=reason)
 
     def run(self) -> None:
-        """Only until it has been in step once may it make an index of other settings anew.
+        """Until it is stopped.
 
         Raises:
-            IndexIncompatible: a program with other settings has taken the index since.
+            OthersIndex: another program has made the index in a folder that the user has named.
             RagdocsError, OSError: it cannot be worked with at the moment.
         """
         control = Control(stop=self._stop, on_progress=self._on_progress)
         with self._parts.make_manager(control) as manager:
-            manager.claims = self._claims
+            self._check_ours(manager)
             make_watcher = self._parts.make_watcher
             # What changed while it failed, or another one watched, is not known yet.
             self._board.say(duty=Duty.STARTING, last_scan=None)
@@ -109,9 +113,10 @@ class IndexDuty:
 
     def tell_failure(self, *, stood_down: bool) -> None:
         """After a stretch that failed. Who watched keeps the lock, for only so do others know that
-        the index is not in step; they do not rely on it then. An index that belongs to another
-        program by now is left to that one."""
+        the index is not in step; they do not rely on it then. An index that another program has
+        made is left to that one."""
         self._board.say(last_scan=None)
+        self._stood_down |= stood_down
         if stood_down:
             self.release()
         elif self._held is not None:
@@ -122,6 +127,14 @@ class IndexDuty:
         held, self._held = self._held, None
         if held is not None:
             held.close()
+
+    def _check_ours(self, manager: IndexManager) -> None:
+        """One that was another program's, and is damaged now, is for that one to repair."""
+        manager.check_ours()
+        if self._stood_down:
+            with suppress(IndexMissing, IndexIncompatible):
+                manager.is_continued()
+            self._stood_down = False
 
     def _watch_lock(self) -> FileLock | None:
         """None when another process watches."""
@@ -172,7 +185,7 @@ class IndexDuty:
             return
         says = holder.says
         if holder.is_heard_within(SILENT_SECONDS) and not says.get("error"):
-            self._in_step(manager)
+            self._in_step()
             said = says.get("last_scan")
             last_scan = datetime.fromisoformat(said) if said else None
             kept, trouble = says.get("kept", ""), says.get("trouble", "")
@@ -208,10 +221,10 @@ class IndexDuty:
         self._again = outcome.unsettled
         self._has_pending = True
         self._fill_at = 0.0
-        self._in_step(manager)
+        self._in_step()
 
-    def _in_step(self, manager: IndexManager) -> None:
-        manager.claims = self._claims = False
+    def _in_step(self) -> None:
+        self._was_in_step = True
         self._board.say(progress=None, failures=0, error="")
 
     def _next_hints(self, watcher: Watcher) -> Hints | None:
@@ -241,9 +254,10 @@ class IndexDuty:
             return manager.is_continued()
         except IndexIncompatible as error:
             manager.lose(error)
-            if not self._claims:  # ours, only out of step; or another program's: then it raises
+            manager.check_ours()
+            if self._was_in_step:
                 self._update(manager, None)
-            return not self._claims
+            return self._was_in_step
         except LOST as error:
             manager.lose(error)
             return False
@@ -264,6 +278,9 @@ class IndexDuty:
     def _settle(self) -> None:
         """Nothing else is to be done: what queries would have to do is done for them."""
         self._board.say(progress=None)
+        if not self._has_pending and time.monotonic() >= self._tidy_at:
+            self._tidy_at = time.monotonic() + DAY_SECONDS
+            drop_unused(self._parts.directory)
         try:
             self._parts.follow()
         except IndexCorrupt as error:

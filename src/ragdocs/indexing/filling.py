@@ -1,7 +1,7 @@
 """Vectors for what lacks them, a short piece of work at a time, the newest edits first.
 
 Between two pieces the caller can look for changes and stop. What others have embedded meanwhile is
-not embedded again.
+not embedded again, and neither is what another variant of the index has a vector of.
 """
 
 import time
@@ -14,9 +14,10 @@ from ragdocs.indexing.index_access import LOST, IndexAccess
 from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.indices.term_vectors import TermVectors
-from ragdocs.store.records import ChangeKind, PendingText, Position
+from ragdocs.store.records import ChangeKind, PendingText, Position, TextHash
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.transaction import Transaction
+from ragdocs.store.variants import SiblingVectors
 
 WINDOW_TEXTS = 512
 """Fetched at once, and embedded by length: equal lengths share a run of the model."""
@@ -60,6 +61,7 @@ class Filler:
         self._at: Position | None = None
         self._window: list[PendingText] = []
         self._size = FIRST_TEXTS
+        self._siblings = SiblingVectors(access.directory)
         self._done = self._total = 0
 
     def fill_some(self) -> Filled:
@@ -83,6 +85,11 @@ class Filler:
                 raise
             return Filled(self._phase, has_more=True)
 
+    @property
+    def taken(self) -> int:
+        """Vectors that came from another variant of the index."""
+        return self._siblings.taken
+
     def prune(self) -> int:
         """Without a model nothing is known to be of no use."""
         if self._embedder is None:
@@ -96,18 +103,29 @@ class Filler:
         if not texts:
             return Filled(self._phase)
         began = time.monotonic()
-        vectors = embedder.embed_documents([text.text for text in texts])
+        rows = self._vectors(embedder, texts)
         self._adapt(time.monotonic() - began)
-        rows = [
-            (text.text_hash, vector.astype("<f4").tobytes())
-            for text, vector in zip(texts, vectors, strict=True)
-        ]
         stored = self._store(
             lambda transaction: transaction.put_embeddings(embedder.identity, rows)
         )
         self._done += len(texts)
         self._report()
         return Filled(self._phase, stored, has_more=True)
+
+    def _vectors(
+        self, embedder: Embedder, texts: Sequence[PendingText]
+    ) -> list[tuple[TextHash, bytes]]:
+        """Those that another variant of the index has, and only the others from the model."""
+        known = self._siblings.find(embedder.identity, [text.text_hash for text in texts])
+        rest = [text for text in texts if text.text_hash not in known]
+        rows = list(known.items())
+        if rest:
+            made = embedder.embed_documents([text.text for text in rest])
+            rows += (
+                (text.text_hash, vector.astype("<f4").tobytes())
+                for text, vector in zip(rest, made, strict=True)
+            )
+        return rows
 
     def _next(self, embedder: Embedder) -> list[PendingText]:
         """The next texts without a vector; none when all is complete."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain, count, repeat
+from pathlib import Path
 from typing import TypeVar
 
 from ragdocs.errors import (
@@ -16,6 +17,7 @@ from ragdocs.errors import (
     IndexLocked,
     IndexMissing,
     IndexStoreError,
+    OthersIndex,
 )
 from ragdocs.indexing.index_setup import Control, IndexSetup
 from ragdocs.indexing.lock import try_write_lock, write_lock
@@ -23,6 +25,7 @@ from ragdocs.indexing.manifest_cache import ManifestCache
 from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.locks import FileLock
 from ragdocs.store.connection import reset_shared_memory
+from ragdocs.store.opening import check_ours
 from ragdocs.store.reader import Reader, release_all
 from ragdocs.store.records import Position
 from ragdocs.store.seal import Unsealed, is_sealed
@@ -42,7 +45,9 @@ class IndexAccess:
     """A reader for all, and a writer for one thread: the one that uses it first."""
 
     def __init__(self, setup: IndexSetup, control: Control) -> None:
-        self.reader = Reader(setup.directory, setup.fingerprint, indices=setup.tables)
+        self.reader = Reader(
+            setup.directory, setup.fingerprint, settings=setup.settings, indices=setup.tables
+        )
         self.manifest = ManifestCache(self.reader)
         self._setup = setup
         self._control = control
@@ -51,17 +56,20 @@ class IndexAccess:
         self._was_unsealed = False
         self._is_lost = False
         self._rebuilt: str | None = None
-        self.claims = True
-        """Whether a store of other settings may be emptied: two programs that both do that would
-        go on for ever. Damage is always repaired."""
+        self.took_over = False
+        """Whether it was emptied because another program had made it; until `take_rebuilt`."""
         self._seen: Position | None = None
         self._trusted_until = 0.0
         self.is_compared = True
         """Whether all files were looked at since the store was made, or found changed by others."""
 
+    @property
+    def directory(self) -> Path:
+        return self._setup.directory
+
     def take_rebuilt(self) -> str | None:
         """Why the store was emptied since this was asked last."""
-        reason, self._rebuilt = self._rebuilt, None
+        reason, self._rebuilt, self.took_over = self._rebuilt, None, False
         return reason
 
     def is_continued(self) -> bool:
@@ -113,15 +121,35 @@ class IndexAccess:
         self.open()
         return False
 
-    def open(self) -> None:
+    def check_ours(self) -> None:
+        """Before anything is locked or written, in a folder that others may use too.
+
+        Raises OthersIndex: another program has made the store.
+        """
+        setup = self._setup
+        if setup.owns_directory:
+            return
+        try:
+            check_ours(setup.directory, setup.fingerprint, setup.settings)
+        except OthersIndex:
+            raise
+        except IndexStoreError:
+            pass  # whoever opens it finds that too
+
+    def open(self, *, takes_over: bool = False) -> None:
         """Opens the writer, which checks the store and empties one that cannot be used.
 
-        IndexIncompatible: the store is of other settings, and not claimed.
+        `takes_over`: even one that another program has made.
+
+        Raises OthersIndex: another program has made it, and it is left alone.
         """
-        self.retried(self._open_locked)
+        if not takes_over:
+            self.check_ours()
+        self.retried(lambda: self._open_locked(takes_over))
 
     def examine(self) -> None:
-        """Reads all of the store, which needs no lock, and makes anew what is not right in it.
+        """Reads all of the store, which needs no lock, and makes anew what is not right in it. A
+        store that another program has made is taken over.
 
         An index inside the store can be whole and yet not be what its documents make of it, after
         an error in this program for example: no other check would tell.
@@ -136,7 +164,7 @@ class IndexAccess:
                 wrong = self._examined(snapshot)
         except LOST as error:
             self.lose(error)
-        self.open()
+        self.open(takes_over=True)
         if wrong:
             self.run(lambda transaction: transaction.remake_indices(wrong))
 
@@ -213,7 +241,7 @@ class IndexAccess:
     def _run_locked(self, work: Callable[[Transaction], _T]) -> _T:
         with self._locked():
             if self._writer is None:
-                self._open()
+                self._open(takes_over=False)
                 if reason := self._opened().rebuilt:
                     raise IndexIncompatible(f"the index was emptied: {reason}")
             try:
@@ -228,10 +256,10 @@ class IndexAccess:
                 self._close_writer()
                 raise
 
-    def _open_locked(self) -> None:
+    def _open_locked(self, takes_over: bool) -> None:
         with self._locked():
             if self._writer is None:
-                self._open()
+                self._open(takes_over=takes_over)
 
     def _check_visible(self, position: Position) -> None:
         """While the lock is held, the last commit is ours: who reads must see it."""
@@ -239,17 +267,20 @@ class IndexAccess:
             if self.reader.position() != position:
                 raise IndexCorrupt("what was written to the index cannot be read: it is checked")
 
-    def _open(self) -> None:
+    def _open(self, *, takes_over: bool) -> None:
         setup = self._setup
+        if not takes_over:
+            self.check_ours()  # again under the lock: opening alone would write
         if self._is_lost:
             self._let_go()
         began = time.monotonic()
         writer = Writer.open(
             setup.directory,
             setup.fingerprint,
+            settings=setup.settings,
             indices=setup.tables,
             deep=self._is_suspect,
-            may_empty=self.claims,
+            takes_over=takes_over or setup.owns_directory,
         )
         if self._was_unsealed:
             ended = time.monotonic()
@@ -257,6 +288,7 @@ class IndexAccess:
         self._writer = writer
         self._is_lost = self._is_suspect = self._was_unsealed = False
         self._rebuilt = writer.rebuilt or self._rebuilt
+        self.took_over |= writer.took_over
         if writer.rebuilt:
             self.manifest.forget()
 

@@ -20,10 +20,16 @@ LOCK_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSetup:
-    """One index: where it is, what it is made from, and how."""
+    """One index: where it is, what it is made from, and how.
+
+    `settings` are what the fingerprint is of. Without `owns_directory`, programs with other
+    settings may keep their index there: it is then left to them.
+    """
 
     directory: Path
     fingerprint: str
+    settings: str = ""
+    owns_directory: bool = True
     trees: tuple[Tree, ...]
     sizes: ChunkSizes
     tables: tuple[StoredIndex, ...] = ()

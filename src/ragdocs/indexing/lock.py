@@ -10,9 +10,8 @@ from threading import Event
 
 from ragdocs.locks import FileLock, Holder, holder
 from ragdocs.store.folder import is_foreign
-from ragdocs.store.lock import WRITE_LOCK, lock, try_lock
+from ragdocs.store.lock import WATCH_LOCK, WRITE_LOCK, lock, try_lock
 
-WATCH_LOCK = "watch.lock"
 SILENT_SECONDS = 15.0
 """After which whoever watches is not relied on: a process can be stopped and hold its lock."""
 

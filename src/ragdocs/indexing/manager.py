@@ -19,7 +19,7 @@ from ragdocs.indexing.updating import Update
 from ragdocs.indices.term_vectors import TermVectors
 
 MAX_RESTARTS = 3
-"""Two programs of different settings on one directory would empty it for each other for ever."""
+"""A store that is lost again and again, while it is written, is not to be had now."""
 
 SPARE_VECTORS = 20_000
 """About 30 MB."""
@@ -40,18 +40,14 @@ class IndexManager(Closable):
         self._access = IndexAccess(setup, self._control)
         self._filler = Filler(self._access, self._control, embedder, terms)
 
-    @property
-    def claims(self) -> bool:
-        """Whether it may empty a store of other settings; if not, IndexIncompatible."""
-        return self._access.claims
-
-    @claims.setter
-    def claims(self, value: bool) -> None:
-        self._access.claims = value
-
     def open(self) -> None:
         """Opens the store for writing now, with its checks, instead of at the first change."""
         self._access.open()
+
+    def check_ours(self) -> None:
+        """Raises OthersIndex when another program has made the index in a folder that the user has
+        named; nothing is locked or written for that."""
+        self._access.check_ours()
 
     def is_continued(self) -> bool:
         """Whether the store has only gone on since this was asked last; LOST when it is gone."""
@@ -71,11 +67,12 @@ class IndexManager(Closable):
         """Brings the index in step with the files: with all of them, or where hints say.
 
         A rebuild checks the whole store first, then reads every file again; search goes on, and
-        what has a vector keeps it. May be called again whenever it raises.
+        what has a vector keeps it. In a folder that the user has named, it also takes over what a
+        program with other settings has made. May be called again whenever it raises.
 
         Raises:
             IndexLocked: others kept the write lock for too long.
-            IndexIncompatible: a program with other settings uses the same directory.
+            OthersIndex: another program has made the index in a folder that the user has named.
             IndexStoreError: the directory cannot be written.
         """
         began = time.monotonic()
@@ -99,6 +96,11 @@ class IndexManager(Closable):
             stored += filled.stored
             if not filled.has_more or self._control.stop.is_set():
                 return Filled(filled.phase, stored, filled.has_more, filled.error)
+
+    @property
+    def vectors_taken(self) -> int:
+        """Of those that were filled in: how many came from another variant of the index."""
+        return self._filler.taken
 
     def prune(self) -> int:
         """Forgets vectors that nothing uses any more; after an update that saw every tree."""
@@ -136,6 +138,8 @@ class IndexManager(Closable):
                 return
             except LOST as error:
                 self._access.lose(error)
+                if not rebuild:
+                    self.check_ours()
                 if restarts == MAX_RESTARTS:
                     raise
 
@@ -161,6 +165,7 @@ class IndexManager(Closable):
             documents=documents,
             chunks=chunks,
             seconds=seconds,
+            taken_over=self._access.took_over,
             rebuilt=self._access.take_rebuilt(),
             stopped=self._control.stop.is_set(),
         )

@@ -67,6 +67,8 @@ class Outcome:
     seconds: float
     rebuilt: str | None
     """Why the store was emptied when it was opened, if so."""
+    taken_over: bool
+    """Whether that was because another program had made it."""
     stopped: bool
 
     @property

@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 
-from ragdocs.errors import IndexIncompatible, RagdocsError
+from ragdocs.errors import OthersIndex, RagdocsError
 from ragdocs.indexing.duty import IndexDuty, ServiceParts
 from ragdocs.indexing.service_state import Board, Duty, ServiceState
 
@@ -84,7 +84,7 @@ class IndexService:
         """One stretch of duty; it ends by itself only when it fails."""
         try:
             self._duty.run()
-        except IndexIncompatible as error:
+        except OthersIndex as error:
             self._fail(Duty.STOOD_DOWN, error)
         except (RagdocsError, OSError) as error:
             self._fail(Duty.FAILING, error)

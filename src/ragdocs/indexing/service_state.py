@@ -20,7 +20,7 @@ class Duty(StrEnum):
     UNWATCHED = "not watching"
     """The settings say so: files were read at the start."""
     STOOD_DOWN = "stood down"
-    """A program with other settings has taken the index."""
+    """Another program has made the index in a folder that the user has named."""
     FAILING = "failing"
     """What it tried last failed; it will try again."""
     ENDED = "ended"

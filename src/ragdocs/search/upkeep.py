@@ -47,12 +47,3 @@ def judged(state: IndexState, upkeep: Upkeep) -> IndexState:
     if upkeep.doubt:
         return state.unsure(upkeep.doubt)
     return state if upkeep.is_compared else state.unsure(_COMPARING)
-
-
-def made_otherwise(what: str, keeper: str) -> str:
-    """Of an index that is of other settings, or another format: what to do. `keeper` is the process
-    that keeps it so; empty when none does."""
-    if not keeper:
-        return f"{what}; `ragdocs update` makes it anew, and so does a server"
-    choices = "use its settings, or another index folder (--index, or indexing.index_path)"
-    return f"{what}; {keeper} keeps it so: {choices}"

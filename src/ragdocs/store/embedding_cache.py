@@ -5,6 +5,7 @@ They outlive documents, renames and rebuilds, so that no text is ever embedded t
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
 
@@ -28,6 +29,10 @@ _ALL_CHUNKS = "SELECT key, doc, text_hash FROM chunks NOT INDEXED WHERE text_has
 _ALL_VECTORS = "SELECT row_hash, text_hash, vector FROM embeddings NOT INDEXED WHERE model = ?"
 _SOME_VECTORS = """SELECT c.key, c.doc, e.row_hash, e.text_hash, e.vector FROM chunks c
     CROSS JOIN embeddings e ON e.model = ? AND e.text_hash = c.text_hash WHERE c.doc IN (*)"""
+
+_VECTORS_OF = (
+    "SELECT text_hash, row_hash, vector FROM embeddings WHERE model = ? AND text_hash IN (*)"
+)
 
 
 def vector_hash(model: str, text_hash: bytes, vector: bytes) -> bytes:
@@ -180,13 +185,24 @@ def vectors_of(
     if known is None:
         return
     key, dimension = known
-    select = (
-        "SELECT text_hash, row_hash, vector FROM embeddings WHERE model = ? AND text_hash IN (*)"
-    )
-    for text_hash, hashed, vector in database.all_in(select, texts, (key,)):
+    for text_hash, hashed, vector in database.all_in(_VECTORS_OF, texts, (key,)):
         if not _is_whole((model, dimension), text_hash, hashed, vector):
             raise IndexCorrupt("a stored vector is damaged: rebuild the index")
         yield TextHash(text_hash), vector
+
+
+def whole_vectors(
+    database: Database, model: str, texts: Collection[TextHash]
+) -> Iterator[tuple[TextHash, bytes]]:
+    """The same of a store that is not ours to repair: a damaged vector is left out."""
+    known = model_key(database, model)
+    if known is None:
+        return
+    key, dimension = known
+    for text_hash, hashed, vector in database.all_in(_VECTORS_OF, texts, (key,)):
+        with suppress(TypeError):  # a flipped bit can make a text of bytes
+            if _is_whole((model, dimension), text_hash, hashed, vector):
+                yield TextHash(text_hash), vector
 
 
 def _all_vectors(database: Database, key: int, model: tuple[str, int]) -> Iterator[Row]:

@@ -95,6 +95,8 @@ def claim_folder(directory: Path) -> None:
         OSError: it cannot be made or looked at.
     """
     if not directory.is_dir():
+        # The one above holds the variants of an index, or is new and of no use to others.
+        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = os.stat(directory).st_uid
     if user_id() not in (None, owner, _ROOT):

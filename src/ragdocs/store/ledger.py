@@ -85,32 +85,37 @@ class Meta:
     """The one row that says what the store is and where it stands.
 
     `waiting`: how many files were found to differ and are not stored yet; None as long as nobody
-    has looked at all files since the store was emptied.
+    has looked at all files since the store was emptied. `settings` are what the fingerprint is of,
+    so that others can be told which of theirs differ.
     """
 
     fingerprint: str
     position: Position
     ledger: Ledger
     waiting: int | None = None
+    settings: str = ""
 
 
 def read_meta(database: Database) -> Meta:
-    row = database.one("SELECT row_hash, fingerprint, generation, stamp, ledger, waiting FROM meta")
+    row = database.one(
+        "SELECT row_hash, fingerprint, generation, stamp, ledger, waiting, settings FROM meta"
+    )
     if row is None:
         raise IndexCorrupt(f"{database.path} has lost its description: rebuild the index")
     hashed, *values = row
     check_row("description", values, hashed)
-    fingerprint, generation, stamp, ledger, waiting = values
-    return Meta(fingerprint, Position(generation, stamp), Ledger.decoded(ledger), waiting)
+    fingerprint, generation, stamp, ledger, waiting, settings = values
+    position = Position(generation, stamp)
+    return Meta(fingerprint, position, Ledger.decoded(ledger), waiting, settings)
 
 
 def write_meta(database: Database, meta: Meta) -> None:
     at = meta.position
     ledger = meta.ledger.encoded()
-    values = (meta.fingerprint, at.generation, at.stamp, ledger, meta.waiting)
+    values = (meta.fingerprint, at.generation, at.stamp, ledger, meta.waiting, meta.settings)
     database.run(
         """INSERT OR REPLACE INTO meta
-        (key, fingerprint, generation, stamp, ledger, waiting, row_hash)
-        VALUES (1, ?, ?, ?, ?, ?, ?)""",
+        (key, fingerprint, generation, stamp, ledger, waiting, settings, row_hash)
+        VALUES (1, ?, ?, ?, ?, ?, ?, ?)""",
         (*values, row_hash("description", values)),
     )

@@ -14,6 +14,8 @@ from ragdocs.store.folder import claim_folder
 
 WRITE_LOCK = "write.lock"
 """In an index directory: who may write to its store."""
+WATCH_LOCK = "watch.lock"
+"""In an index directory: who keeps it up to date with the files."""
 _WRITABLE = "make its folder writable for you, or set another indexing.index_path"
 _ROOM = "make room on its disk, or set an indexing.index_path on another"
 _AWAY = "move away what is in its place, or set another indexing.index_path"

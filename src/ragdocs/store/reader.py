@@ -32,12 +32,14 @@ class Reader(Closable):
         directory: Path,
         fingerprint: str | None = None,
         *,
+        settings: str = "",
         indices: Sequence[StoredIndex] = (),
         timeout: float = BUSY_SECONDS,
     ) -> None:
         self.path = store_path(directory)
         self._directory = directory
         self._fingerprint = fingerprint
+        self._settings = settings
         self._indices = indices
         self._timeout = timeout
         self._idle: list[Database] = []
@@ -55,11 +57,12 @@ class Reader(Closable):
         directory: Path,
         fingerprint: str | None = None,
         *,
+        settings: str = "",
         indices: Sequence[StoredIndex] = (),
         timeout: float = BUSY_SECONDS,
     ) -> Self:
         """Raises at once when there is no store to read, or none that this program can read."""
-        reader = cls(directory, fingerprint, indices=indices, timeout=timeout)
+        reader = cls(directory, fingerprint, settings=settings, indices=indices, timeout=timeout)
         try:
             reader.position()
         except BaseException:
@@ -75,7 +78,7 @@ class Reader(Closable):
             seen, sealed = self._seen, read_seal(self._directory)
             try:
                 database.run("BEGIN")
-                meta = check_compatible(database, self._fingerprint)
+                meta = check_compatible(database, self._fingerprint, self._settings)
                 check_in_step(database, self._indices, meta.position)
                 database.remember_sides()
                 self._compare(database, meta.position, seen, sealed)

@@ -7,7 +7,7 @@ from ragdocs.errors import IndexCorrupt
 from ragdocs.store.connection import Database
 from ragdocs.store.folder import APPLICATION_ID
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
     line_start INTEGER NOT NULL, line_end INTEGER NOT NULL"""
@@ -25,7 +25,7 @@ _KEPT = (
 _REBUILT = (
     """CREATE TABLE meta (key INTEGER PRIMARY KEY CHECK (key = 1), fingerprint TEXT NOT NULL,
     generation INTEGER NOT NULL, stamp TEXT NOT NULL, ledger TEXT NOT NULL, waiting INTEGER,
-    row_hash BLOB NOT NULL)""",
+    settings TEXT NOT NULL, row_hash BLOB NOT NULL)""",
     """CREATE TABLE generations (generation INTEGER PRIMARY KEY, stamp TEXT NOT NULL,
     row_hash BLOB NOT NULL, changes TEXT NOT NULL)""",
     """CREATE TABLE stored_indices (name TEXT PRIMARY KEY, version TEXT NOT NULL,
@@ -88,12 +88,20 @@ def table_names(database: Database) -> set[str]:
     return {name for (name,) in database.all("SELECT name FROM sqlite_master")}
 
 
+def has_schema(database: Database) -> bool:
+    """Whether its tables are declared as this version declares them."""
+    return not _missing(database)
+
+
 def check_schema(database: Database) -> None:
-    declared = {sql for (sql,) in database.all("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
-    missing = {*_KEPT, *_REBUILT} - declared
-    if missing:
+    if missing := _missing(database):
         names = ", ".join(sorted(sql.split()[2] for sql in missing))
         raise IndexCorrupt(f"{database.path} lacks {names}: rebuild the index")
+
+
+def _missing(database: Database) -> set[str]:
+    declared = {sql for (sql,) in database.all("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
+    return {*_KEPT, *_REBUILT} - declared
 
 
 def recreate(database: Database) -> bool:

@@ -67,6 +67,11 @@ class Snapshot:
         return self._meta.fingerprint
 
     @property
+    def settings(self) -> str:
+        """What the fingerprint is of."""
+        return self._meta.settings
+
+    @property
     def ledger(self) -> Ledger:
         """Equal for stores that hold the same, whatever happened to them before."""
         return self._meta.ledger

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragdocs.errors import SourceError
 from ragdocs.models import DocId, FileState, Heading, IndexedFile
@@ -150,8 +150,10 @@ class Transaction:
         for doc_id in link_store.refresh(self._database, self._ledger, map(str, match_keys), keys):
             self._note(doc_id, ChangeKind.LINKS)
         change_log.append(self._database, self._next, self._changes)
-        meta = Meta(self._meta.fingerprint, self._next, self._ledger, self._waiting)
-        write_meta(self._database, meta)
+        write_meta(
+            self._database,
+            replace(self._meta, position=self._next, ledger=self._ledger, waiting=self._waiting),
+        )
         stored_index.note(self._database, self._indices, self._next)
         return True
 

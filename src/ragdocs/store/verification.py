@@ -1,6 +1,16 @@
 """Whether a store is what it says it is."""
 
-from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexMissing
+from pathlib import Path
+
+from ragdocs.config.making import differences_text, read_making
+from ragdocs.errors import (
+    IndexCorrupt,
+    IndexMissing,
+    OtherFolders,
+    OtherSettings,
+    OthersIndex,
+    OtherVersion,
+)
 from ragdocs.store import embedding_cache
 from ragdocs.store.change_log import SELECT_GENERATIONS
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE
@@ -24,19 +34,33 @@ _CHECKED = (
 )
 
 
-def check_compatible(database: Database, fingerprint: str | None) -> Meta:
-    """The store's description, when it is of this schema and, if one is given, fingerprint."""
+def check_compatible(database: Database, fingerprint: str | None, settings: str = "") -> Meta:
+    """The store's description, when it is of this schema and, if one is given, fingerprint.
+
+    `settings` are those of the fingerprint, to tell which of them differ.
+    """
     version = schema_version(database)
     if version is None and not table_names(database):
         raise IndexMissing(f"the index at {database.path} is being made: try again")
     if version != SCHEMA_VERSION:
-        raise IndexIncompatible(
-            f"{database.path} has schema {version}, this program {SCHEMA_VERSION}: rebuild it"
+        raise OtherVersion(
+            f"{database.path} was written by another version of this program (schema "
+            f"{version}, ours {SCHEMA_VERSION})"
         )
     meta = read_meta(database)
     if fingerprint is not None and meta.fingerprint != fingerprint:
-        raise IndexIncompatible(f"{database.path} was built with other settings: rebuild it")
+        raise refusal(database.path, meta.settings, settings)
     return meta
+
+
+def refusal(path: Path, stored: str, own: str) -> OthersIndex:
+    """Why a store of other settings is not simply used."""
+    there, here = read_making(stored), read_making(own)
+    if there and here and there.roots != here.roots:
+        what = f"{path} is an index of {there.folders}, and not of {here.folders}"
+        return OtherFolders(what, stored)
+    which = differences_text(stored, own)
+    return OtherSettings(f"{path} was built with other settings{which}", stored)
 
 
 def check_pages(database: Database, pragma: str = "quick_check") -> None:

@@ -37,21 +37,25 @@ class Writer(Closable):
         self._database = prepared.database
         self._directory = prepared.database.path.parent
         self._fingerprint = expected.fingerprint
+        self._settings = expected.settings
         self._indices = expected.indices
         self._left: Seal | None = None
         """What this one has sealed last, in case it could not be written down."""
         self.rebuilt = prepared.rebuilt
         """Why the store had to be emptied when it was opened, if so: read all files again."""
+        self.took_over = prepared.took_over
+        """Whether that was because another program had made it."""
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - each is a question of its own
         cls,
         directory: Path,
         fingerprint: str,
         *,
+        settings: str = "",
         indices: Sequence[StoredIndex] = (),
         deep: bool = False,
-        may_empty: bool = True,
+        takes_over: bool = True,
     ) -> Self:
         """Opens, creates, or if it cannot be used as it is, empties the store in a directory.
 
@@ -59,11 +63,11 @@ class Writer(Closable):
         files are to be looked at, and until that was done, everybody is told so.
 
         `deep` checks every row in any case: for when a reader has found damage. Without
-        `may_empty`, a sound store of other settings, or of another version of this program, is
-        left as it is, and IndexIncompatible says so.
+        `takes_over`, a sound store of other settings, or of another version of this program, is
+        left as it is: OtherSettings or OtherVersion. `settings` are what the fingerprint is of.
         """
         path = store_path(directory)
-        expected = Expected(fingerprint, indices, deep, may_empty)
+        expected = Expected(fingerprint, settings, indices, deep, takes_over)
         reason = make_way(path)
         try:
             writer = cls._whole(path, expected)
@@ -149,7 +153,7 @@ class Writer(Closable):
         try:
             self._database.run("BEGIN IMMEDIATE")
             self._database.remember_sides()
-            meta = check_compatible(self._database, self._fingerprint)
+            meta = check_compatible(self._database, self._fingerprint, self._settings)
             if not self.is_as_left(meta.position):
                 where = self._database.path
                 raise Unsealed(f"{where} was changed by another program: it is checked")

@@ -21,6 +21,7 @@ from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.keyword_look import engine_folder
 from ragdocs.embedding.folders import cache_folder
 from ragdocs.embedding.verification import MEMORY_NAME
+from ragdocs.errors import OthersIndex, RagdocsError
 from ragdocs.files import user_id
 from ragdocs.store.folder import is_foreign
 from ragdocs.wording import number_of, size_text
@@ -45,7 +46,7 @@ def check_leftovers(case: Case) -> Iterator[Finding]:
 
 
 def _unused_engines(case: Case) -> Iterator[Finding]:
-    if is_foreign(case.directory):
+    if is_foreign(case.directory) or _is_others(case):
         return
     for engine in KeywordEngine:
         folder = engine_folder(case.directory, engine)
@@ -59,6 +60,16 @@ def _unused_engines(case: Case) -> Iterator[Finding]:
             "it can be deleted",
             repair=folder_repair(folder),
         )
+
+
+def _is_others(case: Case) -> bool:
+    """Whether another program keeps the index, and perhaps such an engine."""
+    try:
+        return bool(case.app.why_read_only())
+    except OthersIndex:
+        return True
+    except RagdocsError:
+        return False
 
 
 def _copies(case: Case) -> Iterator[Finding]:

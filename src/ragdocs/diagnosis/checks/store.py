@@ -12,7 +12,6 @@ from ragdocs.diagnosis.checks.locks import odd_file_repair
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import disk_use
 from ragdocs.diagnosis.store_look import BUSY_SECONDS, stored_schema
-from ragdocs.diagnosis.watch_look import look_at_watcher
 from ragdocs.errors import (
     IndexCorrupt,
     IndexFolderForeign,
@@ -20,10 +19,12 @@ from ragdocs.errors import (
     IndexLocked,
     IndexMissing,
     IndexStoreError,
+    OthersIndex,
 )
 from ragdocs.store.connection import store_path
+from ragdocs.store.opening import check_ours
 from ragdocs.store.reader import Reader
-from ragdocs.store.schema import SCHEMA_VERSION
+from ragdocs.store.verification import refusal
 from ragdocs.wording import number_of, size_text
 
 
@@ -44,7 +45,7 @@ def _verified(case: Case) -> Finding:
         reader.snapshot() as snapshot,
     ):
         if snapshot.fingerprint != case.app.fingerprint:
-            return _of_other_settings(case, "the index was built with other settings")
+            return _of_others(case, _refused(case, snapshot.settings))
         snapshot.verify(deep=True)
         documents = snapshot.ledger.count("documents")
         chunks = snapshot.ledger.count("chunks")
@@ -75,7 +76,7 @@ def _explained(case: Case, error: IndexStoreError) -> Finding:
                 repair=rebuild_repair(case.app),
             )
         case IndexIncompatible():
-            return _of_other_schema(case)
+            return _of_other_schema(case, error)
         case IndexLocked():
             return Finding(Level.WARNING, str(error), "try again in a moment")
         case IndexFolderForeign():
@@ -84,31 +85,42 @@ def _explained(case: Case, error: IndexStoreError) -> Finding:
             return _unusable(case, error)
 
 
-def _of_other_schema(case: Case) -> Finding:
-    found = stored_schema(case.directory)
-    if found is None:
+def _of_other_schema(case: Case, error: IndexStoreError) -> Finding:
+    if stored_schema(case.directory) is None:
         return Finding(
             Level.ERROR,
             f"{at(store_path(case.directory))} is a database, but not an index of this program",
             "move it away, or set another indexing.index_path",
         )
-    message = f"the index has format {found}, and this program has {SCHEMA_VERSION}"
-    return _of_other_settings(case, message)
+    return _of_others(case, error)
 
 
-def _of_other_settings(case: Case, message: str) -> Finding:
-    """What someone works with is not taken away."""
-    watcher = look_at_watcher(case.directory)
-    if watcher is not None:
-        return Finding(
-            Level.WARNING,
-            f"{message}, by which process {watcher.pid} keeps it in step",
-            "use the same settings, or another indexing.index_path, or end that process",
-        )
+def _refused(case: Case, stored: str) -> IndexStoreError:
+    """Why a store of other settings is not simply used; where it can be read, how."""
+    app = case.app
+    try:
+        reason = app.why_read_only()
+    except IndexStoreError as error:
+        return error
+    return (
+        IndexStoreError(reason)
+        if reason
+        else refusal(store_path(case.directory), stored, app.making.text)
+    )
+
+
+def _of_others(case: Case, error: IndexStoreError) -> Finding:
+    """In a folder that the user has named, only they decide which settings it is for."""
+    app = case.app
+    if not app.owns_directory:
+        try:
+            check_ours(case.directory, app.fingerprint, app.making.text)
+        except OthersIndex:
+            return Finding(Level.WARNING, str(error))
     return Finding(
         Level.WARNING,
-        message,
-        "it is made anew from the files by `ragdocs update`, or by a server when it starts",
+        error.what if isinstance(error, OthersIndex) else str(error),
+        "it is rebuilt from the files by `ragdocs update`, or by a server when it starts",
         repair=rebuild_repair(case.app),
     )
 

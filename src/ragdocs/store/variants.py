@@ -1,0 +1,264 @@
+"""The index folders of one set of documents, side by side: one for each set of index settings.
+
+Each variant has a store, locks and engines of its own, so nobody waits for another. They share
+vectors: whoever needs one looks into the others' stores first. A variant that nobody has used for
+30 days is dropped by another one. Beside them, in the folder itself, there may be a store as well:
+from before there were variants, or in a folder that the user has named.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from ragdocs.errors import IndexIncompatible, IndexStoreError
+from ragdocs.files import open_file, write_at
+from ragdocs.store.connection import SIDE_FILES, Database, store_path
+from ragdocs.store.embedding_cache import whole_vectors
+from ragdocs.store.folder import MARK_FILE, SEAL_FILE, STORE_FILE, FolderState, folder_state
+from ragdocs.store.lock import WATCH_LOCK, WRITE_LOCK, try_lock
+from ragdocs.store.records import TextHash
+from ragdocs.store.schema import schema_version
+
+USED_FILE = "last-used.txt"
+"""In an index folder: its time of modification is when the index was last used."""
+DAY_SECONDS = 86_400.0
+UNUSED_SECONDS = 30 * DAY_SECONDS
+BUSY_SECONDS = 0.2
+"""For a look into another variant: embedding is slower than that, but waiting is no use."""
+ENGINE_PREFIX = "keyword-"
+_VARIANT = re.compile(r"variant-[0-9a-f]{16}")
+_DROPPED = re.compile(r"dropped-[0-9a-f]{16}")
+_NOTE = b"The time of this file says when the index was last used; see `ragdocs status`.\n"
+_STORE_FILES = (*(STORE_FILE + side for side in SIDE_FILES), STORE_FILE, SEAL_FILE)
+_LOCKS = (WRITE_LOCK, WATCH_LOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """An index folder, and when it was last used (seconds since 1970); None: nobody knows."""
+
+    path: Path
+    last_used: float | None
+
+    def is_unused(self, now: float) -> bool:
+        """A time in the future says only that the clock was changed."""
+        return self.last_used is not None and now - self.last_used >= UNUSED_SECONDS
+
+
+def variant_name(made_by: str) -> str:
+    """The name of a variant's folder: another one for whatever makes another index."""
+    return f"variant-{blake2b(made_by.encode(), digest_size=8).hexdigest()}"
+
+
+def is_variant(directory: Path) -> bool:
+    return _VARIANT.fullmatch(directory.name) is not None
+
+
+def is_dropped(directory: Path) -> bool:
+    """Whether it is what is left of a variant that was being deleted."""
+    return _DROPPED.fullmatch(directory.name) is not None
+
+
+def place_of(directory: Path) -> Path:
+    """The folder of all variants: the one above a variant's, or the index folder itself."""
+    return directory.parent if is_variant(directory) else directory
+
+
+def variants(place: Path) -> list[Variant]:
+    """All that hold a store, by name; the one in the folder itself first."""
+    found = [place] if os.path.lexists(store_path(place)) else []
+    found += [path for path in _folders(place, _VARIANT) if os.path.lexists(store_path(path))]
+    return [Variant(path, last_used(path)) for path in found]
+
+
+def siblings(directory: Path) -> list[Variant]:
+    """The other variants of the same documents, the one that was used last first."""
+    others = [one for one in variants(place_of(directory)) if one.path != directory]
+    return sorted(others, key=lambda one: one.last_used or 0.0, reverse=True)
+
+
+def last_used(directory: Path) -> float | None:
+    """By the mark; of a store without one, when it was last written."""
+    times: list[float] = []
+    for names in ((USED_FILE,), (STORE_FILE, SEAL_FILE)):
+        for name in names:
+            with suppress(OSError):
+                times.append(os.lstat(directory / name).st_mtime)
+        if times:
+            return max(times)
+    return None
+
+
+def note_use(directory: Path, now: float | None = None) -> None:
+    """At most once a day. Where it cannot be written, nothing is lost but the note."""
+    now = time.time() if now is None else now
+    path = directory / USED_FILE
+    with suppress(OSError):
+        with suppress(FileNotFoundError):
+            if 0 <= now - os.lstat(path).st_mtime < DAY_SECONDS:
+                return
+        descriptor = open_file(path, os.O_WRONLY | os.O_CREAT)
+        try:
+            write_at(descriptor, _NOTE, 0)
+            os.utime(descriptor if os.utime in os.supports_fd else path, (now, now))
+        finally:
+            os.close(descriptor)
+
+
+class SiblingVectors:
+    """Vectors that other variants have already. Reads only, and each is checked by its hash."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.taken = 0
+        """Vectors that were found."""
+        self.skipped = 0
+        """Looks into another variant that failed: it was busy, damaged or of another format."""
+
+    def find(self, model: str, texts: Collection[TextHash]) -> dict[TextHash, bytes]:
+        """Those of the texts' vectors (little-endian float32) that another variant has."""
+        found: dict[TextHash, bytes] = {}
+        for sibling in siblings(self._directory):
+            missing = [text for text in texts if text not in found]
+            if not missing:
+                break
+            try:
+                found.update(_vectors(sibling.path, model, missing))
+            except IndexStoreError:
+                self.skipped += 1
+        self.taken += len(found)
+        return found
+
+
+def unused(directory: Path, now: float | None = None) -> list[Variant]:
+    """Other variants of the same documents that nobody has used for 30 days."""
+    now = time.time() if now is None else now
+    return [one for one in siblings(directory) if one.is_unused(now)]
+
+
+def drop_unused(directory: Path, now: float | None = None) -> tuple[Path, ...]:
+    """Deletes other variants of the same documents that nobody has used for 30 days, and finishes
+    what was begun before. For whoever keeps `directory` up to date; returns what was dropped.
+
+    When this variant itself looks unused, or used in the future, the clock was changed or nobody
+    was here: the others get another day.
+    """
+    now = time.time() if now is None else now
+    before = _mark_time(directory)
+    note_use(directory, now)
+    place = place_of(directory)
+    for leftover in _folders(place, _DROPPED):
+        _delete(leftover)
+    if before is not None and not 0 <= now - before < UNUSED_SECONDS:
+        return ()
+    dropped: list[Path] = []
+    for sibling in siblings(directory):
+        if sibling.last_used is not None and sibling.last_used > now + DAY_SECONDS:
+            note_use(sibling.path, now)  # counted from now on, as the clock is now
+        elif sibling.is_unused(now):
+            with suppress(OSError, IndexStoreError):
+                dropped += [sibling.path] if _drop(sibling, now) else []
+    return tuple(dropped)
+
+
+def _vectors(
+    sibling: Path, model: str, texts: Collection[TextHash]
+) -> Iterator[tuple[TextHash, bytes]]:
+    with closing(Database(store_path(sibling), write=False, timeout=BUSY_SECONDS)) as database:
+        if schema_version(database) is None:
+            raise IndexIncompatible(f"{database.path} is not an index of this program")
+        yield from whole_vectors(database, model, texts)
+
+
+def _mark_time(directory: Path) -> float | None:
+    try:
+        return os.lstat(directory / USED_FILE).st_mtime
+    except OSError:
+        return None
+
+
+def _folders(place: Path, name: re.Pattern[str]) -> list[Path]:
+    """Those with such a name, in order; a link is none."""
+    try:
+        with os.scandir(place) as entries:
+            return sorted(
+                Path(entry.path)
+                for entry in entries
+                if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            )
+    except OSError:
+        return []
+
+
+def _drop(variant: Variant, now: float) -> bool:
+    """False when someone uses it after all, or something else is in its folder.
+
+    What is deleted is renamed first: a kill in the middle leaves a name that says what it is.
+    """
+    path = variant.path
+    if folder_state(path) is not FolderState.OURS or not _has_only_ours(path):
+        return False
+    away = place_of(path) / f"dropped-{secrets.token_hex(8)}"
+    with ExitStack() as held:
+        for name in _LOCKS:
+            lock = try_lock(path / name)
+            if lock is None:
+                return False
+            held.enter_context(lock)
+        again = Variant(path, last_used(path))
+        if not again.is_unused(now):
+            return False
+        if is_variant(path):
+            path.rename(away)
+        else:
+            _move_store(path, away)
+    _delete(away)
+    return True
+
+
+def _move_store(path: Path, away: Path) -> None:
+    """Of a store beside variants, whose folder, locks and mark stay. The log goes first: it must
+    never meet a file that is not its own."""
+    away.mkdir(mode=0o700)
+    names = (*_STORE_FILES, USED_FILE, *_engines(path))
+    for name in names:
+        with suppress(FileNotFoundError):
+            (path / name).rename(away / name)
+
+
+def _has_only_ours(path: Path) -> bool:
+    """A folder that bears our names alone. In one that holds variants, others' files may lie beside
+    the store: they are not touched."""
+    if not is_variant(path):
+        return True
+    known = {*_STORE_FILES, *_LOCKS, USED_FILE, MARK_FILE, *_engines(path)}
+    try:
+        return set(os.listdir(path)) <= known
+    except OSError:
+        return False
+
+
+def _engines(path: Path) -> list[str]:
+    try:
+        names = sorted(os.listdir(path))
+    except OSError:
+        return []
+    return [
+        name
+        for name in names
+        if name.startswith(ENGINE_PREFIX) and stat.S_ISDIR(os.lstat(path / name).st_mode)
+    ]
+
+
+def _delete(away: Path) -> None:
+    """What cannot be deleted now is tried again the next time."""
+    if set(os.listdir(away)) <= {*_STORE_FILES, *_LOCKS, USED_FILE, MARK_FILE, *_engines(away)}:
+        shutil.rmtree(away, ignore_errors=True)
