@@ -1,7 +1,8 @@
 """Read by each Python that has this folder on its path: takes away what Windows does not have.
 
 `WITHOUT_POSIX=calls` takes the modules and calls; `WITHOUT_POSIX=files` also lets no file be
-deleted or replaced that some process of the same test has open, as on Windows. What Windows has in
+deleted or replaced that some process of the same test has open, as on Windows, and opens a file by
+its name in any case, as Windows and most Macs do. What Windows has in
 their place, and Linux has not, is imitated as thinly as can be: `msvcrt` by locks on byte ranges
 that belong to the open file, `_winapi` by descriptors of processes.
 """
@@ -13,6 +14,8 @@ import types
 _WANTED = os.environ.get("WITHOUT_POSIX", "")
 
 _MODULES = ("fcntl", "resource", "grp", "pwd")
+_BY_NAME = ("mcp.", "anyio.", "whoosh.")
+"""Libraries that ask for the name of the system, which is still Linux, and not for its modules."""
 _OF_OS = (
     "O_CLOEXEC",
     "O_DIRECTORY",
@@ -33,7 +36,6 @@ _OF_OS = (
     "pwrite",
     "pwritev",
     "register_at_fork",
-    "statvfs",
 )
 _OF_SIGNAL = ("ITIMER_REAL", "SIGALRM", "SIGHUP", "alarm", "pthread_kill", "setitimer", "sigwait")
 _OF_SELECT = ("epoll", "poll")
@@ -52,11 +54,11 @@ def _take_away():
     import tempfile
     import time
 
-    del asyncio, multiprocessing, selectors, shutil, subprocess, tempfile
+    shutil._use_fd_functions = False  # it asked when it was imported
+    del asyncio, multiprocessing, selectors, subprocess, tempfile
     _imitate_msvcrt()
     _imitate_winapi()
-    for name in _MODULES:
-        sys.modules[name] = None
+    _take_modules()
     taken = ((os, _OF_OS), (signal, _OF_SIGNAL), (select, _OF_SELECT), (time, _OF_TIME))
     for module, names in taken:
         for name in names:
@@ -65,6 +67,23 @@ def _take_away():
     _refuse_descriptors_of_folders()
     # The layer below watchdog's observer is Linux's; the observer itself is on every system.
     sys.modules["ragdocs.indexing.inotify_source"] = None
+
+
+def _take_modules():
+    import builtins
+    import importlib
+
+    kept = {name: importlib.import_module(name) for name in _MODULES}
+    sys.modules.update(dict.fromkeys(_MODULES))
+    ordinary = builtins.__import__
+
+    def imported(name, globals=None, *arguments, **options):
+        asking = (globals or {}).get("__name__", "")
+        if name in kept and asking.startswith(_BY_NAME):
+            return kept[name]
+        return ordinary(name, globals, *arguments, **options)
+
+    builtins.__import__ = imported
 
 
 def _refuse_descriptors_of_folders():
@@ -166,6 +185,58 @@ def _keep_open_files():
     os.replace = guarded(os.replace, (0, 1))
 
 
+def _fold_case():
+    """What is looked for by another case is found; a folder lists the names as they were given."""
+    for name, places in (
+        ("open", (0,)),
+        ("stat", (0,)),
+        ("lstat", (0,)),
+        ("unlink", (0,)),
+        ("remove", (0,)),
+        ("rename", (0,)),
+        ("replace", (0,)),
+        ("scandir", (0,)),
+        ("listdir", (0,)),
+        ("readlink", (0,)),
+        ("utime", (0,)),
+    ):
+        setattr(os, name, _folding(getattr(os, name), places))
+
+
+def _folding(call, places):
+    def folding(*arguments, **options):
+        given = list(arguments)
+        for place in places:
+            if place < len(given) and isinstance(given[place], (str, os.PathLike)):
+                given[place] = _as_named(os.fspath(given[place]))
+        return call(*given, **options)
+
+    return folding
+
+
+def _as_named(path, listed=os.listdir):
+    """The path as the folders have it, as far as it is there."""
+    if not isinstance(path, str) or _exists(path):
+        return path
+    head, tail = os.path.split(path)
+    if not tail or head == path:
+        return path
+    head = _as_named(head)
+    try:
+        alike = [name for name in listed(head or ".") if name.casefold() == tail.casefold()]
+    except OSError:
+        return path
+    return os.path.join(head, alike[0] if alike else tail)
+
+
+def _exists(path, lstat=os.lstat):
+    try:
+        lstat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _is_open(path):
     try:
         wanted = os.lstat(path)
@@ -189,3 +260,4 @@ if _WANTED:
     _take_away()
     if _WANTED == "files":
         _keep_open_files()
+        _fold_case()

@@ -207,8 +207,12 @@ def _lies_at(descriptor: int, path: str) -> bool:
     there = path_of(descriptor)
     if there is not None:
         return _is_same_path(there, path)
-    is_same = os.path.samestat(os.lstat(path), os.fstat(descriptor))
-    return _is_same_path(os.path.realpath(path), path) and is_same
+    # Before and after the look: whoever swaps folders would have to meet each of the three.
+    return (
+        _is_same_path(os.path.realpath(path), path)
+        and os.path.samestat(os.lstat(path), os.fstat(descriptor))
+        and _is_same_path(os.path.realpath(path), path)
+    )
 
 
 def _is_same_path(one: str, other: str) -> bool:
