@@ -4,6 +4,7 @@ Their files are in memory where the system offers such a folder: tens of thousan
 for the disk otherwise. `TMPDIR=/tmp make test` has them on the disk again.
 """
 
+import inspect
 import os
 import shutil
 import tempfile
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.systems import needs
 
 MEMORY = Path("/dev/shm").resolve()
 ENOUGH_BYTES = 4 << 30
@@ -55,6 +58,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folder = Path(__file__).parent
     places = {folder / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+    if os.name == "nt":
+        _skip_what_windows_lacks(items)
+
+
+def _skip_what_windows_lacks(items: list[pytest.Item]) -> None:
+    for item in items:
+        function = getattr(item, "function", None)
+        why = needs.missing(item.path, f"{item.name}\n{inspect.getsource(function)}")
+        if why:
+            item.add_marker(pytest.mark.skip(reason=f"Windows: {why}"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

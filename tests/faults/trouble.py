@@ -3,7 +3,6 @@ descriptors. Begun and ended from outside, while the server runs."""
 
 import errno
 import os
-import resource
 import shutil
 import subprocess
 from collections.abc import Generator
@@ -14,6 +13,7 @@ from typing import Protocol
 from tests.faults.damage import PAGE
 from tests.faults.shim import FULL_DISK, Kind, Shim, What, compiled
 from tests.served import ServedProcess
+from tests.systems.needs import resource
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -1,7 +1,6 @@
 """`status` and answers are one truth, in every condition: a server's, and a command's beside it."""
 
 import os
-import resource
 import signal
 
 import pytest
@@ -19,6 +18,7 @@ from tests.examined import Bench, change, holding
 from tests.managed_index import CountingEmbedder, write
 from tests.permissions import bound_by_permissions
 from tests.served import STATUS, ServedProcess, ask, paths, served, started
+from tests.systems.needs import resource
 from tests.waiting import until
 
 READY, BUILDING = Readiness.READY, Readiness.BUILDING

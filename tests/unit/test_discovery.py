@@ -2,7 +2,6 @@
 
 import fnmatch
 import os
-import resource
 import socket
 import subprocess
 import tempfile
@@ -27,6 +26,7 @@ from ragdocs.indexing.discovery import (
 from ragdocs.indexing.reading import read_file
 from ragdocs.parsers.identity import decode_path, encode_path
 from tests.storms.hostile_rows import NAMES
+from tests.systems.needs import resource
 
 DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
 

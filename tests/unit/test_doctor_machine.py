@@ -1,7 +1,6 @@
 """What `doctor` finds around an index: settings, folders, models, limits, leftovers."""
 
 import os
-import resource
 import time
 
 import pytest
@@ -16,6 +15,7 @@ from ragdocs.errors import EmbeddingError
 from ragdocs.indexing.lock import try_watch_lock
 from tests.examined import NOTES, Bench, holding, levels, only
 from tests.managed_index import CountingEmbedder, write
+from tests.systems.needs import resource
 from tests.tiny_cross_encoder import TinyCrossEncoder
 
 LONG_AGO = time.time() - 7 * 86_400

@@ -6,7 +6,6 @@ can raise there, or make SQLite itself fail from there on.
 
 import os
 import random
-import resource
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -29,6 +28,7 @@ from ragdocs.store.writer import Writer
 from tests.managed_index import DOCS, Place, did, fresh, held, later, tables
 from tests.parsing import SEED_SIZES
 from tests.store_builder import FINGERPRINT, READ_NS, Section, file
+from tests.systems.needs import resource
 
 WORDS = ("river", "stone", "cloud", "maple", "ember")
 Act = Callable[[Database], None]

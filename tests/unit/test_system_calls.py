@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from time import monotonic
 
 import pytest
+import yaml
 
 from ragdocs import files
 from ragdocs.config.locations import APPLICATION, base_folder
@@ -22,6 +23,8 @@ from ragdocs.indexing.containment import PathFolder, is_windows_name, relative_p
 from ragdocs.indexing.reading import read_file
 from ragdocs.mcp_server.tools.quoting import without_places
 from tests.systems import needs
+
+PROJECT = Path(__file__).parents[2]
 
 # Opening without O_NOFOLLOW
 
@@ -340,3 +343,26 @@ def test_what_only_posix_has_is_asked_for_in_one_place():
         for path in root.rglob("*.py")
     }
     assert {name: calls for name, calls in found.items() if calls} == _ALLOWED
+
+
+# Where the tests are run
+
+
+def test_the_workflow_runs_the_tests_on_three_systems_and_three_pythons():
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/ci.yml").read_text("utf-8"))
+    linux, elsewhere = workflow["jobs"]["linux"], workflow["jobs"]["elsewhere"]
+    assert linux["runs-on"] == "ubuntu-latest"
+    assert linux["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+    assert [step["run"] for step in linux["steps"] if "run" in step] == [".ci/run"]
+    assert elsewhere["strategy"]["matrix"]["os"] == ["macos-latest", "windows-latest"]
+    assert any("-m pytest" in step.get("run", "") for step in elsewhere["steps"])
+
+
+def test_a_test_is_skipped_on_windows_for_a_reason_that_is_there():
+    for name in needs.WHOLE_FILES:
+        assert (PROJECT / "tests" / name).is_file(), name
+    here = Path(__file__)
+    assert needs.missing(here, "os.mkfifo(path)") == "no named pipes or sockets in folders"
+    assert needs.missing(here, "process.send_signal(2)") == "no signals as POSIX has"
+    assert needs.missing(here, "assert 1 + 1 == 2") == ""
+    assert needs.missing(PROJECT / "tests/unit/test_seal.py", "") != ""

@@ -4,7 +4,6 @@ cannot watch. No test waits for nothing to happen: a later edit is waited for in
 import json
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from ragdocs.indexing.hints import MAX_PATHS, Hints, Inbox, Pending, outermost
 from ragdocs.indexing.scan import FoundFile, Scan, TreePath
 from ragdocs.indexing.watch_rules import WatchRules
 from ragdocs.indexing.watcher import Watcher, WatchMode, WatchOptions
+from tests.systems.needs import resource
 from tests.waiting import until
 
 DEADLINE = 60.0
