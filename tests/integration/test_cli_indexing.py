@@ -26,8 +26,8 @@ from ragdocs.indexing.lock import try_write_lock, watching, writing
 from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.lifecycle import Ending
 from ragdocs.store.folder import MARK_FILE
-from ragdocs.store.variants import USED_FILE
 from ragdocs.store.reader import Reader
+from ragdocs.store.variants import USED_FILE
 from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
 from tests.managed_index import held, write
 from tests.permissions import bound_by_permissions
