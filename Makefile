@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := .venv-extras
 
-.PHONY: help demo test test-extras stress bench test-clients lint types imports wheel bundle docs ci clean
+.PHONY: help demo test test-kernels test-extras stress bench test-clients lint types imports wheel bundle docs ci clean
 # One environment for all: two targets must not set it up at once.
 .NOTPARALLEL:
 
@@ -20,6 +20,7 @@ endif
 help:
 	@echo "make demo   set up $(VENV), read the project's own documentation, ask it questions"
 	@echo "make test   set up $(VENV) and run every test"
+	@echo "make test-kernels run the numeric tests as a processor without wide instructions would, and compare rankings"
 	@echo "make test-extras  set up $(EXTRAS), with torch and LlamaIndex, and run the tests that need them"
 	@echo "make stress run the long forms of the tests of reliability, an hour or two, and tell what was measured"
 	@echo "make bench  run every benchmark, about 15 minutes, and keep what was measured, dated, under"
@@ -38,6 +39,11 @@ demo: $(VENV)/.ready-base
 # them. Bytecode is kept even where the environment says otherwise: hundreds of processes are started.
 test: $(VENV)/.ready-dev
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+# Those that tests/conftest.py marks. Another kernel rounds otherwise: no test may depend on that.
+test-kernels: $(VENV)/.ready-dev
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.kernels $(BIN)/python -m pytest -m numeric -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python scripts/compare_kernels.py
 
 test-extras: $(EXTRAS)/.ready-extras
 	@$(EXTRAS)/bin/python -m pytest tests/extras

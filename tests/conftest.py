@@ -4,11 +4,13 @@ Their files are in memory where the system offers such a folder: tens of thousan
 for the disk otherwise. `TMPDIR=/tmp make test` has them on the disk again.
 """
 
+import ast
 import inspect
 import os
 import shutil
 import tempfile
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,24 @@ LONGEST = (
 )
 """One that is begun last is waited for by all the others."""
 
+NUMERIC_MODULES = (
+    "numpy",
+    "ragdocs.embedding.builtin",
+    "ragdocs.evaluation",
+    "tests.candidates",
+    "tests.compass",
+    "tests.concepts",
+    "tests.diversity",
+    "tests.engine",
+    "tests.kernels",
+    "tests.tiny_cross_encoder",
+    "tests.word_vectors",
+)
+"""Whoever imports one of these computes vectors or ranks by them."""
+NUMERIC_FIXTURES = {"one_model"}
+ONCE = ("integration/test_measured_quality.py",)
+"""Too long for a second time; `scripts/compare_kernels.py` compares rankings instead."""
+
 
 # The same examples on every run, however slow the machine is: what a run finds depends on the code
 # alone. `--hypothesis-profile=default` looks for others.
@@ -54,12 +74,29 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return cores + 1
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folder = Path(__file__).parent
     places = {folder / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
     if os.name == "nt":
         _skip_what_windows_lacks(items)
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        is_once = item.path in {folder / name for name in ONCE}
+        if not is_once and (fixtures & NUMERIC_FIXTURES or _is_numeric(item.path)):
+            item.add_marker("numeric")
+
+
+@cache
+def _is_numeric(module: Path) -> bool:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return any(f"{name}.".startswith(f"{one}.") for name in names for one in NUMERIC_MODULES)
 
 
 def _skip_what_windows_lacks(items: list[pytest.Item]) -> None:

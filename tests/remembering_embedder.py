@@ -29,7 +29,8 @@ class RememberingEmbedder(BuiltinEmbedder):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self._corpus = name
+        # Vectors of another kernel are others, if only by a bit.
+        self._corpus = name + os.environ.get("OPENBLAS_CORETYPE", "")
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         self.load()  # only then is it known which precision it has

@@ -128,7 +128,7 @@ def test_the_settings_in_force_are_toml_with_their_origins(project):
     assert "min_confidence = 0.6  # RAGDOCS_SEARCH__MIN_CONFIDENCE\n" in done.stdout
     assert "recency_bias = 0.5  # default\n" in done.stdout
     assert f'[tree."a.b"]  # local, {path}:3\n' in done.stdout
-    assert answer["search"]["boosts"]["title"] == 3.0
+    assert answer["search"]["boosts"]["title"] == pytest.approx(3.0)
     assert answer["tree"]["a.b"]["path"] == str(project / "x")
 
 
@@ -137,7 +137,7 @@ def test_only_what_was_changed(project):
 
     answer = tomllib.loads(run(project, "config", "--changed").stdout)
 
-    assert answer["search"] == {"mmr_lambda": 0.1}
+    assert answer["search"] == pytest.approx({"mmr_lambda": 0.1})
     assert set(answer) == {"search", "tree"}
 
 

@@ -77,7 +77,7 @@ def test_nothing_is_overwritten_unasked_and_then_a_copy_is_kept(project):
     assert file.read_bytes() == mine
     assert "What was there: ~/project/.ragdocs.toml.bak\n" in run("init", "--force").stdout
     assert (project / ".ragdocs.toml.bak").read_bytes() == mine
-    assert load_config().search.min_confidence == 0.0
+    assert load_config().search.min_confidence == pytest.approx(0.0)
     assert file.stat().st_mode & 0o777 == 0o640
     write(project, ".ragdocs.toml", "# again\n")
     run("init", "--force")

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from ragdocs.cli.main import main
 from ragdocs.mcp_server.host import SEARCHES_AT_ONCE
 from ragdocs.mcp_server.progress import SECONDS_BETWEEN
@@ -29,7 +31,7 @@ def test_the_page_names_every_tool_and_the_figures_are_those_in_force():
     assert f"up to {MAX_TOKENS:,}" in PAGE
     assert f"gives at most {MAX_TOKENS:,} tokens" in PAGE
     assert (SEARCHES_AT_ONCE, "At most three searches" in PAGE) == (3, True)
-    assert (SECONDS_BETWEEN, "every half second" in PAGE) == (0.5, True)
+    assert (SECONDS_BETWEEN, "every half second" in PAGE) == pytest.approx((0.5, True))
     assert f"held back at {MAX_UNANSWERED} unanswered" in PAGE
     for state in Readiness:
         assert f"`{state.value}`" in PAGE

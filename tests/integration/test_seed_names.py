@@ -1,24 +1,13 @@
-"""Every test that the seeds name exists under that name."""
+"""Every test that the plans name exists under that name."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
-SEEDS = TESTS.parents[1] / "shared" / "seeds"
-NAME = re.compile(r"`(test_\w+)`")
-# 000 names tests for each proposal and again in section 9; 003 in section 5.
-SECTIONS = {
-    "000": re.compile(r"^### P\d+:.*?(?=^### |^## )|^## 9\..*?(?=^## )", re.MULTILINE | re.DOTALL),
-    "003": re.compile(r"^## 5\..*?(?=^## )", re.MULTILINE | re.DOTALL),
-}
-
-
-def named(seed):
-    [path] = SEEDS.glob(f"{seed}_*.txt")
-    sections = SECTIONS[seed].findall(path.read_text(encoding="utf-8"))
-    return {name for section in sections for name in NAME.findall(section)}
+NAMED = tomllib.loads((TESTS / "fixtures" / "named_tests.toml").read_text(encoding="utf-8"))
 
 
 def existing():
@@ -27,10 +16,8 @@ def existing():
     return {name for file in files for name in definition.findall(file.read_text(encoding="utf-8"))}
 
 
-@pytest.mark.parametrize(("seed", "at_least"), [("000", 97), ("003", 41)])
-def test_every_test_that_a_seed_names_exists(seed, at_least):
-    if not SEEDS.is_dir():
-        pytest.skip("the seeds are not beside the project: ../shared/seeds")
-    names = named(seed)
-    assert len(names) >= at_least, "the seed was read wrongly"
+@pytest.mark.parametrize(("plan", "number"), [("search", 97), ("thinning", 41)])
+def test_every_test_that_a_plan_names_exists(plan, number):
+    names = set(NAMED[plan])
+    assert len(names) == number
     assert sorted(names - existing()) == []

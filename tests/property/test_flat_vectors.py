@@ -11,6 +11,7 @@ from ragdocs.indices import flat_vectors
 from ragdocs.indices.flat_vectors import FlatVectors
 from ragdocs.models import DocId
 from ragdocs.store.records import ChunkKey, VectorBatch
+from tests.kernels import assert_best
 
 DIMENSION = 4
 DOCUMENTS = [DocId(f"{number}.md") for number in range(6)]
@@ -57,9 +58,9 @@ def play(vectors, taken):
     return present
 
 
-def best_first(present):
-    scores = ROWS[sorted(present)] @ QUERY
-    return [key for _, key in sorted(zip(-scores, sorted(present), strict=True))]
+def scores(present):
+    products = ROWS.astype(np.float64) @ QUERY.astype(np.float64)
+    return {key: float(products[key]) for key in present}
 
 
 @pytest.mark.parametrize("most_dead", [0.0, 0.3, 1.0])
@@ -72,13 +73,9 @@ def test_what_is_found_is_what_is_there(most_dead, taken, scope):
         present = play(vectors, taken)
     assert len(vectors) == len(present)
     for limit in (5, len(KEYS)):
-        assert [hit.key for hit in vectors.search(QUERY, limit, None)] == best_first(present)[
-            :limit
-        ]
+        assert_best(vectors.search(QUERY, limit, None), scores(present), limit)
     within = {key for key in present if owner(key) in scope}
-    assert [hit.key for hit in vectors.search(QUERY, len(KEYS), frozenset(scope))] == best_first(
-        within
-    )
+    assert_best(vectors.search(QUERY, len(KEYS), frozenset(scope)), scores(within), len(KEYS))
     assert set(vectors.vectors_of([ChunkKey(key) for key in KEYS])) == present
     near = vectors.in_context(QUERY, [ChunkKey(key) for key in KEYS], 0.5)
     assert set(near) == present

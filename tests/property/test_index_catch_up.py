@@ -8,6 +8,7 @@ from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
 from ragdocs.parsers.identity import document_id
+from tests.kernels import assert_same_hits
 from tests.store_builder import READ_NS, Section, file, related, temporary_store, wiki
 from tests.word_vectors import WordModel, catch_up, embed_missing, stored_vectors
 
@@ -75,8 +76,11 @@ def test_a_vector_index_that_catches_up_answers_as_a_fresh_one(history, scope, l
         assert view.position == fresh.position == reader.position()
         assert len(view) == len(fresh) == len(rows)
         for within in (None, scope):
-            assert view.search(QUERY, limit, within) == fresh.search(QUERY, limit, within)
-        assert view.best_of(QUERY, scope) == fresh.best_of(QUERY, scope)
+            assert_same_hits(view.search(QUERY, limit, within), fresh.search(QUERY, limit, within))
+        best, expected = view.best_of(QUERY, scope), fresh.best_of(QUERY, scope)
+        assert best.keys() == expected.keys()
+        for doc_id in best:
+            assert_same_hits([best[doc_id]], [expected[doc_id]])
         given = view.vectors_of(list(rows))
         assert all(np.array_equal(given[key], rows[key]) for key in rows)
 

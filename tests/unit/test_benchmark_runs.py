@@ -101,7 +101,7 @@ def test_the_newest_run_that_has_a_figure_counts_and_the_worst_set_of_it(bench, 
         runs.save(run, tmp_path / run.name)
     kept = runs.load_all(tmp_path)
     assert kept == [new, old]
-    assert runs.newest(kept, figure(bench)).reading.value == 3.0
+    assert runs.newest(kept, figure(bench)).reading.value == pytest.approx(3.0)
     assert runs.newest(kept, figure(bench, size=5)).run == old
     lowest = figure(bench, what="quality", of="x", where="*", at_most=None, at_least=0.5)
     assert runs.newest(kept, lowest).reading.where == "two"
@@ -122,8 +122,8 @@ def test_noted_numbers_are_read_again(bench, tmp_path, monkeypatch):
     with contextlib.redirect_stdout(io.StringIO()):
         rounds.show_ratio("ours", "bare", "at most 3")
     clock, cpu = readings.read(file)
-    assert (clock.of, clock.at, clock.value) == ("ours / bare", "clock", 2.0)
-    assert (cpu.at, cpu.value) == ("CPU", 1.0)
+    assert (clock.of, clock.at, clock.value) == pytest.approx(("ours / bare", "clock", 2.0))
+    assert (cpu.at, cpu.value) == pytest.approx(("CPU", 1.0))
 
 
 def test_numbers_that_are_only_printed_are_found(bench, capsys):
@@ -132,7 +132,9 @@ def test_numbers_that_are_only_printed_are_found(bench, capsys):
     memory.show("indexing 100000 chunks", memory.Memory(255_000_000, 394_000_000, {"files": 1}))
     found = bench("printed").readings_in(capsys.readouterr().out)
     told = {(one.what, one.of, one.at): one.value for one in found}
-    assert told["delay", "is in an answer after the debounce, the app's service", ""] == 0.3
+    assert told[
+        "delay", "is in an answer after the debounce, the app's service", ""
+    ] == pytest.approx(0.3)
     assert told["memory", "indexing them", "peak"] == 394
 
 

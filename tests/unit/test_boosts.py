@@ -29,7 +29,7 @@ def test_recency_bias_scales_the_gain(bias, factor):
 
 def test_a_date_in_the_future_is_a_broken_clock_and_gains_nothing():
     assert recency_factor(days(-0.5), NOW, 0.5) == pytest.approx(1.2)
-    assert recency_factor(days(-3650), NOW, 0.5) == 1.0
+    assert recency_factor(days(-3650), NOW, 0.5) == pytest.approx(1.0)
 
 
 def test_recency_knows_time_zones():
@@ -55,9 +55,11 @@ def test_several_passages_of_a_document_are_one_member():
 
 def test_local_trees_are_preferred_to_others():
     local = frozenset({"project"})
-    assert locality_factors(["project", "notes"], local, 1.5) == {"project": 1.5, "notes": 1.0}
-    assert locality_factors(["project"], local, 1.5) == {"project": 1.0}
-    assert locality_factors(["notes"], local, 1.5) == {"notes": 1.0}
+    assert locality_factors(["project", "notes"], local, 1.5) == pytest.approx(
+        {"project": 1.5, "notes": 1.0}
+    )
+    assert locality_factors(["project"], local, 1.5) == pytest.approx({"project": 1.0})
+    assert locality_factors(["notes"], local, 1.5) == pytest.approx({"notes": 1.0})
 
 
 def corpus():
@@ -79,8 +81,8 @@ def test_boosts_multiply_the_score_are_named_and_leave_the_relevance():
     first, second = boosted([old, new], rules)
     assert first.id == new.id
     assert scores([first, second]) == pytest.approx([0.38 * 1.2 * 1.1, 0.4 * 1.1])
-    assert first.boosts == {BoostKind.RECENCY: pytest.approx(1.2), BoostKind.COMMUNITY: 1.1}
-    assert first.relevance == 0.38
+    assert first.boosts == pytest.approx({BoostKind.RECENCY: 1.2, BoostKind.COMMUNITY: 1.1})
+    assert first.relevance == pytest.approx(0.38)
 
 
 def test_without_boosts_candidates_stay_as_they_are():

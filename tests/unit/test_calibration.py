@@ -18,8 +18,8 @@ def test_the_sigmoid_of_the_seed(raw, calibrated):
 
 
 def test_the_threshold_means_one_half():
-    assert SEED.of(0.035) == 0.5
-    assert Calibration(0.6, 12).of(0.6) == 0.5
+    assert SEED.of(0.035) == pytest.approx(0.5)
+    assert Calibration(0.6, 12).of(0.6) == pytest.approx(0.5)
 
 
 def test_a_lower_threshold_is_kinder_and_a_higher_steepness_sharper():
@@ -37,11 +37,11 @@ def test_confidence_comes_from_the_evidence_and_never_from_boosts():
     [item] = candidates("words", scores=[0.9])
     [judged] = calibrate([replace(item, relevance=0.03)], SEED)
     assert judged.confidence == SEED.of(0.03)
-    assert judged.score == 0.9
+    assert judged.score == pytest.approx(0.9)
 
 
 def test_scores_over_one_are_brought_down_in_proportion():
     items = candidates("a", "b", "c", scores=[1.8, 0.9, 0.0])
-    assert [item.score for item in calibrate(items, SEED)] == [1.0, 0.5, 0.0]
+    assert [item.score for item in calibrate(items, SEED)] == pytest.approx([1.0, 0.5, 0.0])
     items = candidates("a", "b", scores=[0.6, 0.3])
-    assert [item.score for item in calibrate(items, SEED)] == [0.6, 0.3]
+    assert [item.score for item in calibrate(items, SEED)] == pytest.approx([0.6, 0.3])

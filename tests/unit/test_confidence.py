@@ -53,7 +53,7 @@ def test_scores_without_a_fall_are_not_cut():
 
 def test_confidence_filter_removes_low_scores():
     kept = filter_by_confidence(FIVE, 0.5)
-    assert [item.confidence for item in kept] == [0.9, 0.6]
+    assert [item.confidence for item in kept] == pytest.approx([0.9, 0.6])
 
 
 def test_confidence_filter_zero_returns_all():

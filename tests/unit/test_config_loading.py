@@ -68,7 +68,7 @@ def test_a_file_is_found_from_any_folder_below(place, form):
 
     config = place.load(place.below)
 
-    assert config.search.mmr_lambda == 0.1
+    assert config.search.mmr_lambda == pytest.approx(0.1)
     assert config.files == (path,)
     assert config.trees[0].root == place.project
 
@@ -87,7 +87,9 @@ def test_the_nearer_file_wins_key_by_key_and_the_users_comes_last(place):
     config = place.load(place.below)
 
     search = config.search
-    assert (search.mmr_lambda, search.min_confidence, search.recency_bias) == (0.1, 0.2, 0.3)
+    assert (search.mmr_lambda, search.min_confidence, search.recency_bias) == pytest.approx(
+        (0.1, 0.2, 0.3)
+    )
     assert (search.boosts.title, search.boosts.path) == (9, 8)
     assert config.files == (near, far, user)
 
@@ -99,7 +101,7 @@ def test_root_stops_the_climb_but_not_the_users_file(place):
 
     search = place.load(place.below).search
 
-    assert (search.mmr_lambda, search.recency_bias) == (0.7, 0.3)
+    assert (search.mmr_lambda, search.recency_bias) == pytest.approx((0.7, 0.3))
 
 
 def test_a_named_file_is_read_alone(place):
@@ -110,7 +112,9 @@ def test_a_named_file_is_read_alone(place):
     config = place.load(config_file=Path("../other/my.toml"))
 
     search = config.search
-    assert (search.mmr_lambda, search.recency_bias, search.min_confidence) == (0.7, 0.5, 0.9)
+    assert (search.mmr_lambda, search.recency_bias, search.min_confidence) == pytest.approx(
+        (0.7, 0.5, 0.9)
+    )
     assert [path.resolve() for path in config.files] == [named]
     assert config.trees[0].root == named.parent
 
@@ -131,13 +135,13 @@ def test_xdg_config_home_is_where_the_users_file_is(place):
 
     config = place.load(environ={"XDG_CONFIG_HOME": str(place.home / "xdg")})
 
-    assert config.search.mmr_lambda == 0.4
+    assert config.search.mmr_lambda == pytest.approx(0.4)
 
 
 def test_a_relative_xdg_config_home_is_ignored(place):
     place.user("[search]\nmmr_lambda = 0.3\n")
 
-    assert place.load(environ={"XDG_CONFIG_HOME": "xdg"}).search.mmr_lambda == 0.3
+    assert place.load(environ={"XDG_CONFIG_HOME": "xdg"}).search.mmr_lambda == pytest.approx(0.3)
 
 
 def test_variables_override_files_and_flags_override_variables(place):
@@ -152,7 +156,9 @@ def test_variables_override_files_and_flags_override_variables(place):
     )
 
     search = config.search
-    assert (search.mmr_lambda, search.min_confidence, search.recency_bias) == (0.3, 0.2, 0.1)
+    assert (search.mmr_lambda, search.min_confidence, search.recency_bias) == pytest.approx(
+        (0.3, 0.2, 0.1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -311,7 +317,7 @@ def test_an_alias_is_accepted_and_pointed_out(place):
     reading = place.read()
 
     assert reading.config is not None
-    assert reading.config.search.dedup_similarity_threshold == 0.9
+    assert reading.config.search.dedup_similarity_threshold == pytest.approx(0.9)
     (note,) = reading.notes
     assert str(note) == (
         f"{path}:3: search.dedup_threshold: is accepted; its name is "
@@ -340,7 +346,7 @@ def test_a_name_overrides_an_alias_of_a_further_file(place):
     place.user("[search]\ndedup_threshold = 0.9\n")
     place.write(place.project / FILE_FORM, "[search]\ndedup_similarity_threshold = 0.8\n")
 
-    assert place.load().search.dedup_similarity_threshold == 0.8
+    assert place.load().search.dedup_similarity_threshold == pytest.approx(0.8)
 
 
 def test_one_file_may_give_the_minimum_and_another_the_maximum(place):
@@ -440,7 +446,7 @@ def test_the_process_is_asked_for_what_is_not_given(place, monkeypatch):
 
     search = load_config().search
 
-    assert (search.mmr_lambda, search.recency_bias) == (0.1, 0.9)
+    assert (search.mmr_lambda, search.recency_bias) == pytest.approx((0.1, 0.9))
 
 
 def test_a_working_directory_that_is_gone(tmp_path, monkeypatch):

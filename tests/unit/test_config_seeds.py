@@ -1,22 +1,81 @@
 """Every TOML block printed in the documents that the project was born from loads as it stands."""
 
-import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragdocs.config.loading import load_config
+from ragdocs.config.notation import toml_value
 
-SEEDS = Path(__file__).resolve().parents[2].parent / "shared" / "seeds"
-_BLOCK = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def blocks() -> list[tuple[str, str]]:
-    return [
-        (f"{seed.name[:3]}-{number}", found[1])
-        for seed in sorted(SEEDS.glob("*.txt"))
-        for number, found in enumerate(_BLOCK.finditer(seed.read_text(encoding="utf-8")))
-    ]
+SETTINGS: list[dict[str, dict[str, Any]]] = [
+    {
+        "search": {
+            "semantic_weight": 1.0,
+            "keyword_weight": 1.0,
+            "recency_bias": 0.5,
+            "rrf_k_constant": 60,
+            "min_confidence": 0.3,
+            "max_chunks_per_doc": 0,
+            "dedup_enabled": False,
+            "dedup_similarity_threshold": 0.85,
+            "rerank_enabled": False,
+            "rerank_model": "cross-encoder/ms-marco-MiniLM-L-6-v2",
+            "rerank_top_n": 10,
+        }
+    },
+    {"search": {"adaptive_weights_enabled": True}},
+    {"search": {"code_search_enabled": True, "code_search_weight": 1.0}},
+    {
+        "search": {
+            "rerank_enabled": True,
+            "rerank_model": "cross-encoder/ms-marco-MiniLM-L-6-v2",
+            "rerank_top_n": 10,
+        }
+    },
+    {"search": {"advanced": {"community_detection_enabled": True, "community_boost_factor": 1.1}}},
+    {"search": {"advanced": {"dynamic_weights_enabled": True, "variance_threshold": 0.1}}},
+    {"search": {"advanced": {"hyde_enabled": True}}},
+    {
+        "search": {
+            "score_calibration_threshold": 0.035,
+            "score_calibration_steepness": 150.0,
+            "min_confidence": 0.3,
+        }
+    },
+    {"search": {"semantic_weight": 1.0, "keyword_weight": 1.0, "recency_bias": 0.5}},
+    {"search": {"semantic_weight": 0.8, "keyword_weight": 1.5, "recency_bias": 0.3}},
+    {"search": {"semantic_weight": 1.3, "keyword_weight": 0.7, "recency_bias": 0.8}},
+    {"search": {"semantic_weight": 1.5, "keyword_weight": 0.5, "recency_bias": 0.0}},
+    {"search": {"ngram_dedup_enabled": True, "ngram_dedup_threshold": 0.7}},
+    {"search": {"mmr_enabled": True, "mmr_lambda": 0.7}},
+    {
+        "chunking": {
+            "parent_retrieval_enabled": True,
+            "parent_chunk_min_chars": 1500,
+            "parent_chunk_max_chars": 2000,
+        }
+    },
+    {
+        "search": {
+            "mmr_enabled": False,
+            "mmr_lambda": 0.7,
+            "ngram_dedup_enabled": True,
+            "ngram_dedup_threshold": 0.7,
+            "parent_retrieval_enabled": False,
+        },
+        "chunking": {
+            "parent_chunk_min_chars": 1500,
+            "parent_chunk_max_chars": 2000,
+            "child_chunk_min_chars": 400,
+            "child_chunk_max_chars": 600,
+        },
+    },
+    {"search": {"merge_threshold": 2, "merge_bonus": 0.1, "max_merge_depth": 2}},
+]
+"""What those documents set, block by block: keys and values alone."""
+MOVED = {("search", "parent_retrieval_enabled"): "chunking"}
+"""Settings that may stand in another section than the one they are in."""
 
 
 def load(folder: Path, text: str):
@@ -25,16 +84,34 @@ def load(folder: Path, text: str):
     return load_config(path, cwd=folder, environ={})
 
 
-@pytest.mark.skipif(not SEEDS.is_dir(), reason="the source documents are not beside this checkout")
-def test_the_printed_blocks_load(tmp_path):
-    found = blocks()
+def written(settings: dict[str, Any], section: str) -> str:
+    """As TOML, subsections last."""
+    plain = {key: value for key, value in settings.items() if not isinstance(value, dict)}
+    lines = [f"[{section}]", *(f"{key} = {toml_value(value)}" for key, value in plain.items())]
+    inner = (written(settings[key], f"{section}.{key}") for key in settings if key not in plain)
+    return "\n".join([*lines, *inner, ""])
 
-    assert len(found) >= 15
-    for _, text in found:
-        assert load(tmp_path, text).files
+
+def in_force(config: object, settings: dict[str, Any]) -> dict[str, Any]:
+    """The same keys, as they are in the configuration."""
+    return {
+        key: in_force(getattr(config, key), value)
+        if isinstance(value, dict)
+        else getattr(config, key)
+        for key, value in settings.items()
+    }
 
 
-# The same keys with values of our own, for where those documents are not at hand.
+@pytest.mark.parametrize("block", SETTINGS, ids=range(len(SETTINGS)))
+def test_the_printed_blocks_are_in_force_as_they_stand(tmp_path, block):
+    config = load(tmp_path, "".join(written(block[section], section) for section in block))
+    for section, settings in block.items():
+        for key, value in settings.items():
+            place = getattr(config, MOVED.get((section, key), section))
+            assert in_force(place, {key: value}) == {key: value}
+
+
+# The same keys with other values.
 FORMS = {
     "weights": "[search]\nsemantic_weight = 1.3\nkeyword_weight = 0.7\nrecency_bias = 0.8\n",
     "fusion": "[search]\nrrf_k_constant = 50\nmin_confidence = 0.25\n",

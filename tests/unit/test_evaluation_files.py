@@ -27,7 +27,7 @@ def test_a_set_is_read(tmp_path):
         ("2", "pears"),
     ]
     assert labelled.queries[0].fields["kind"] == "fruit"
-    assert labelled.labels == {"a": {"one.md": 2.0}, "2": {"sub/two.md": 1.0}}
+    assert labelled.labels == {"a": {"one.md": 2}, "2": {"sub/two.md": 1}}
     assert labelled.corpus == tmp_path.resolve() / "corpus"
 
 

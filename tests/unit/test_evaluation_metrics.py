@@ -22,24 +22,24 @@ def test_a_worked_example():
     found = score(["c", "b", "a"], grades)
     best = 3 + 1 / math.log2(3)
     assert found["nDCG@5"] == pytest.approx((1 / math.log2(3) + 3 / 2) / best)
-    assert found["MRR@10"] == 0.5
-    assert found["Recall@10"] == 1.0
-    assert found["Hit@1"] == 0.0
+    assert found["MRR@10"] == pytest.approx(0.5)
+    assert found["Recall@10"] == pytest.approx(1.0)
+    assert found["Hit@1"] == pytest.approx(0.0)
 
 
 def test_only_documents_of_the_level_are_relevant():
     found = score(["b", "a"], {"a": 2.0, "b": 1.0}, level=2.0)
-    assert (found["MRR@10"], found["Recall@10"], found["Hit@1"]) == (0.5, 1.0, 0.0)
+    assert (found["MRR@10"], found["Recall@10"], found["Hit@1"]) == pytest.approx((0.5, 1.0, 0.0))
 
 
 def test_a_document_counts_once_at_its_first_place():
-    assert score(["x", "x", "a"], {"a": 1.0})["MRR@10"] == 0.5
+    assert score(["x", "x", "a"], {"a": 1.0})["MRR@10"] == pytest.approx(0.5)
 
 
 def test_a_query_that_was_not_asked_scores_nothing_and_one_without_an_answer_is_left_out():
     scores = score_all({"q1": ["a"]}, {"q1": {"a": 1.0}, "q2": {"a": 1.0}, "q3": {"a": 0.0}})
     assert set(scores) == {"q1", "q2"}
-    assert set(scores["q2"].values()) == {0.0}
+    assert [*scores["q2"].values()] == pytest.approx([0.0] * len(scores["q2"]))
 
 
 def plainly(ranked, grades, level):
@@ -117,7 +117,7 @@ def test_the_shared_scorer_agrees_to_four_decimals(tmp_path, level):
 def test_an_interval_is_about_two_standard_errors_and_always_the_same():
     values = [0.0, 1.0] * 50
     found = estimate(values)
-    assert found.mean == 0.5
+    assert found.mean == pytest.approx(0.5)
     assert 0.38 < found.low < 0.42
     assert 0.58 < found.high < 0.62
     assert estimate(values) == found
@@ -132,4 +132,4 @@ def test_a_difference_is_clear_when_zero_is_outside_of_its_interval():
 def test_percentiles_are_measured_values():
     assert percentile(range(1, 101), 0.5) == 51
     assert percentile(range(1, 101), 0.95) == 96
-    assert percentile([4.0], 0.95) == 4.0
+    assert percentile([4.0], 0.95) == pytest.approx(4.0)

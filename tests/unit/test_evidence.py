@@ -36,7 +36,7 @@ def test_who_leads_gains_and_who_lags_loses():
 
 
 def test_a_tie_changes_nothing():
-    assert alone(0.4, 0.4) == [0.4, 0.4]
+    assert alone(0.4, 0.4) == pytest.approx([0.4, 0.4])
 
 
 def test_a_lead_counts_only_so_far():
@@ -101,12 +101,12 @@ def test_what_the_evidence_was_made_from_is_kept():
     one = replace(one, evidence={Strategy.KEYWORD: Evidence(1, 6.0)})
     measures = Measures({one.stored.key: 0.4, other.stored.key: 0.2}, {Strategy.KEYWORD: 10.0})
     first, second = with_evidence([one, other], measures)
-    assert first.grounds == (0.4, 0.6, pytest.approx(0.5 - 0.1))
-    assert second.grounds == (0.2, 0.0, pytest.approx(0.1 - 0.5))
+    assert first.grounds == pytest.approx((0.4, 0.6, 0.5 - 0.1))
+    assert second.grounds == pytest.approx((0.2, 0.0, 0.1 - 0.5))
     assert first.relevance == worth(first.grounds)
 
 
 def test_nothing_is_nothing():
     assert with_evidence([], Measures({}, {})) == []
     (item,) = with_evidence(candidates("a"), Measures(None, {}))
-    assert item.relevance == 0.0
+    assert item.relevance == pytest.approx(0.0)

@@ -59,7 +59,7 @@ def test_each_set_weighs_the_same_and_the_first_result_most(script):
 
 def test_nothing_found_is_no_confidence(script):
     fit = script.fitted([list(answers(script, random.Random(SEED), 50, True))])
-    assert fit.confidence(script.Answer(True, (), ())) == 0.0
+    assert fit.confidence(script.Answer(True, (), ())) == pytest.approx(0.0)
 
 
 def test_what_users_are_told_is_judged_too(script, capsys):

@@ -123,7 +123,7 @@ def share(frequency: int, idf: float, fts5_idf: float) -> Share:
 
 def test_a_row_is_worth_most_where_its_score_is_undervalued_most():
     shares = [share(10, 4.0, 3.9), share(900, 0.7, 1e-6)]
-    assert most_possible(0.0, shares) == 0.0
+    assert most_possible(0.0, shares) == pytest.approx(0.0)
     assert most_possible(MOST * 1e-6, shares) == pytest.approx(MOST * 0.7)
     assert most_possible(3.9 + MOST * 1e-6, shares) == pytest.approx(4.0 + MOST * 0.7)
 

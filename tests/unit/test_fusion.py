@@ -34,7 +34,9 @@ def test_ranks_count_from_one():
 def test_the_worked_example_of_the_seed():
     fused = fuse_by_rank(EXAMPLE, {GRAPH: 0.5}, k=60)
     assert keys(fused) == [AUTH, API, SECURITY, OAUTH, DEPLOY]
-    assert [round(item.score, 4) for item in fused] == [0.0325, 0.0323, 0.0161, 0.0159, 0.0082]
+    assert [round(item.score, 4) for item in fused] == pytest.approx(
+        [0.0325, 0.0323, 0.0161, 0.0159, 0.0082]
+    )
 
 
 def test_weights_multiply_each_part_and_the_parts_make_the_score():
@@ -62,7 +64,7 @@ def test_equal_scores_are_ordered_by_best_place_then_key():
 def test_a_chunk_that_stands_twice_in_a_list_counts_once_at_its_better_place():
     fused = fuse_by_rank({CODE: hits((1, 3.0), (1, 2.0), (2, 1.0))}, {}, k=60)
     assert [(item.key, item.score) for item in fused] == [(1, 1 / 61), (2, 1 / 62)]
-    assert fused[0].evidence[CODE].score == 3.0
+    assert fused[0].evidence[CODE].score == pytest.approx(3.0)
 
 
 def test_score_fusion_is_the_weighted_mean_of_cosine_and_bm25_over_ideal():
@@ -103,10 +105,10 @@ def test_an_index_that_found_nothing_keeps_its_part_of_the_score():
 
 
 def test_scales_stay_between_zero_and_one():
-    assert by_ideal({KEYWORD: 10.0})(KEYWORD, [12.0, 5.0, -1.0]) == [1.0, 0.5, 0.0]
-    assert by_ideal({KEYWORD: 0.0})(KEYWORD, [1.0]) == [0.0]
-    assert by_range(KEYWORD, [8.0, 6.0, 4.0]) == [1.0, 0.5, 0.0]
-    assert by_range(KEYWORD, [3.0]) == [1.0]
+    assert by_ideal({KEYWORD: 10.0})(KEYWORD, [12.0, 5.0, -1.0]) == pytest.approx([1.0, 0.5, 0.0])
+    assert by_ideal({KEYWORD: 0.0})(KEYWORD, [1.0]) == pytest.approx([0.0])
+    assert by_range(KEYWORD, [8.0, 6.0, 4.0]) == pytest.approx([1.0, 0.5, 0.0])
+    assert by_range(KEYWORD, [3.0]) == pytest.approx([1.0])
     assert by_range(KEYWORD, []) == []
 
 

@@ -99,7 +99,7 @@ def test_what_several_hits_lead_to_counts_more_but_not_without_end(writer, reade
     put(writer, note("shared"), *(note(f"own{n}") for n in range(4)))
     found = graph_of(reader).neighbours({doc(f"hit{n}"): 0.5 for n in range(4)})
     assert names(found)[0] == "shared"
-    assert found[0].weight == 0.5 * MAX_GAIN
+    assert found[0].weight == pytest.approx(0.5 * MAX_GAIN)
 
 
 def test_a_hit_is_a_neighbour_of_other_hits_but_not_of_itself(writer, reader):
@@ -332,7 +332,7 @@ def test_each_neighbour_contributes_its_best_chunk_at_half_the_score(reader, lin
         with reader.snapshot() as snapshot:
             hits = neighbour_hits(snapshot, linked, QueryVector(MODEL.embed(query), index))
             assert {text_of(snapshot, hit) for hit in hits} == {"Intro.\n", expected}
-        assert [hit.score for hit in hits] == [0.4, 0.4]
+        assert [hit.score for hit in hits] == pytest.approx([0.4, 0.4])
 
 
 def test_without_vectors_a_neighbour_contributes_its_first_leaf(reader, linked):
@@ -343,7 +343,9 @@ def test_without_vectors_a_neighbour_contributes_its_first_leaf(reader, linked):
 
 def test_the_weight_of_neighbours_is_a_setting(reader, linked):
     with reader.snapshot() as snapshot:
-        assert [hit.score for hit in neighbour_hits(snapshot, linked, None, 0.25)] == [0.2, 0.2]
+        assert [hit.score for hit in neighbour_hits(snapshot, linked, None, 0.25)] == pytest.approx(
+            [0.2, 0.2]
+        )
 
 
 def test_a_neighbour_that_is_gone_contributes_nothing(reader, linked):

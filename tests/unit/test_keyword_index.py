@@ -147,7 +147,9 @@ def test_the_ideal_is_what_a_perfect_chunk_would_score(notes):
 
 def test_fields_have_the_seeds_weights():
     weights = BoostsConfig()
-    assert [getattr(weights, field) for field in FIELDS] == [3, 2.5, 2.5, 2, 2, 2, 1.5, 1, 1]
+    assert [getattr(weights, field) for field in FIELDS] == pytest.approx(
+        [3, 2.5, 2.5, 2, 2, 2, 1.5, 1, 1]
+    )
     assert FIELDS[-1] is QueryField.CONTENT
 
 

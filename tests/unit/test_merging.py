@@ -126,7 +126,7 @@ def test_the_bonus_grows_with_the_children():
 
 
 def test_a_merged_score_ends_at_one():
-    assert scores(merge(found(result_type=0.95, option_type=0.9))) == [1.0]
+    assert scores(merge(found(result_type=0.95, option_type=0.9))) == pytest.approx([1.0])
 
 
 def test_merging_goes_on_upwards():
@@ -241,7 +241,7 @@ def test_the_best_place_of_each_index_is_kept_and_the_best_confidence():
         Strategy.KEYWORD: Evidence(2, 3.0),
         Strategy.SEMANTIC: Evidence(9, 0.4),
     }
-    assert section.confidence == 0.7
+    assert section.confidence == pytest.approx(0.7)
 
 
 def test_trees_are_not_fetched_where_nothing_can_merge():

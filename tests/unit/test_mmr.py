@@ -68,7 +68,7 @@ def test_mmr_agrees_with_the_formula(weight):
 
 
 def test_scores_stay_as_they_were():
-    assert scores(select_mmr(CLOSE, 0.3)) == [0.9, 0.5, 0.85]
+    assert scores(select_mmr(CLOSE, 0.3)) == pytest.approx([0.9, 0.5, 0.85])
 
 
 def test_relevance_is_scaled_so_that_lambda_means_the_same_for_low_scores():

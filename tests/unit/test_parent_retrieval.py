@@ -74,7 +74,7 @@ def test_expand_to_parents():
     [item] = found(s11=0.8)
     [parent] = expand([item])
     assert slugs([parent]) == ["part-1"]
-    assert parent.score == 0.8
+    assert parent.score == pytest.approx(0.8)
     assert parent.constituents == (item.stored,)
     start = BOOK.index("# Part 1")
     assert parent.text == BOOK[start : BOOK.index("# Part 2")]
@@ -85,7 +85,7 @@ def test_parent_dedup_across_children():
     items = found(s11=0.8, s20=0.7, s10=0.6, s12=0.5)
     first, second = expand(items)
     assert slugs([first, second]) == ["part-1", "part-2"]
-    assert scores([first, second]) == [0.8, 0.7]
+    assert scores([first, second]) == pytest.approx([0.8, 0.7])
     assert [node.chunk.slug for node in first.constituents] == ["s10", "s11", "s12"]
 
 

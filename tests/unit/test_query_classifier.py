@@ -85,18 +85,24 @@ def test_the_first_kind_that_fits_wins():
 
 
 def test_adaptive_weights_factual():
-    assert adaptive_weights(BASE, QueryType.FACTUAL) == {**BASE, Strategy.KEYWORD: 3.0}
+    assert adaptive_weights(BASE, QueryType.FACTUAL) == pytest.approx(
+        {**BASE, Strategy.KEYWORD: 3.0}
+    )
 
 
 def test_adaptive_weights_navigational():
-    assert adaptive_weights(BASE, QueryType.NAVIGATIONAL) == {**BASE, Strategy.GRAPH: 0.75}
+    assert adaptive_weights(BASE, QueryType.NAVIGATIONAL) == pytest.approx(
+        {**BASE, Strategy.GRAPH: 0.75}
+    )
 
 
 def test_adaptive_weights_exploratory():
-    assert adaptive_weights(BASE, QueryType.EXPLORATORY) == {**BASE, Strategy.SEMANTIC: 1.3}
+    assert adaptive_weights(BASE, QueryType.EXPLORATORY) == pytest.approx(
+        {**BASE, Strategy.SEMANTIC: 1.3}
+    )
 
 
 def test_an_index_that_is_off_is_not_added():
-    assert adaptive_weights({Strategy.KEYWORD: 1.0}, QueryType.NAVIGATIONAL) == {
-        Strategy.KEYWORD: 1.0
-    }
+    assert adaptive_weights({Strategy.KEYWORD: 1.0}, QueryType.NAVIGATIONAL) == pytest.approx(
+        {Strategy.KEYWORD: 1.0}
+    )

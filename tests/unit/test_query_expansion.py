@@ -15,6 +15,7 @@ from ragdocs.search.understanding import Origin
 from tests.concepts import ConceptEmbedder
 from tests.corpus import ANALYZER
 from tests.engine import Engine
+from tests.kernels import ROUNDING
 from tests.word_vectors import catch_up
 
 NOTES = {
@@ -172,12 +173,12 @@ def test_terms_are_the_nearest_three_above_the_threshold():
 def test_a_mixed_vector_has_unit_length_and_lies_between():
     query = np.array([1, 0], dtype=np.float32)
     moved = mixed(query, [near("up", 0.6, [0.6, 0.8])])
-    assert np.linalg.norm(moved) == pytest.approx(1.0)
+    assert np.linalg.norm(moved) == pytest.approx(1.0, abs=ROUNDING)
     assert moved.dtype == np.float32
     assert 0 < moved[1] < 0.8
     assert mixed(query, []) is query
     both = [near("up", 0.6, [0.6, 0.8]), near("down", 0.6, [0.6, -0.8])]
-    assert mixed(query, both) == pytest.approx(query)
+    assert mixed(query, both) == pytest.approx(query, abs=ROUNDING)
 
 
 def test_nearer_words_count_more():

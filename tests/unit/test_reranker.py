@@ -26,6 +26,7 @@ from ragdocs.search.requests import QueryRequest
 from ragdocs.search.reranker import Reranker, passage_text
 from ragdocs.search.stages import run_stages
 from tests.candidates import Corpus, candidates, places, scores
+from tests.kernels import ROUNDING
 from tests.tiny_cross_encoder import DATA_FILE, OFFSET, SPECIAL, STEP, TinyCrossEncoder
 
 TINY = TinyCrossEncoder(meanings=["reset recover", "password passphrase", "printer"])
@@ -57,7 +58,7 @@ def sigmoid(value):
 
 
 def expected(relevance):
-    return [pytest.approx(sigmoid(STEP * shared - OFFSET)) for shared in relevance]
+    return pytest.approx([sigmoid(STEP * shared - OFFSET) for shared in relevance], abs=ROUNDING)
 
 
 def test_rerank_scores(encoder):
@@ -185,7 +186,7 @@ def test_a_model_with_two_labels_gives_the_softmax_of_the_second(tmp_path):
     encoder = OnnxCrossEncoder(replace(TINY, labels=2).write(tmp_path))
     logits = [STEP * shared - OFFSET for shared in RELEVANCE]
     softmax = [math.exp(one) / (math.exp(-one) + math.exp(one)) for one in logits]
-    assert encoder.score(QUERY, PASSAGES) == pytest.approx(softmax)
+    assert encoder.score(QUERY, PASSAGES) == pytest.approx(softmax, abs=ROUNDING)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,9 @@ def test_a_snapshot_of_the_hubs_own_cache_is_links_and_works(tmp_path):
 
 
 def test_figures_become_probabilities_without_overflow():
-    assert probabilities(np.array([0.0, 800.0, -800.0]), 3).tolist() == [0.5, 1.0, 0.0]
+    assert probabilities(np.array([0.0, 800.0, -800.0]), 3).tolist() == pytest.approx(
+        [0.5, 1.0, 0.0]
+    )
     small = probabilities(np.array([[-40.0], [-41.0]]), 2)
     assert small[0] > small[1] > 0
     with pytest.raises(EmbeddingError, match="no numbers"):

@@ -85,7 +85,7 @@ def test_vectors_come_back_with_the_keys_of_their_chunks(writer, reader):
         array = batch.array()
         assert array.shape == (3, 3)
         assert array.dtype == "float32"
-        assert array[:, 0].tolist() == [1.0] * 3
+        assert array[:, 0].tolist() == pytest.approx([1.0] * 3)
         assert snapshot.models() == {MODEL: 3}
     assert len(stored(reader, [DocId("docs:a.md")])) == 2
     assert stored(reader, [DocId("docs:none.md")]) == {}

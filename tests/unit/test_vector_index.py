@@ -19,6 +19,7 @@ from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, VectorBatch
 from ragdocs.store.writer import Writer
 from tests.corpus import indexed
+from tests.kernels import assert_best, assert_same_hits
 from tests.parsing import chunk, leaves
 from tests.store_builder import FINGERPRINT, READ_NS, Section, file, put, remove
 from tests.word_vectors import WordModel, catch_up, embed_missing, stored_vectors
@@ -65,15 +66,13 @@ def index_of(reader):
     return catch_up(VectorIndex(MODEL), reader)
 
 
-def naive(reader, query, limit, keys=None):
-    """Best first, equal ones by number."""
-    rows = stored_vectors(reader, MODEL)
-    scores = {
+def naive(reader, query, keys=None):
+    """The score of each, as a sum of doubles."""
+    return {
         key: float(row.astype(np.float64) @ query.astype(np.float64))
-        for key, row in rows.items()
+        for key, row in stored_vectors(reader, MODEL).items()
         if keys is None or key in keys
     }
-    return sorted(scores, key=lambda key: (-round(scores[key], 6), key))[:limit]
 
 
 def keys_of(reader, *doc_ids):
@@ -133,9 +132,7 @@ def test_results_are_those_of_a_naive_search(writer, reader):
     for text in ("ship", "oil in the engine", "bread", "x7 snow"):
         query = MODEL.embed(text)
         hits = index.search(query, 7)
-        assert found(hits) == naive(reader, query, 7)
-        rows = stored_vectors(reader, MODEL)
-        assert [hit.score for hit in hits] == pytest.approx([rows[h.key] @ query for h in hits])
+        assert_best(hits, naive(reader, query), 7)
 
 
 def test_a_small_folder_in_a_big_corpus_is_not_starved(writer, reader):
@@ -159,9 +156,9 @@ def test_every_way_to_restrict_a_search_answers_the_same(writer, reader, monkeyp
     index = index_of(reader)
     query = MODEL.embed("ship oil")
     hits = index.search(query, 8, scope)
-    assert found(hits) == naive(reader, query, 8, keys_of(reader, *doc_ids))
+    assert_best(hits, naive(reader, query, keys_of(reader, *doc_ids)), 8)
     unrestricted = {hit.key: hit.score for hit in index.search(query, 1000)}
-    assert all(unrestricted[hit.key] == hit.score for hit in hits)
+    assert_best(hits, {hit.key: unrestricted[hit.key] for hit in hits}, len(hits))
 
 
 def test_a_scope_of_everything_is_no_restriction(writer, reader):
@@ -169,7 +166,7 @@ def test_a_scope_of_everything_is_no_restriction(writer, reader):
     index = index_of(reader)
     everything = frozenset(DocId(f"docs:{n}.md") for n in range(30))
     query = MODEL.embed("ship")
-    assert index.search(query, 9, everything) == index.search(query, 9)
+    assert_same_hits(index.search(query, 9, everything), index.search(query, 9))
 
 
 def test_an_empty_scope_finds_nothing(writer, reader):
@@ -247,7 +244,7 @@ def test_each_documents_best_chunk_is_its_nearest(writer, reader):
     best = index_of(reader).best_of(query, doc_ids)
     assert best.keys() == set(doc_ids[:2])
     for doc_id in doc_ids[:2]:
-        assert [best[doc_id].key] == naive(reader, query, 1, keys_of(reader, doc_id))
+        assert_best([best[doc_id]], naive(reader, query, keys_of(reader, doc_id)), 1)
 
 
 def test_only_touched_documents_are_read_again(writer, reader, rebuilds):
@@ -259,7 +256,7 @@ def test_only_touched_documents_are_read_again(writer, reader, rebuilds):
     catch_up(index, reader)
     assert len(rebuilds) == 1
     query = MODEL.embed("engine new")
-    assert found(index.search(query, 100)) == naive(reader, query, 100)
+    assert_best(index.search(query, 100), naive(reader, query), 100)
     assert index.position == reader.position()
 
 
@@ -402,7 +399,7 @@ def test_a_catch_up_that_broke_off_halfway_is_made_good_by_the_next(writer, read
             catch_up(index, reader)
     catch_up(index, reader)
     query = MODEL.embed("changed")
-    assert found(index.search(query, 50)) == naive(reader, query, 50)
+    assert_best(index.search(query, 50), naive(reader, query), 50)
 
 
 def test_searches_from_several_threads_while_one_catches_up(writer, reader):
@@ -433,7 +430,7 @@ def test_searches_from_several_threads_while_one_catches_up(writer, reader):
     for thread in threads:
         thread.join(30)
     assert wrong == []
-    assert found(index.search(query, 200)) == naive(reader, query, 200)
+    assert_best(index.search(query, 200), naive(reader, query), 200)
 
 
 def test_faiss_uses_one_thread_in_every_thread(writer, reader):
