@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -31,6 +30,7 @@ from ragdocs.store.variants import USED_FILE
 from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
 from tests.managed_index import held, write
 from tests.permissions import bound_by_permissions
+from tests.systems.needs import pty
 from tests.waiting import until
 
 PROGRAM = (sys.executable, "-m", "ragdocs")

@@ -17,8 +17,13 @@ try:
     import resource as _resource
 except ImportError:  # Windows
     _resource = None
+try:
+    import pty as _pty
+except ImportError:
+    _pty = None
 resource: Any = _resource
-"""The module of limits, for tests that are skipped where there is none."""
+pty: Any = _pty
+"""Modules of POSIX, for tests that are skipped where there are none."""
 
 
 def _needs(is_there: bool, why: str) -> pytest.MarkDecorator:
@@ -33,6 +38,7 @@ linux = _needs(sys.platform.startswith("linux"), "asks /proc, or a tool of Linux
 _BY_WORD = (
     (r"mkfifo|AF_UNIX|make_fifo|make_socket", "no named pipes or sockets in folders"),
     (r"\bos\.fork\b", "no fork"),
+    (r"\bpty\.", "no terminals as POSIX has"),
     (r"SIGKILL|SIGSTOP|SIGCONT|SIGTERM|SIGINT|send_signal|os\.kill\b", "no signals as POSIX has"),
     (r"S_IMODE|chmod|0o[0-7]{3}\b|geteuid|permissions\.|without_rights", "no modes and owners"),
     (r"\bresource\.|prlimit|ulimit", "no limits of a process that could be set"),
