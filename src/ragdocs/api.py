@@ -3,6 +3,7 @@
 The same parts as the command line and the server use, and the same types as their answers.
 """
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 from ragdocs.app import App
 from ragdocs.closable import Closable
 from ragdocs.config.loading import load_config
+from ragdocs.config.trust import in_words
 from ragdocs.errors import (
     ConfigError,
     EmbeddingError,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ragdocs.search.library.library import Library
     from ragdocs.search.responses import SearchResponse
 
+_log = logging.getLogger(__name__)
 WAIT_SECONDS = 2.0
 """Another program that writes brings the index in step as well: opening need not wait for it."""
 
@@ -72,6 +75,9 @@ def open_index(
     embedder: "Embedder | None" = None,
 ) -> "Index":
     """The index of a folder; without one, of the trees that the configuration names.
+
+    Settings of project files that are not trusted are ignored: they are logged as warnings, and are
+    in `config.ignored` of the index.
 
     `settings` are tables as in a configuration file, and win over all files. `config_file` is read
     in place of the project's and the user's. With `update`, the index is built where there is none
@@ -193,9 +199,12 @@ def _questions(query: object) -> tuple[str, ...]:
 
 def _config(file: str | Path | None, settings: Mapping[str, object]) -> "Config":
     try:
-        return load_config(Path(file) if file else None, flags=settings)
+        config = load_config(Path(file) if file else None, flags=settings)
     except ConfigError as error:  # what was given here did not come from a command line
         raise ConfigError(sub("(?m)^command line: ", "settings: ", str(error))) from None
+    for line in in_words(config.ignored):
+        _log.warning("%s", line)
+    return config
 
 
 def _table(flags: Mapping[str, object], name: str) -> dict[str, object]:

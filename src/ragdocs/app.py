@@ -15,6 +15,7 @@ from ragdocs.assembly import Assembly, StoredAssembly, TreeFiles
 from ragdocs.closable import Closable
 from ragdocs.config.making import Difference, Making, differences, read_making
 from ragdocs.config.resolved import Config
+from ragdocs.config.trust import in_words
 from ragdocs.errors import (
     EmbeddingError,
     IndexCorrupt,
@@ -153,7 +154,8 @@ class App(Assembly, Closable):
         try:
             response = self._answered(lambda views: self._orchestrator(views).search(request))
         except IndexStoreError as error:
-            return no_answer(self._reported(error), before)
+            answer = no_answer(self._reported(error), before)
+            return replace(answer, index=self._noticed(answer.index))
         return replace(response, index=self._judged(response.index, before, doubts))
 
     def index_state(self) -> "IndexState":
@@ -164,7 +166,7 @@ class App(Assembly, Closable):
         try:
             state = self._answered(lambda views: self._orchestrator(views).state())
         except IndexStoreError as error:
-            return no_index(self._reported(error), before)
+            return self._noticed(no_index(self._reported(error), before))
         return self._judged(state, before, doubts)
 
     def upkeep(self, service: "ServiceState | None" = None) -> "Upkeep":
@@ -332,7 +334,11 @@ class App(Assembly, Closable):
             known = judged(known, Upkeep(doubt=UNCHECKED))
         if reason := self._views.reason:
             known = known.behind(reason)
-        return replace(known, reason=self._for_others(known.reason))
+        return self._noticed(replace(known, reason=self._for_others(known.reason)))
+
+    def _noticed(self, state: "IndexState") -> "IndexState":
+        lines = in_words(self.config.ignored, with_folders=False)
+        return replace(state, notices=tuple(lines)) if self.config.ignored else state
 
     def _follow(self) -> None:
         """Does for queries what they would have to do before they answer."""

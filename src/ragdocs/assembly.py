@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ragdocs.config.choices import KeywordEngine, Stemmer
 from ragdocs.config.making import Making, read_making
-from ragdocs.config.problems import OriginKind
 from ragdocs.config.resolved import Config, TreeScope
 from ragdocs.errors import OtherVersion, SourceUnreadable
 from ragdocs.models import TreeName
@@ -99,11 +98,7 @@ class Assembly:
 
         if self._given_embedder is not None:
             return self._given_embedder
-        settings = self.config.embedding
-        # A project's file may come from anyone: where texts go is for the user to say.
-        if self.config.origins["embedding.allow_remote"].kind is OriginKind.PROJECT:
-            settings = settings.model_copy(update={"allow_remote": False})
-        return make_embedder(settings)
+        return make_embedder(self.config.embedding)
 
     @cached_property
     def terms(self) -> "TermVectors | None":
@@ -331,7 +326,7 @@ class TreeFiles:
     """Files as indexing reads them, for those who show them: never outside of their tree."""
 
     def __init__(self, config: Config) -> None:
-        self._roots = {tree.name: tree.root for tree in config.trees}
+        self._trees = {tree.name: tree for tree in config.trees}
         self._max_bytes = config.indexing.max_file_bytes
 
     def read(self, tree: TreeName, path: str) -> "FoundFile":
@@ -339,8 +334,8 @@ class TreeFiles:
         from ragdocs.indexing.reading import read_file
         from ragdocs.search.library.sources import FoundFile
 
-        root = self._roots.get(tree)
-        if root is None:
+        at = self._trees.get(tree)
+        if at is None:
             raise SourceUnreadable(f"{tree} is not a tree of this configuration")
-        found = read_file(root, path, self._max_bytes)
+        found = read_file(at.root, path, self._max_bytes, at.within)
         return FoundFile(found.data, found.state.content_hash)

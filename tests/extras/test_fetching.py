@@ -12,6 +12,7 @@ import pytest
 
 from ragdocs.embedding.model_hub import find_folder
 from tests.hub_server import COMMIT, HubServer
+from tests.trusting import trust_files
 
 NAME = "tiny/e5-words"
 WEIGHTS = "model.safetensors"
@@ -74,6 +75,7 @@ def use_it(docs):
         '[indexing]\ndocuments_path = "docs"\n',
         encoding="utf-8",
     )
+    trust_files(docs.parent)
 
 
 def is_fetched(hub):

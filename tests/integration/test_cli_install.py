@@ -223,7 +223,8 @@ def test_without_a_word_on_documents_it_is_what_is_in_force_here(home, monkeypat
     file = write(home, "project/.ragdocs.toml", "")
     (home / "project" / "below").mkdir()
     monkeypatch.chdir(home / "project" / "below")
-    assert args() == ["mcp", "--config", str(file)]
+    # The folder, not the file: what the project writes into it later is not the user's word.
+    assert args() == ["mcp", "--config", str(file.parent)]
     assert args("--config", "../.ragdocs.toml", "--docs", ".") == [
         *("mcp", "--docs", str(home / "project" / "below")),
         *("--config", str(file)),

@@ -20,6 +20,7 @@ from tests.called import run
 from tests.home import move_home
 from tests.managed_index import write
 from tests.tiny_cross_encoder import TinyCrossEncoder
+from tests.trusting import trust_files
 
 OWN = ".config/mcp-markdown-ragdocs/config.toml"
 
@@ -220,6 +221,7 @@ def test_models_that_are_not_there(project):
         ".ragdocs.toml",
         '[embedding]\nprovider = "huggingface"\n[search]\nrerank_model = "./reader"\n',
     )
+    trust_files(project)
     told = json.loads(run("models", "--json", code=1).stdout)
     assert told["embedding"]["problem"]
     assert told["builtin"]["problem"] == ""
@@ -227,6 +229,7 @@ def test_models_that_are_not_there(project):
     assert "does not exist" in told["cross_encoder"]["problem"]
     assert "cannot be used" in run("models", code=1).stdout
     TinyCrossEncoder(meanings=["a"]).write(project / "reader")
+    trust_files(project)  # what is loaded has changed
     told = json.loads(run("models", "--json", code=1).stdout)
     assert told["cross_encoder"]["problem"] == ""
     assert "its folder has all it needs" in run("models", code=1).stdout
@@ -235,6 +238,7 @@ def test_models_that_are_not_there(project):
 def test_a_model_folder_without_a_model_is_told(project):
     (project / "model").mkdir()
     write(project, ".ragdocs.toml", '[embedding]\nmodel = "./model"\n')
+    trust_files(project)
     told = json.loads(run("models", "--json").stdout)
     assert told["builtin"]["verified"] is True
     assert any(str(project / "model") in note for note in told["builtin"]["notes"])

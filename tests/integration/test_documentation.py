@@ -127,6 +127,7 @@ OTHER_BLOCKS = {
     ("architecture.md", ""): "the layers: make imports",
     ("cli.md", ""): "test_the_page_of_commands_is_what_would_be_generated",
     ("clients.md", "json"): "tests/integration/test_cli_install.py",
+    ("commands.md", "text"): "test_the_question_that_is_shown_is_asked",
     ("configuration.md", "text"): "test_the_problem_that_is_shown_is_told_so",
     ("evaluation.md", "text"): "figures of one run",
     ("mcp.md", "json"): "tests/integration/test_mcp_documentation.py",
@@ -220,6 +221,20 @@ def test_the_problem_that_is_shown_is_told_so(tmp_path):
     assert str(problem).replace(f"{tmp_path}/", "") == " ".join(text.split())
 
 
+def test_the_question_that_is_shown_is_asked(typed, project, monkeypatch):
+    [text] = blocks(PROJECT / "docs" / "commands.md", "text")
+    command, *lines, question = text.splitlines()
+    assert command == "$ ragdocs trust"
+    folder = project.parent / "clones" / "handbook"
+    settings = [line.partition(": embedding.")[2] for line in lines if ": embedding." in line]
+    write(folder, ".ragdocs.toml", "\n".join(["[embedding]", *settings, ""]))
+    monkeypatch.chdir(folder)
+    done = typed(command.removeprefix("$ ").split())
+    assert done.stdout.splitlines() == lines
+    assert "no terminal to ask at" in done.stderr
+    assert question == "Do you trust the project with that? [y/N]:"
+
+
 def test_the_server_that_is_shown_starts_and_ends_with_its_input(project):
     environ = {**os.environ, "HOME": str(project.parent), "XDG_CACHE_HOME": str(project / "cache")}
     shown = {tuple(each.words) for each in RUN_ELSEWHERE if each.words[:2] == ["ragdocs", "mcp"]}
@@ -302,7 +317,7 @@ def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
 def test_docs_index_and_config_mean_the_same_everywhere():
     """Commands that are about neither documents nor their index are told in docs/commands.md;
     `init` writes a configuration, so that it reads none."""
-    without = {"eval", "models", "models fetch", "agents", "completion", "inspect"}
+    without = {"eval", "models", "models fetch", "agents", "completion", "inspect", "trust"}
     for name, command in commands(main).items():
         known = {option: each.help for each in command.params for option in each.opts}
         named = {option for option in ("--docs", "--index", "--config") if option in known}

@@ -23,6 +23,7 @@ class Folder:
     root: Path
     include: tuple[str, ...] = ("**/*.md", "**/*.markdown", "**/*.txt")
     exclude: tuple[str, ...] = ()
+    within: Path | None = None
 
 
 def ingestion(root: Path, max_bytes: int = 10_000_000) -> Ingestion:

@@ -7,13 +7,15 @@ import pytest
 from ragdocs import open_index
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
-from ragdocs.errors import ConfigError
+from ragdocs.embedding.builtin import BuiltinEmbedder
+from ragdocs.embedding.http import HttpEmbedder
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.index_state import Readiness
 from tests.embedding_server import EmbeddingServer
 from tests.home import move_home
 from tests.mcp_process import ServerProcess
 from tests.sockets.watched import WatchedSockets
+from tests.trusting import trust_files
 from tests.waiting import until
 
 EVERYTHING_ELSE = """
@@ -152,8 +154,9 @@ def test_a_projects_file_cannot_send_texts_to_another_machine(docs, tmp_path):
         '[embedding]\nprovider = "http"\nurl = "http://192.0.2.1/v1"\nallow_remote = true\n',
         encoding="utf-8",
     )
-    with App(load_config(cwd=docs)) as app, pytest.raises(ConfigError, match="your own config"):
-        app.embedder.load()
-    environ = {**os.environ, "RAGDOCS_EMBEDDING__ALLOW_REMOTE": "true"}
-    with App(load_config(cwd=docs, environ=environ)) as app:
-        assert app.embedder
+    for more in ({}, {"RAGDOCS_EMBEDDING__ALLOW_REMOTE": "true"}):
+        with App(load_config(cwd=docs, environ={**os.environ, **more})) as app:
+            assert isinstance(app.embedder, BuiltinEmbedder)
+    trust_files(docs)
+    with App(load_config(cwd=docs)) as app:
+        assert isinstance(app.embedder, HttpEmbedder)

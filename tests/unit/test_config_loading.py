@@ -14,6 +14,7 @@ from ragdocs.config.loading import Reading, load_config, read_config
 from ragdocs.config.problems import Origin, OriginKind
 from ragdocs.config.resolved import Config, TreeScope
 from ragdocs.errors import ConfigError
+from tests.trusting import trust_files
 
 FOLDER_FORM = ".mcp-markdown-ragdocs/config.toml"
 FILE_FORM = ".ragdocs.toml"
@@ -211,6 +212,7 @@ def test_paths_are_seen_from_the_folder_that_a_file_speaks_for(place):
             '[[context.rules]]\nmatch = "*.py"\ninclude = ["docs/x.md", "a:y.md"]\n'
             '[embedding]\nmodel = "./model"\ncache_folder = "/cache"\n',
         )
+        trust_files(place.below, place.environ)
         # `~` is the running user's home, which a test cannot move for expanduser but by HOME.
         config = place.load(place.below)
         path.unlink()
@@ -369,10 +371,11 @@ def test_a_threshold_from_the_earlier_systems_is_pointed_out(place, threshold, i
 
 
 def test_advice_on_what_is_probably_not_meant(place):
+    place.user('[tree.gone]\npath = "/nonexistent"\n')
     place.write(
         place.project / FILE_FORM,
         '[indexing]\ndocuments_path = "."\n[tree.docs]\npath = "."\n[tree.inner]\npath = "sub"\n'
-        '[tree.gone]\npath = "/nonexistent"\n[[context.rules]]\nmatch = "*"\ntrees = ["dcos"]\n',
+        '[[context.rules]]\nmatch = "*"\ntrees = ["dcos"]\n',
     )
 
     notes = [note.message for note in place.read().notes]

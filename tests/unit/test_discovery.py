@@ -36,6 +36,7 @@ class Tree:
     root: Path
     include: tuple[str, ...] = DEFAULT_INCLUDE
     exclude: tuple[str, ...] = ()
+    within: Path | None = None
 
 
 def scan(root: Path, *exclude: str, include: tuple[str, ...] = DEFAULT_INCLUDE) -> Scan:

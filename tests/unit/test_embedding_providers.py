@@ -10,6 +10,7 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.pieces import Pieces, combined, cut_to_fit
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, ModelMissing
+from tests.trusting import trust_files
 
 without = pytest.mark.skipif(
     find_spec("sentence_transformers") is not None, reason="the extras are installed here"
@@ -45,6 +46,7 @@ def test_a_class_and_its_arguments_in_a_file(tmp_path):
         '[embedding.arguments]\nname = "x"\nsize = 3\nmore = { deep = true }\n',
         encoding="utf-8",
     )
+    trust_files(tmp_path, {"HOME": str(tmp_path)})
     reading = read_config(cwd=tmp_path, environ={"HOME": str(tmp_path)})
     assert reading.config is not None, reading.problems
     assert reading.config.embedding.class_name == "some.module:Thing"

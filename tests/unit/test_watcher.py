@@ -41,6 +41,7 @@ class Tree:
     name: str = "docs"
     include: tuple[str, ...] = ("**/*.md", "**/*.txt")
     exclude: tuple[str, ...] = ()
+    within: Path | None = None
 
 
 def at(path: str, tree: str = "docs") -> TreePath:

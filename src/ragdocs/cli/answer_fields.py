@@ -37,8 +37,9 @@ of `doctor` in [status-and-doctor.md](status-and-doctor.md).
 
 | command | fields |
 |---|---|
-| `config` | `files`, `index_directory`, `settings` (by key: `value`, `origin`), `trees` |
-| `check-config` | `ok`, `files`, `problems` and `notes` (each with `origin`, `key`, `message`, …) |
+| `config` | `files`, `index_directory`, `settings` (`value`, `origin` by key), `trees`, `ignored` |
+| `check-config` | `ok`, `files`, `ignored`, `problems`, `notes` (each with `origin`, `key`, …) |
+| `trust` | `files` (each with `file`, `standing`, `asks`, `loaded`), `trusted` |
 | `inspect doc` | those of the document, `headings`, `links`, `code_blocks`, `chunks`, `note` |"""
 _PLAIN = (
     (r"\btuple\[int, int\]", "pair of numbers"),

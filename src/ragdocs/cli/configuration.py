@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ragdocs.config.loading import Reading
     from ragdocs.config.problems import Origin, Problem
     from ragdocs.config.resolved import Config, InForce
+    from ragdocs.config.trust import Ignored
 
 WRONG = 2
 """The exit status for a configuration that cannot be used."""
@@ -54,7 +55,7 @@ def show_config(place: Place, as_json: bool, changed: bool) -> None:
     """
     from ragdocs.config.problems import OriginKind
 
-    config = place.config()
+    config = place.config(tell=False)
     shown = [
         one for one in config.in_force() if not changed or one.origin.kind is not OriginKind.DEFAULT
     ]
@@ -66,6 +67,7 @@ def show_config(place: Place, as_json: bool, changed: bool) -> None:
 
 def _show_reading(reading: "Reading") -> None:
     from ragdocs.config.notation import printable
+    from ragdocs.config.trust import in_words
 
     for file in reading.files:
         click.echo(f"read: {printable(str(file))}")
@@ -73,6 +75,8 @@ def _show_reading(reading: "Reading") -> None:
         click.echo("read: no file")
     for note in reading.notes:
         click.echo(f"note: {note}")
+    for line in in_words(reading.ignored):
+        click.echo(f"note: {line}")
     for problem in reading.problems:
         click.echo(f"error: {problem}", err=True)
     if reading.config:
@@ -100,6 +104,17 @@ def _config_lines(config: "Config", shown: "list[InForce]") -> Iterator[str]:
             yield f"\n[{section}]"
         yield f"{name} = {toml_value(one.value)}  # {one.origin}"
     yield from _tree_lines(config)
+    yield from _ignored_lines(config)
+
+
+def _ignored_lines(config: "Config") -> Iterator[str]:
+    from ragdocs.config.notation import printable, toml_value
+
+    if config.ignored:
+        yield "\n# ignored: not trusted; see `ragdocs trust`"
+    for one in config.ignored:
+        said = printable(f"{one.key} = {toml_value(one.value)}") if one.key else "the whole file"
+        yield f"# {said}  # {one.origin}: {one.standing.words}"
 
 
 def _tree_lines(config: "Config") -> Iterator[str]:
@@ -121,6 +136,7 @@ def _reading_value(reading: "Reading") -> dict[str, object]:
         "files": plain_value(reading.files),
         "problems": [_problem_value(one) for one in reading.problems],
         "notes": [_problem_value(one) for one in reading.notes],
+        "ignored": [_ignored_value(one) for one in reading.ignored],
     }
 
 
@@ -138,6 +154,16 @@ def _origin_value(origin: "Origin") -> dict[str, object]:
     from ragdocs.config.notation import printable
 
     return {"kind": origin.kind.value, "where": printable(origin.where), "line": origin.line}
+
+
+def _ignored_value(one: "Ignored") -> dict[str, object]:
+    return {
+        "origin": _origin_value(one.origin),
+        "key": one.key,
+        "value": one.value,
+        "meaning": one.meaning,
+        "standing": one.standing.value,
+    }
 
 
 def _config_value(config: "Config", shown: "list[InForce]") -> dict[str, object]:
@@ -162,4 +188,5 @@ def _config_value(config: "Config", shown: "list[InForce]") -> dict[str, object]
             }
             for tree in config.trees
         ],
+        "ignored": [_ignored_value(one) for one in config.ignored],
     }

@@ -8,6 +8,7 @@ import click
 
 from ragdocs.cli.options import config_option, json_option
 from ragdocs.cli.output import counted, shown
+from ragdocs.cli.place import tell_ignored
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -97,6 +98,7 @@ def _index(config: "Config") -> None:
     from ragdocs.cli.progress import display
     from ragdocs.lifecycle import Ending
 
+    tell_ignored(config)
     with Ending(watch_parent=False) as ending:
         with closing(display(quiet=False)) as shown_progress:
             ending.before_force(shown_progress.close)

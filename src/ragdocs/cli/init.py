@@ -8,7 +8,7 @@ import click
 from ragdocs.cli.here import documents_here, here
 from ragdocs.cli.place import existing_folders
 from ragdocs.cli.status import short
-from ragdocs.errors import ConfigError, FileKept
+from ragdocs.errors import ConfigError, FileKept, RagdocsError
 
 
 @click.command("init")
@@ -43,6 +43,8 @@ def init(is_global: bool, docs: tuple[Path, ...], force: bool) -> None:
     _refuse_to_overwrite(path, is_there=os.path.lexists(path), force=force)
     copy = file.put_aside() if file.data is not None else None
     file.replace(text)
+    if not is_global:
+        _trust_own(path)
     _tell(path, copy)
 
 
@@ -72,6 +74,19 @@ def _refuse_to_overwrite(path: Path, *, is_there: bool, force: bool) -> None:
             f"{short(str(path))} is there already and was left as it is; --force writes a new one "
             "and keeps a copy of it"
         )
+
+
+def _trust_own(path: Path) -> None:
+    """The user has just said it all; folders outside of the project would need a word again."""
+    from ragdocs.cli.trust import trust_file_of_user
+
+    try:
+        is_needed = trust_file_of_user(path)
+    except RagdocsError as error:
+        click.echo(f"But it is not trusted yet: {error}. `ragdocs trust` does it.", err=True)
+        return
+    if is_needed:
+        click.echo("It is trusted with the folders that you named outside of this one.")
 
 
 def _tell(path: Path, copy: Path | None) -> None:

@@ -54,6 +54,7 @@ _COMMANDS = {
     "init": "init:init",
     "config": "configuration:show_config",
     "check-config": "configuration:check_config",
+    "trust": "trust:trust",
     "inspect": "inspect:inspect",
     "eval": "evaluate:evaluate",
     "install": "install:install",

@@ -10,6 +10,7 @@ import click
 from ragdocs.cli.exits import NOTHING_FOUND
 from ragdocs.cli.options import config_option, json_option
 from ragdocs.cli.output import shown_lines
+from ragdocs.cli.place import tell_ignored
 from ragdocs.cli.status import short
 from ragdocs.wording import size_text
 
@@ -37,7 +38,9 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
     from ragdocs.cli.values import as_json as in_json
     from ragdocs.config.loading import load_config
 
-    found = list_models(load_config(config_file))
+    config = load_config(config_file)
+    tell_ignored(config)
+    found = list_models(config)
     if as_json:
         click.echo(in_json(found))
     else:
@@ -65,7 +68,9 @@ def fetch(name: str, config_file: Path | None) -> None:
     from ragdocs.embedding.fetching import fetch_model
     from ragdocs.embedding.model_hub import find_model
 
-    cache = load_config(config_file).embedding.cache_folder
+    config = load_config(config_file)
+    tell_ignored(config)
+    cache = config.embedding.cache_folder
     is_folder = name.startswith(("/", "./", "../", "~"))
     try:
         folder = (

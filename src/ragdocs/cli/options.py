@@ -8,7 +8,8 @@ config_option = click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Read this file alone, instead of the project's and the user's.",
+    metavar="FILE|DIR",
+    help="Read this file alone, instead of the project's and the user's; a folder: the project "
+    "files found from there.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")

@@ -29,11 +29,16 @@ class Place:
     docs: tuple[Path, ...] = ()
     index: Path | None = None
 
-    def config(self) -> "Config":
-        """The configuration in force. Raises ConfigError."""
+    def config(self, *, tell: bool = True) -> "Config":
+        """The configuration in force; what is ignored of it is told, unless the command shows it
+        itself. Raises ConfigError.
+        """
         from ragdocs.config.loading import load_config
 
-        return load_config(self.config_file, flags=self._flags())
+        config = load_config(self.config_file, flags=self._flags())
+        if tell:
+            tell_ignored(config)
+        return config
 
     def reading(self) -> "Reading":
         """The same with all that is wrong with it, for those who look into that."""
@@ -51,6 +56,18 @@ class Place:
         elif self.docs:
             flags["tree"] = {name: {"path": str(at)} for name, at in named(self.docs).items()}
         return flags
+
+
+def tell_ignored(config: "Config") -> None:
+    """Settings that are not in force because their file is not trusted: once, on stderr."""
+    from ragdocs.config.trust import in_words
+
+    context = click.get_current_context(silent=True)
+    told: dict[str, object] = context.find_root().meta if context else {}
+    for line in in_words(config.ignored):
+        if line not in told:
+            told[line] = True
+            click.echo(f"warning: {line}", err=True)
 
 
 def named(folders: tuple[Path, ...]) -> Mapping[str, Path]:

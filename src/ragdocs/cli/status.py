@@ -48,7 +48,7 @@ def show_status(context: click.Context, place: Place, as_json: bool) -> None:
     from ragdocs.cli.values import as_json as written
     from ragdocs.diagnosis.gathering import gather_status
 
-    with App(place.config()) as app:
+    with App(place.config(tell=False)) as app:
         status = gather_status(app)
     if as_json:
         click.echo(written(status))

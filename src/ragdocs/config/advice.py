@@ -1,7 +1,7 @@
 """What is allowed but probably not meant: `check-config` says it, nothing else minds."""
 
 from collections.abc import Iterator
-from itertools import combinations
+from pathlib import Path
 
 from ragdocs.config.catalogue import key_text
 from ragdocs.config.notation import printable
@@ -40,13 +40,20 @@ def _missing_folders(config: Config) -> Iterator[Problem]:
 
 
 def _overlaps(config: Config) -> Iterator[Problem]:
-    for one, other in combinations(config.trees, 2):
-        if one.root.is_relative_to(other.root) or other.root.is_relative_to(one.root):
-            yield _about(
-                config,
-                other,
-                f"shares a folder with tree {one.name}: files in both are indexed twice",
-            )
+    """Each tree with the first that has the same folder, and with those that have one above it."""
+    first_at: dict[Path, int] = {}
+    for number, tree in enumerate(config.trees):
+        first_at.setdefault(tree.root, number)
+    pairs = {
+        tuple(sorted((number, first_at[folder])))
+        for number, tree in enumerate(config.trees)
+        for folder in (tree.root, *tree.root.parents)
+        if first_at.get(folder, number) != number
+    }
+    for one, other in sorted(pairs):
+        name = config.trees[one].name
+        message = f"shares a folder with tree {name}: files in both are indexed twice"
+        yield _about(config, config.trees[other], message)
 
 
 def _idle_documents_path(config: Config) -> Iterator[Problem]:

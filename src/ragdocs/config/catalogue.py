@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from ragdocs.config.context_section import ContextRule
 from ragdocs.config.indexing_section import TreeConfig
 from ragdocs.config.sections import Settings
-from ragdocs.config.values import Section
+from ragdocs.config.values import Authority, Section
 
 KeyPath = tuple[str | int, ...]
 ANY = "*"
@@ -35,6 +35,7 @@ class Setting:
     description: str
     aliases: tuple[KeyPath, ...]
     is_text: bool
+    authority: Authority | None = None
 
     @property
     def name(self) -> str:
@@ -76,6 +77,15 @@ def aliases() -> Mapping[KeyPath, KeyPath]:
 
 def find(path: KeyPath) -> Setting | None:
     return settings().get(general(path))
+
+
+def authority_of(path: KeyPath) -> Authority | None:
+    """Of the setting at `path`, which may be a tree, or a key of a table that is one setting."""
+    if path[0] == "tree":
+        return settings()["tree", ANY, "path"].authority
+    while path and path not in settings():
+        path = path[:-1]
+    return settings()[path].authority if path else None
 
 
 def is_known(path: KeyPath) -> bool:
@@ -141,6 +151,7 @@ def _setting(path: KeyPath, field: FieldInfo) -> Setting:
         description=field.description or "",
         aliases=tuple(tuple(alias.split(".")) for alias in extra.get("aliases", ())),
         is_text=_is_text(field.annotation),
+        authority=extra.get("authority"),
     )
 
 

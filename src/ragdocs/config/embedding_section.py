@@ -3,24 +3,37 @@
 from typing import Annotated, Any
 
 from ragdocs.config.choices import EmbeddingProvider
-from ragdocs.config.values import AUTO, Device, Lax, NameOrFolder, OptionalFolder, Section, setting
+from ragdocs.config.values import (
+    AUTO,
+    Authority,
+    Device,
+    Lax,
+    NameOrFolder,
+    OptionalFolder,
+    Prefix,
+    Section,
+    setting,
+)
 
 
 class EmbeddingConfig(Section):
     """What turns text into vectors."""
 
     provider: Annotated[EmbeddingProvider, Lax] = setting(
-        EmbeddingProvider.BUILTIN, "Built in, or one of the extras; http is a local endpoint."
+        EmbeddingProvider.BUILTIN,
+        "Built in, or one of the extras; http is a local endpoint.",
+        authority=Authority("chooses the program that is given the text of your documents"),
     )
     model: NameOrFolder = setting(
         "all-MiniLM-L6-v2",
         "The model: a name, or a folder (beginning with /, ./, ../ or ~).",
         allowed="a name or a path",
+        authority=Authority("names a model to fetch or load", is_loaded=True),
     )
-    query_prefix: str = setting(
+    query_prefix: Prefix = setting(
         AUTO, 'Put before a query; "auto" is what the model is known to need, "" is nothing.'
     )
-    passage_prefix: str = setting(AUTO, "Put before a passage; as query_prefix.")
+    passage_prefix: Prefix = setting(AUTO, "Put before a passage; as query_prefix.")
     batch_size: int = setting(32, "Texts embedded at once.", within=(1, 1024))
     threads: int = setting(0, "Processor threads for bulk work; 0 is automatic.", within=(0, 64))
     device: Device = setting(
@@ -29,16 +42,24 @@ class EmbeddingConfig(Section):
         allowed='"auto", "cpu", "mps", "cuda" or "cuda:N"',
     )
     cache_folder: OptionalFolder = setting(
-        None, 'Where prepared and fetched models are kept; "" is the user\'s cache.'
+        None,
+        'Where prepared and fetched models are kept; "" is the user\'s cache.',
+        authority=Authority("names a folder that models are loaded from", is_loaded=True),
     )
     local_files_only: bool = setting(
-        False, "Never fetch a model; the built-in one is never fetched."
+        False,
+        "Never fetch a model; the built-in one is never fetched.",
+        authority=Authority("decides whether models are fetched over the network"),
     )
     url: str = setting(
-        "", 'For provider = "http": the endpoint, as "http://127.0.0.1:11434/v1"; none by default.'
+        "",
+        'For provider = "http": the endpoint, as "http://127.0.0.1:11434/v1"; none by default.',
+        authority=Authority("is an address to which passages and queries are sent"),
     )
     allow_remote: bool = setting(
-        False, "Let `url` lead beyond this machine: passages and queries are then sent there."
+        False,
+        "Let `url` lead beyond this machine: passages and queries are then sent there.",
+        authority=Authority("lets passages and queries leave this machine"),
     )
     timeout_seconds: float = setting(
         20.0, "How long the endpoint may take for one batch.", within=(0.1, 600)
@@ -50,7 +71,11 @@ class EmbeddingConfig(Section):
         "",
         'For provider = "llama-index": the embedding\'s class, as "module:Class".',
         aliases=("embedding.class",),
+        authority=Authority("names Python code to import and run", is_loaded=True),
     )
     arguments: dict[str, Any] = setting(
-        {}, "What that class is made with, by name.", allowed="a table"
+        {},
+        "What that class is made with, by name.",
+        allowed="a table",
+        authority=Authority("is given to that code", is_loaded=True),
     )

@@ -1,18 +1,18 @@
-"""Configuration files: finding them from the working directory upwards, and reading them."""
+"""Configuration files: finding them from a folder upwards, and reading them."""
 
 import os
 import re
 import stat
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragdocs.config.layers import Source, Table
 from ragdocs.config.locations import PROJECT_FOLDER, SINGLE_FILE, folder_of, project_files
 from ragdocs.config.notation import printable
 from ragdocs.config.problems import Findings, Origin, OriginKind, Problem
-from ragdocs.files import open_file
+from ragdocs.files import open_file, user_id
 
 MAX_CONFIG_BYTES = 1_000_000
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
@@ -21,11 +21,15 @@ _AT_END = re.compile(r"\(at end of document\)$")
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file that was read: its source for messages, its path, and its tables."""
+    """A file that was read: its source for messages, its path, and its tables.
+
+    `project` is the folder in which it was found; None for one that the user named or owns.
+    """
 
     source: Source
     path: Path
     table: Table
+    project: Path | None = None
 
 
 class _Unusable(Exception):
@@ -48,10 +52,17 @@ def read(path: Path, kind: OriginKind, findings: Findings) -> ConfigFile | None:
     return ConfigFile(Source(kind, str(path), folder_of(path), text), path, table)
 
 
-def project_chain(cwd: Path, findings: Findings) -> Iterator[ConfigFile]:
-    """The files that speak for `cwd`, the nearest first, up to the one that says `root = true`."""
-    for folder in (cwd, *cwd.parents):
-        there = [path for path in project_files(folder) if _is_there(path, findings)]
+def project_chain(start: Path, findings: Findings, foreign: list[Path]) -> Iterator[ConfigFile]:
+    """The files that speak for `start`, the nearest first, up to the one that says `root = true`.
+
+    A file of another account is not read, and added to `foreign`: whoever may write into a folder
+    above would otherwise decide for all below it. The owner of `start` may.
+    """
+    accounts = _accounts(start)
+    for folder in (start, *start.parents):
+        present = [path for path in project_files(folder) if _is_there(path, findings)]
+        there = [path for path in present if _owners(path) <= accounts]
+        foreign += [path for path in present if path not in there]
         if len(there) > 1:
             message = (
                 f"this folder has two configurations, {PROJECT_FOLDER}/config.toml and "
@@ -62,9 +73,28 @@ def project_chain(cwd: Path, findings: Findings) -> Iterator[ConfigFile]:
         for path in there:
             file = read(path, OriginKind.PROJECT, findings)
             if file is not None:
-                yield file
+                yield replace(file, project=folder)
             if file is not None and file.table.get("root") is True:
                 return
+
+
+def _accounts(start: Path) -> frozenset[int]:
+    """Whose files count: the user's, the administrator's, and those of the folder's owner."""
+    mine = {0, user_id() or 0}  # all are 0 where files have no owners
+    try:
+        return frozenset({*mine, os.stat(start).st_uid})
+    except OSError:
+        return frozenset(mine)
+
+
+def _owners(path: Path) -> set[int]:
+    """Of the file, of a link that leads to it, and of a folder that is there for it alone."""
+    around = [path.parent] if path.parent.name == PROJECT_FOLDER else []
+    try:
+        found = {os.lstat(one).st_uid for one in (path, *around)}
+        return found | {os.stat(one).st_uid for one in (path, *around)}
+    except OSError:  # reading it will say why
+        return set()
 
 
 def _is_there(path: Path, findings: Findings) -> bool:

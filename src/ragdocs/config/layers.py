@@ -32,10 +32,11 @@ Table = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A value, and where it was given."""
+    """A value, where it was given, and the folder that it must not lead out of, if any."""
 
     value: object
     origin: Origin
+    within: Path | None = None
 
 
 Layer = Mapping[KeyPath, Assigned]

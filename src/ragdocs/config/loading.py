@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
+from typing import Self, cast
 
 from pydantic import ValidationError
 
 from ragdocs.config.advice import advise
 from ragdocs.config.catalogue import ANY, KeyPath, key_text, settings
 from ragdocs.config.files import ConfigFile, project_chain, read, user_config
+from ragdocs.config.indexing_section import IndexingConfig
 from ragdocs.config.layers import (
     Assigned,
     Layer,
@@ -26,11 +27,21 @@ from ragdocs.config.locations import (
     IndexPlace,
     cache_folder,
     default_index,
+    trust_file,
     user_file,
 )
 from ragdocs.config.problems import Findings, Origin, OriginKind, Problem, explain
 from ragdocs.config.resolved import DOCUMENTS_PATH, Config, trees_of
 from ragdocs.config.sections import Settings
+from ragdocs.config.trust import (
+    Ignored,
+    Ledger,
+    Request,
+    Standing,
+    granted,
+    ignored,
+    request_of,
+)
 from ragdocs.errors import ConfigError
 
 _BY_DEFAULT = Origin(OriginKind.DEFAULT)
@@ -44,6 +55,18 @@ class Reading:
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...]
     files: tuple[Path, ...]
+    ignored: tuple[Ignored, ...] = ()
+    """What project files set and is not in force because they are not trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """What one file that was found asks for, how it stands, and what of it is in force."""
+
+    request: Request
+    standing: Standing
+    layer: Layer
+    whole: Layer
 
 
 def load_config(
@@ -75,26 +98,47 @@ def read_config(
 
     The environment overrides files, `flags` (tables as in a file) override both. Flags that name
     documents, by trees or by a folder, mean exactly those: configured trees are then left out, but
-    for the one that is this folder, which keeps its name and patterns.
+    for the one that is this folder, which keeps its name and patterns; and files are looked for
+    from these documents upwards. A `config_file` that is a folder is where they are looked for.
+
+    Settings of files that were found count only as far as `ragdocs trust` allows it.
     """
-    findings = Findings()
+    findings, of_flags = Findings(), Findings()
     here = _working_directory(cwd, findings)
     if here is None:
-        return _failed(findings, ())
+        return _failed(findings, (), ())
     environ = os.environ if environ is None else environ
-    files = _files(config_file, here, environ, findings)
-    layers = _layers(files, here, environ, findings)
-    given = layer_of(dict(flags or {}), Source(OriginKind.FLAG, "command line", here), findings)
-    merged = _overridden(layers, given)
+    given = layer_of(dict(flags or {}), Source(OriginKind.FLAG, "command line", here), of_flags)
+    start = _start(config_file, given, here)
+    foreign: list[Path] = []
+    if start is None and config_file is not None:
+        named = _named_file(config_file, here, environ, findings)
+        files = [named] if named else []
+    else:
+        files = _found_files(start or here, environ, findings, foreign)
+    layers = _Layers.read(files, start or here, environ, here, findings)
+    findings.problems.extend(of_flags.problems)
+    findings.notes.extend(of_flags.notes)
+    merged = _overridden(layers.in_force(), given)
     paths = tuple(file.path for file in files)
+    unheard = (*_foreign_files(foreign), *layers.ignored(given))
     whole = None if findings.problems else _checked(merged, findings)
     if whole is None:
-        return _failed(findings, paths)
+        return _failed(findings, paths, unheard)
     # Without a home there is still one place that is the user's: the working directory.
     cache = cache_folder(environ) or here / PROJECT_FOLDER
-    config = _config(whole, merged, paths, cache)
+    config = _config(whole, merged, paths, cache, layers.users_indexing(given) or whole.indexing)
+    config = replace(config, ignored=unheard)
     notes = (*findings.notes, *advise(config))
-    return Reading(config, (), notes, paths)
+    return Reading(config, (), notes, paths, unheard)
+
+
+def read_project_files(
+    start: Path, environ: Mapping[str, str], findings: Findings
+) -> list[ProjectFile]:
+    """The project files that speak for `start`, the nearest first, and what they ask for."""
+    files = _found_files(start.resolve(), environ, findings, [])
+    return _Layers.read(files, start, environ, start, findings).projects
 
 
 def problem_text(problems: Iterable[Problem]) -> str:
@@ -107,8 +151,8 @@ def problem_text(problems: Iterable[Problem]) -> str:
     )
 
 
-def _failed(findings: Findings, files: tuple[Path, ...]) -> Reading:
-    return Reading(None, tuple(findings.problems), tuple(findings.notes), files)
+def _failed(findings: Findings, files: tuple[Path, ...], unheard: tuple[Ignored, ...]) -> Reading:
+    return Reading(None, tuple(findings.problems), tuple(findings.notes), files, unheard)
 
 
 def _working_directory(cwd: Path | None, findings: Findings) -> Path | None:
@@ -120,35 +164,119 @@ def _working_directory(cwd: Path | None, findings: Findings) -> Path | None:
         return None
 
 
-def _files(
-    config_file: Path | None, cwd: Path, environ: Mapping[str, str], findings: Findings
+def _start(config_file: Path | None, given: Layer, here: Path) -> Path | None:
+    """Where to look for project files: from the documents that flags name, or the folder that was
+    named for it, or here. None when a file was named: then it is looked for nowhere."""
+    if config_file is not None:
+        folder = here / os.path.expanduser(config_file)
+        return folder.resolve() if os.path.isdir(folder) else None
+    named = [
+        os.fspath(folder)
+        for path, one in given.items()
+        if (folder := _documents_folder(path, one.value)) is not None
+    ]
+    return Path(os.path.commonpath(named)) if named else here
+
+
+def _documents_folder(path: KeyPath, value: object) -> Path | None:
+    if path[0] == "tree":
+        value = cast("Mapping[str, object]", value).get("path")
+    elif path != DOCUMENTS_PATH:
+        return None
+    return value if isinstance(value, Path) else None
+
+
+def _named_file(
+    config_file: Path, here: Path, environ: Mapping[str, str], findings: Findings
+) -> ConfigFile | None:
+    """The user named it: what it says is the user's own word."""
+    path = here / os.path.expanduser(config_file)
+    kind = OriginKind.USER if path == user_file(environ) else OriginKind.PROJECT
+    return read(path, kind, findings)
+
+
+def _found_files(
+    start: Path, environ: Mapping[str, str], findings: Findings, foreign: list[Path]
 ) -> list[ConfigFile]:
     """The nearest first."""
-    users = user_file(environ)
-    if config_file is not None:
-        path = cwd / os.path.expanduser(config_file)
-        kind = OriginKind.USER if path == users else OriginKind.PROJECT
-        file = read(path, kind, findings)
-        return [file] if file else []
-    found = list(project_chain(cwd, findings))
-    last = user_config(users, findings)
+    found = list(project_chain(start, findings, foreign))
+    last = user_config(user_file(environ), findings)
     return [*found, last] if last else found
 
 
-def _layers(
-    files: list[ConfigFile], cwd: Path, environ: Mapping[str, str], findings: Findings
-) -> Layer:
-    """All that is not a flag, merged. Without a word on it, the documents are the project's."""
-    projects = [file for file in files if file.source.kind is OriginKind.PROJECT]
-    documents = projects[0].source.base.resolve() if projects else cwd
+def _foreign_files(files: Iterable[Path]) -> Iterator[Ignored]:
+    for file in files:
+        origin = Origin(OriginKind.PROJECT, str(file))
+        yield Ignored(origin, "", None, "", Standing.FOREIGN)
 
-    def furthest_first() -> Iterator[Layer]:
-        yield {DOCUMENTS_PATH: Assigned(documents, _BY_DEFAULT)}
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """All that is not a flag, by whose word it is. Project files are the nearest first."""
+
+    default: Layer
+    own: Layer
+    projects: list[ProjectFile]
+    environment: Layer
+    problem: str
+    """Why the user's word on project files cannot be used."""
+
+    @classmethod
+    def read(
+        cls,
+        files: list[ConfigFile],
+        start: Path,
+        environ: Mapping[str, str],
+        here: Path,
+        findings: Findings,
+    ) -> Self:
+        """Without a word on it, the documents are the project's."""
+        bases = [one.source.base for one in files if one.source.kind is OriginKind.PROJECT]
+        documents = bases[0].resolve() if bases else start
+        own: Layer = {}
+        projects: list[ProjectFile] = []
+        ledger = Ledger(trust_file(environ))
         for file in reversed(files):
-            yield layer_of(file.table, file.source, findings)
-        yield from environment_layers(environ, cwd, findings)
+            layer = layer_of(file.table, file.source, findings)
+            if file.project is None:
+                own = merge([own, layer])
+            else:
+                projects.insert(0, _judged(file.path, file.project, layer, own, ledger))
+        environment = merge(environment_layers(environ, here, findings))
+        default = {DOCUMENTS_PATH: Assigned(documents, _BY_DEFAULT)}
+        return cls(default, own, projects, environment, ledger.problem)
 
-    return merge(furthest_first())
+    def in_force(self) -> Layer:
+        projects = (one.layer for one in reversed(self.projects))
+        return merge([self.default, self.own, *projects, self.environment])
+
+    def users_indexing(self, flags: Layer) -> IndexingConfig | None:
+        """Without the projects' word, for the user's own trees; None where there are not both."""
+        if not self.projects or not any(path[0] == "tree" for path in self.own):
+            return None
+        merged = merge([self.default, self.own, self.environment, flags])
+        only = {path: one for path, one in merged.items() if path[0] == "indexing"}
+        return Settings.model_validate(unflatten(only)).indexing
+
+    def ignored(self, flags: Layer) -> Iterator[Ignored]:
+        """What would be in force if every file were trusted, and is not."""
+        if not any(one.request.asks for one in self.projects):
+            return
+        projects = [one.whole for one in reversed(self.projects)]
+        wanted = _overridden(merge([self.default, self.own, *projects, self.environment]), flags)
+        origins = {key_text(path): one.origin for path, one in wanted.items()}
+        for file in self.projects:
+            for one in ignored(file.request, file.standing, self.problem):
+                if origins.get(one.key) == one.origin:
+                    yield one
+
+
+def _judged(
+    path: Path, project: Path, layer: Layer, otherwise: Layer, ledger: Ledger
+) -> ProjectFile:
+    request = request_of(path, project, layer, otherwise)
+    standing = request.standing(ledger)
+    return ProjectFile(request, standing, granted(layer, request, standing), layer)
 
 
 def _overridden(layers: Layer, flags: Layer) -> Layer:
@@ -189,8 +317,14 @@ def _checked(merged: Layer, findings: Findings) -> Settings | None:
         return None
 
 
-def _config(whole: Settings, merged: Layer, files: tuple[Path, ...], cache: Path) -> Config:
-    trees = trees_of(merged, whole)
+def _config(
+    whole: Settings,
+    merged: Layer,
+    files: tuple[Path, ...],
+    cache: Path,
+    users: IndexingConfig,
+) -> Config:
+    trees = trees_of(merged, whole, users)
     default = default_index(cache, ((one.name, one.root) for one in trees))
     return Config(
         indexing=whole.indexing,

@@ -12,6 +12,7 @@ APPLICATION = "mcp-markdown-ragdocs"
 PROJECT_FOLDER = f".{APPLICATION}"
 FOLDER_FILE = "config.toml"
 SINGLE_FILE = ".ragdocs.toml"
+TRUST_FILE = "trust.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,12 @@ def project_files(folder: Path) -> tuple[Path, Path]:
 def user_file(environ: Mapping[str, str]) -> Path | None:
     folder = base_folder(environ, "XDG_CONFIG_HOME", ".config")
     return folder / APPLICATION / FOLDER_FILE if folder else None
+
+
+def trust_file(environ: Mapping[str, str]) -> Path | None:
+    """Where it is kept which project files the user trusts."""
+    folder = base_folder(environ, "XDG_DATA_HOME", ".local/share")
+    return folder / APPLICATION / TRUST_FILE if folder else None
 
 
 def folder_of(file: Path) -> Path:

@@ -37,6 +37,7 @@ MAX_SHOWN = 80
 _CLOSE = 0.6  # difflib's own measure of a good match
 _OUT_OF_RANGE = ("greater_than_equal", "less_than_equal", "finite_number")
 _EMPTY = ("too_short", "string_too_short")
+_TOO_LONG = ("too_long", "string_too_long")
 _OF_A_KEY = "[key]"  # how pydantic marks an error in a table's name
 
 
@@ -199,6 +200,10 @@ def _complaint(item: ErrorDetails) -> str:
         return "is missing"
     if kind in _EMPTY:
         return "must not be empty"
+    if kind in _TOO_LONG:
+        most = item.get("ctx", {}).get("max_length", 0)
+        what = "characters" if isinstance(item["input"], str) else "entries"
+        return f"is too long: at most {most:,} {what} are read"
     if kind == "string_unicode":
         return "is not valid Unicode"
     shown = _shown(item["input"])

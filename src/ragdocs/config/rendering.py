@@ -19,6 +19,7 @@ _EXAMPLE_HEAD = """\
 # line to change it. Copy this file to `.mcp-markdown-ragdocs/config.toml` or `.ragdocs.toml` in a
 # project, or to `~/.config/mcp-markdown-ragdocs/config.toml` for all of them; nearer files win,
 # key by key. `ragdocs check-config` says what is wrong with it, `ragdocs config` what is in force.
+# What a project's file may set only after `ragdocs trust` is marked.
 #
 # Made by scripts/generate_config_docs.py from the settings' definitions: do not edit.
 """
@@ -42,17 +43,39 @@ The strongest first; each gives only the keys that it names:
    is written as in TOML (a list is `'["a", "b"]'`); a bare word is a string. A tree is one value,
    `RAGDOCS_TREE__NOTES='{ path = "notes" }'`, and its name is then in small letters.
 3. **Project files**: `.mcp-markdown-ragdocs/config.toml` or `.ragdocs.toml` (one of the two) in the
-   working directory, then in each folder above it, until a file says `root = true`.
+   working directory, then in each folder above it, until a file says `root = true`. With `--docs`
+   they are looked for from those documents upwards (from their common folder, if there are
+   several): a project in the working directory does not govern documents elsewhere.
 4. **The user's file**: `$XDG_CONFIG_HOME/mcp-markdown-ragdocs/config.toml`, by default under
    `~/.config`; on a Mac under `~/Library/Application Support` unless it is there already, on
    Windows under `%APPDATA%`.
 
-With `--config FILE` that file alone is read in place of 3 and 4. Nearer files win key by key; lists
-are not joined, and a `[tree.NAME]` table replaces one of the same name as a whole.
+With `--config FILE` that file alone is read in place of 3 and 4; with `--config DIR`, project files
+are looked for from that folder upwards. Nearer files win key by key; lists are not joined, and a
+`[tree.NAME]` table replaces one of the same name as a whole.
 
 Relative paths are seen from the folder that a file speaks for: the one that contains
 `.mcp-markdown-ragdocs` or `.ragdocs.toml`, and for the user's file its own. In variables and flags
 they are seen from the working directory. `~` is the home folder.
+
+## Trust
+
+A project's file may come from whoever wrote the project. Settings that choose what code or model is
+loaded, where text is sent or written, or which folders outside of the project are read are marked
+below. In a project's file they are ignored until you say `ragdocs trust`, which shows what the file
+asks for. Everything else in the file works, and what is ignored is said by every command, by
+`status`, `doctor`, `check-config` and `config`, and in the answers of the MCP server.
+
+- A value that is in force without the file anyway asks for nothing.
+- A path is judged by where it really leads: links, `..` and `~` are followed first. A hidden folder
+  of the project (`.git`, `.venv`) counts as outside.
+- A `[tree.NAME]` that is ignored is as if it were not written: one of the same name in a farther
+  file stays, and without any tree the project's folder is searched.
+- Flags, variables, your own file and a file that you name with `--config` are your own word.
+- A file that belongs to another account is not read, unless that account owns the folder you work
+  in, or is root.
+
+[Security](security.md) has the rest: what is remembered, where, and how to take it back.
 
 ## Trees
 
@@ -63,7 +86,7 @@ any `[tree.NAME]`, and whenever `documents_path` is set, there is the tree `docs
 directory.
 
 `include` of `[indexing]` serves every tree that has none of its own; `exclude` of `[indexing]` is
-added to that of every tree.
+added to that of every tree. For your own trees, those of your own file count, not a project's.
 
 ## Mistakes
 
@@ -106,7 +129,7 @@ def _example_lines() -> Iterator[str]:
 def _example_setting(one: Setting, mark: str) -> Iterator[str]:
     if one.path == ("context", "rules"):
         return
-    yield from _comment(f"{one.description} ({one.allowed})")
+    yield from _comment(f"{one.description} ({one.allowed}){_trust(one, 'trust')}")
     yield f"{mark}{one.name} = {_example_value(one)}"
 
 
@@ -126,7 +149,8 @@ def _comment(text: str) -> Iterable[str]:
 def _page_table(table: Table) -> str:
     title = f"### `{table.header}`" if table.path else "### Top level"
     rows = [
-        f"| `{one.name}` | {_default(one)} | {_cell(one.allowed)} | {_cell(one.description)} |"
+        f"| `{one.name}` | {_default(one)} | {_cell(one.allowed)} | {_cell(one.description)}"
+        f"{_trust(one, '[trust](#trust)')} |"
         for one in table.settings
     ]
     head = ["| key | default | allowed | what it does |", "|---|---|---|---|"]
@@ -134,6 +158,13 @@ def _page_table(table: Table) -> str:
     return "\n".join(
         [title, "", about, *head, *rows, ""] if about else [title, "", *head, *rows, ""]
     )
+
+
+def _trust(one: Setting, link: str) -> str:
+    if one.authority is None:
+        return ""
+    when = f" if {one.authority.when}" if one.authority.when else ""
+    return f" Needs {link} in a project's file{when}."
 
 
 def _default(one: Setting) -> str:

@@ -1,7 +1,7 @@
 """The configuration in force: sections, trees with absolute roots, and where each value is from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -9,13 +9,14 @@ from ragdocs.config.catalogue import KeyPath, key_text, settings
 from ragdocs.config.chunking_section import ChunkingConfig
 from ragdocs.config.context_section import ContextConfig
 from ragdocs.config.embedding_section import EmbeddingConfig
-from ragdocs.config.indexing_section import IndexingConfig
-from ragdocs.config.layers import Layer
+from ragdocs.config.indexing_section import IndexingConfig, TreeConfig
+from ragdocs.config.layers import Assigned, Layer
 from ragdocs.config.locations import IndexPlace
 from ragdocs.config.notation import plain_value
 from ragdocs.config.problems import Origin, OriginKind
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.config.sections import Settings
+from ragdocs.config.trust import Ignored
 from ragdocs.models import TreeName
 
 DEFAULT_TREE = TreeName("docs")
@@ -31,13 +32,17 @@ class TreeScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A folder of documents: `root` is absolute, the patterns are relative to it."""
+    """A folder of documents: `root` is absolute, the patterns are relative to it.
+
+    `within` is the project whose file named it: no link on the way from there to it is followed.
+    """
 
     name: TreeName
     root: Path
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     scope: TreeScope
+    within: Path | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class Config:
     """The whole configuration. Only the entry points and app.py see this; a module gets a section.
 
     `index_place` is where indices are kept (`assembly.index_directory` tells which is this
-    program's), `origins` has every setting's origin by its key.
+    program's), `origins` has every setting's origin by its key, `ignored` is what
+    project files set and is not in force because they are not trusted.
     """
 
     indexing: IndexingConfig
@@ -66,6 +72,7 @@ class Config:
     index_place: IndexPlace
     files: tuple[Path, ...]
     origins: Mapping[str, Origin]
+    ignored: tuple[Ignored, ...] = ()
 
     def in_force(self) -> Iterator[InForce]:
         """Every setting but the trees, in the order of the reference page."""
@@ -124,24 +131,24 @@ class Config:
         }
 
 
-def trees_of(merged: Layer, whole: Settings) -> tuple[Tree, ...]:
-    """The configured trees by name; and `docs` when there is none, or when its folder was given."""
-    indexing = whole.indexing
-    trees = [
-        Tree(
-            TreeName(name),
-            tree.path,
-            indexing.include if tree.include is None else tree.include,
-            (*indexing.exclude, *tree.exclude),
-            _scope(merged[("tree", name)].origin),
-        )
-        for name, tree in whole.tree.items()
-    ]
-    documents = merged[DOCUMENTS_PATH].origin
-    is_asked_for = documents.kind is not OriginKind.DEFAULT and DEFAULT_TREE not in whole.tree
-    if not trees or is_asked_for:
-        patterns = (indexing.include, indexing.exclude)
-        trees.append(Tree(DEFAULT_TREE, indexing.documents_path, *patterns, _scope(documents)))
+def trees_of(merged: Layer, whole: Settings, users: IndexingConfig) -> tuple[Tree, ...]:
+    """The configured trees by name; and `docs` when there is none, or when its folder was given.
+
+    The patterns for all trees are `users` for those of the user: no project chooses from them.
+    """
+
+    def made(name: str, given: Assigned, own: TreeConfig) -> Tree:
+        scope = _scope(given.origin)
+        common = users if scope is TreeScope.GLOBAL else whole.indexing
+        include = common.include if own.include is None else own.include
+        exclude = (*common.exclude, *own.exclude)
+        return Tree(TreeName(name), own.path, include, exclude, scope, given.within)
+
+    trees = [made(name, merged[("tree", name)], tree) for name, tree in whole.tree.items()]
+    documents = merged[DOCUMENTS_PATH]
+    is_given = documents.origin.kind is not OriginKind.DEFAULT and DEFAULT_TREE not in whole.tree
+    if not trees or is_given:
+        trees.append(made(DEFAULT_TREE, documents, TreeConfig(path=whole.indexing.documents_path)))
     return tuple(sorted(trees, key=lambda tree: tree.name))
 
 

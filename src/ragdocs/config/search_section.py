@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ragdocs.config.choices import Fusion, KeywordEngine, Stemmer
-from ragdocs.config.values import Lax, NameOrFolder, Section, setting
+from ragdocs.config.values import Authority, Lax, NameOrFolder, Section, setting
 
 
 class BoostsConfig(Section):
@@ -102,6 +102,7 @@ class SearchConfig(Section):
         "cross-encoder/ms-marco-MiniLM-L-6-v2",
         "The cross-encoder, as [embedding] model.",
         allowed="a name or a path",
+        authority=Authority("names a model to load", is_loaded=True),
     )
     rerank_top_n: int = setting(10, "How many results it scores.", within=(1, 100))
     adaptive_weights_enabled: bool = setting(

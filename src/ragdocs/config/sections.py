@@ -12,7 +12,7 @@ from ragdocs.config.context_section import ContextConfig
 from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.config.indexing_section import IndexingConfig, TreeConfig
 from ragdocs.config.search_section import SearchConfig
-from ragdocs.config.values import Section, TreeKey, setting
+from ragdocs.config.values import MAX_TREES, Section, TreeKey, setting
 
 
 class Settings(Section):
@@ -22,7 +22,9 @@ class Settings(Section):
         False, "Look for no further configuration in the folders above this file's."
     )
     indexing: IndexingConfig = Field(default_factory=IndexingConfig)
-    tree: dict[TreeKey, TreeConfig] = Field(default_factory=dict[str, TreeConfig])
+    tree: dict[TreeKey, TreeConfig] = Field(
+        default_factory=dict[str, TreeConfig], max_length=MAX_TREES
+    )
     context: ContextConfig = Field(default_factory=ContextConfig)
     chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
     search: SearchConfig = Field(default_factory=SearchConfig)

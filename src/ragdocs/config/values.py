@@ -1,7 +1,7 @@
 """What a setting's value may be: paths, patterns, names; and the model that all sections share."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
@@ -20,6 +20,13 @@ from pydantic_core import PydanticCustomError
 AUTO = "auto"
 _PATH_STARTS = ("/", "./", "../", "~", *(f"{dots}{os.sep}" for dots in (".", "..")))
 MAX_TREE_NAME = 100
+MAX_TREES = 500
+MAX_PATTERNS = 2000
+"""As many as an ignore file may have: each file is compared with each of them."""
+MAX_PREFIX = 2000
+"""Characters: a prefix is put before every passage."""
+SHORTEST_PAUSE = 10.0
+"""Seconds between two looks at all files, of those that a project's file may choose."""
 DEVICES = (AUTO, "cpu", "mps", "cuda")
 SETTING_ERROR = "setting"
 """The type of the errors below: their message is already fit for the user."""
@@ -35,17 +42,69 @@ class Disagreement:
     keys: tuple[str, ...]
 
 
-def setting(
+Asks = Callable[[object, object, Path], bool]
+"""Whether a value in a project's file asks for trust: the value, what would be in force without the
+file, and the project's folder."""
+
+
+def differs(value: object, otherwise: object, _project: Path) -> bool:
+    return value != otherwise
+
+
+def is_more(value: object, otherwise: object, _project: Path) -> bool:
+    return isinstance(value, int) and isinstance(otherwise, int) and value > otherwise
+
+
+def is_hasty(value: object, otherwise: object, _project: Path) -> bool:
+    """A pause so short that the work after it never ends; 0 means never."""
+    return value != otherwise and isinstance(value, int | float) and 0 < value < SHORTEST_PAUSE
+
+
+def leaves_project(value: object, otherwise: object, project: Path) -> bool:
+    """Outside of the project's folder, or in a hidden folder of it, as `.git`, which git and other
+    tools write, not the project. Links are already followed in `value`."""
+    path = _folder_named(value)
+    if path is None or value == otherwise:
+        return False
+    if not path.is_relative_to(project):
+        return True
+    return any(part.startswith(".") for part in path.relative_to(project).parts)
+
+
+def _folder_named(value: object) -> Path | None:
+    """A folder's path, or that of a tree's table."""
+    if isinstance(value, Mapping):
+        value = cast("Mapping[str, object]", value).get("path")
+    return value if isinstance(value, Path) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """What a setting lets its writer do to the user: a project's file has it only when trusted.
+
+    `meaning` completes "this setting ..."; `when` names the values that ask, where not all do that
+    differ. `is_loaded`: files of the project may be loaded because of it.
+    """
+
+    meaning: str
+    asks: Asks = differs
+    when: str = ""
+    is_loaded: bool = False
+
+
+def setting(  # noqa: PLR0913  all that is said of a setting, once
     default: object,
     description: str,
     *,
     within: tuple[float, float] | None = None,
     aliases: tuple[str, ...] = (),
     allowed: str = "",
+    authority: Authority | None = None,
 ) -> Any:  # noqa: ANN401  a field of any type
-    """A setting with its range, and the other full keys that the seeds call it by."""
+    """A setting with its range, the other full keys that the seeds call it by, and what it lets its
+    writer do to the user."""
     lowest, highest = within or (None, None)
-    extra: dict[str, Any] = {"aliases": list(aliases), "allowed": allowed}
+    extra: dict[str, Any] = {"aliases": list(aliases), "allowed": allowed, "authority": authority}
     return Field(
         default=default, description=description, ge=lowest, le=highest, json_schema_extra=extra
     )
@@ -139,10 +198,16 @@ Folder = Annotated[Path, BeforeValidator(_path)]
 OptionalFolder = Annotated[Path | None, BeforeValidator(_path_or_nothing)]
 NameOrFolder = Annotated[str, BeforeValidator(_name_or_path), Field(min_length=1)]
 Device = Annotated[str, AfterValidator(_device)]
-Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], Lax]
-PatternOrPatterns = Annotated[
-    tuple[Annotated[str, AfterValidator(_pattern)], ...], Lax, BeforeValidator(_listed)
+Patterns = Annotated[
+    tuple[Annotated[str, AfterValidator(_pattern)], ...], Lax, Field(max_length=MAX_PATTERNS)
 ]
+PatternOrPatterns = Annotated[
+    tuple[Annotated[str, AfterValidator(_pattern)], ...],
+    Lax,
+    BeforeValidator(_listed),
+    Field(max_length=MAX_PATTERNS),
+]
+Prefix = Annotated[str, Field(max_length=MAX_PREFIX)]
 Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Lax]
 Inclusions = Annotated[tuple[Annotated[str, BeforeValidator(_document_or_path)], ...], Lax]
 TreeKey = Annotated[str, AfterValidator(_tree_name)]

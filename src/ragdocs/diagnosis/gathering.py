@@ -4,12 +4,19 @@ from dataclasses import replace
 
 from ragdocs import __version__
 from ragdocs.app import App
-from ragdocs.config.notation import printable
+from ragdocs.config.notation import printable, toml_value
 from ragdocs.config.resolved import Tree
+from ragdocs.config.trust import Ignored, in_words
 from ragdocs.diagnosis.index_files import disk_use, exposure_of, variants_of
 from ragdocs.diagnosis.keyword_look import look_at_keyword
 from ragdocs.diagnosis.model_look import look_at_model, look_at_reranker
-from ragdocs.diagnosis.status import Agreement, SettingDifference, Status, TreeStatus
+from ragdocs.diagnosis.status import (
+    Agreement,
+    IgnoredSetting,
+    SettingDifference,
+    Status,
+    TreeStatus,
+)
 from ragdocs.diagnosis.store_look import (
     BUSY_SECONDS,
     MAX_WARNINGS,
@@ -52,7 +59,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
     return Status(
         state=verdict.state,
         summary=verdict.summary,
-        notes=verdict.notes,
+        notes=(*verdict.notes, *in_words(config.ignored)),
         version=__version__,
         config_files=tuple(printable(str(file)) for file in config.files),
         trees=tuple(evidence.trees),
@@ -69,6 +76,18 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         reranker=evidence.reranker,
         keyword=evidence.keyword,
         agreement=evidence.agreement,
+        ignored=tuple(map(_ignored, config.ignored)),
+    )
+
+
+def _ignored(one: Ignored) -> IgnoredSetting:
+    return IgnoredSetting(
+        file=printable(one.origin.where),
+        line=one.origin.line,
+        key=printable(one.key),
+        value=printable(toml_value(one.value)) if one.key else "",
+        meaning=one.meaning,
+        standing=one.standing.value,
     )
 
 
@@ -133,5 +152,5 @@ def _tree_status(tree: Tree, look: StoreLook) -> TreeStatus:
         scope=tree.scope.value,
         documents=documents,
         chunks=chunks,
-        problem=root_problem(tree.root),
+        problem=root_problem(tree),
     )

@@ -170,6 +170,20 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoredSetting:
+    """What a project's file sets and is not in force, because the file is not trusted; without a
+    key, the whole file. `meaning` is what the setting would let the project do.
+    """
+
+    file: str
+    line: int | None
+    key: str
+    value: str
+    meaning: str
+    standing: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """All of it. `summary` is one line for people, `notes` what else they should know or do."""
 
@@ -193,6 +207,7 @@ class Status:
     reranker: ModelStatus
     keyword: KeywordStatus
     agreement: Agreement
+    ignored: tuple[IgnoredSetting, ...] = ()
 
     @property
     def is_usable(self) -> bool:

@@ -139,9 +139,9 @@ def settings_for(folder: Path, config_file: Path | None) -> Config:
     Raises ConfigError.
     """
     flags = {"indexing": {"documents_path": str(folder / "corpus"), "index_path": ""}}
-    return replace(
-        load_config(config_file, flags=flags), index_place=IndexPlace(index_folder(folder))
-    )
+    # From the working directory on, not from the corpus: it is these settings that are measured.
+    config = load_config(config_file or Path(), flags=flags)
+    return replace(config, index_place=IndexPlace(index_folder(folder)))
 
 
 def index_folder(folder: Path) -> Path:

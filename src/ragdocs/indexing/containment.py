@@ -223,13 +223,26 @@ FolderKind = DescriptorFolder if _BY_DESCRIPTOR else PathFolder
 
 
 @contextmanager
-def opened_root(root: Path) -> Generator[Folder, None, None]:
-    """The root, open: here alone a link is followed, because the user named it."""
+def opened_root(root: Path, within: Path | None = None) -> Generator[Folder, None, None]:
+    """The root, open: here alone a link is followed, because the user named it.
+
+    Where a project's file named it, `within` is the project: from there on no link is followed.
+    """
+    if within is not None:
+        parts = root.relative_to(within).parts
+        with opened_root(within) as top, opened_below(top, parts) as below:
+            yield below
+        return
     folder = FolderKind.root(root)
     try:
         yield folder
     finally:
         folder.close()
+
+
+def is_behind_link(path: Path) -> bool:
+    """Whether `path`, from which links were once taken out, has one again."""
+    return not _is_same_path(os.path.realpath(path), os.fspath(path))
 
 
 @contextmanager

@@ -14,7 +14,13 @@ from operator import attrgetter
 from pathlib import Path
 
 from ragdocs.errors import SourceError, SourceTooLarge
-from ragdocs.indexing.containment import Descent, Folder, is_nameable, opened_root
+from ragdocs.indexing.containment import (
+    Descent,
+    Folder,
+    is_behind_link,
+    is_nameable,
+    opened_root,
+)
 from ragdocs.indexing.ignores import (
     GITIGNORE,
     MAX_IGNORE_FILE_BYTES,
@@ -65,8 +71,8 @@ def _scan(
     tree: TreeRules, respect_gitignore: bool, scope: frozenset[str] | None
 ) -> Scan | RootUnavailable:
     try:
-        root = tree.root.resolve(strict=True)
-        with opened_root(root) as descriptor, closing(Descent(descriptor)) as descent:
+        root = tree.root if tree.within else tree.root.resolve(strict=True)
+        with opened_root(root, tree.within) as descriptor, closing(Descent(descriptor)) as descent:
             return _Walk(Selection(tree), root, respect_gitignore).run(descent, scope)
     except FileNotFoundError:
         problem = RootProblem.MISSING
@@ -74,6 +80,8 @@ def _scan(
         problem = RootProblem.NOT_A_DIRECTORY
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
         problem = RootProblem.LIMITED if is_our_limit(error) else RootProblem.UNREADABLE
+    if tree.within and problem is not RootProblem.LIMITED and is_behind_link(tree.root):
+        problem = RootProblem.LINKED
     return RootUnavailable(tree.root, problem)
 
 

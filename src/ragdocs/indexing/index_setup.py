@@ -38,7 +38,7 @@ class IndexSetup:
 
     def ingestions(self) -> dict[TreeName, Ingestion]:
         return {
-            tree.name: Ingestion(tree.name, tree.root, self.max_file_bytes, self.sizes)
+            tree.name: Ingestion(tree.name, tree.root, self.max_file_bytes, self.sizes, tree.within)
             for tree in self.trees
         }
 

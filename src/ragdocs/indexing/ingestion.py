@@ -19,6 +19,7 @@ class Ingestion:
     root: Path
     max_bytes: int
     sizes: ChunkSizes
+    within: Path | None = None
 
     def take(self, path: str) -> IndexedFile:
         """The file at a tree-relative path, ready to be stored.
@@ -30,7 +31,7 @@ class Ingestion:
 
     def read(self, path: str) -> FileBytes:
         """The bytes alone: enough to see that they are the known ones."""
-        return read_file(self.root, path, self.max_bytes)
+        return read_file(self.root, path, self.max_bytes, self.within)
 
     def parse(self, path: str, found: FileBytes) -> IndexedFile:
         origin = Origin(self.tree, path, found.state.mtime_ns)

@@ -96,7 +96,8 @@ class Preparation:
         return Prepared(file, content.state, read_ns, content)
 
     def is_as_found(self, file: SourceFile) -> bool:
-        return is_as_found(self._ingestions[file.tree].root, file.found)
+        ingestion = self._ingestions[file.tree]
+        return is_as_found(ingestion.root, file.found, ingestion.within)
 
     def _is_only_touched(self, file: SourceFile, state: FileState) -> bool:
         known = file.known.state if file.known else None
@@ -105,11 +106,11 @@ class Preparation:
         return known.mtime_ns == state.mtime_ns or not self._is_dated_by_file(file.doc_id)
 
 
-def is_as_found(root: Path, found: FoundFile) -> bool:
+def is_as_found(root: Path, found: FoundFile, within: Path | None = None) -> bool:
     """Whether the file is still there, and was not changed since it was found."""
     *folders, name = relative_parts(found.path)
     try:
-        with opened_root(root) as top, opened_below(top, folders) as folder:
+        with opened_root(root, within) as top, opened_below(top, folders) as folder:
             status = folder.status(name)
     except OSError:
         return False

@@ -35,12 +35,17 @@ def content_hash(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def read_file(root: Path, relative_path: str, max_bytes: int) -> FileBytes:
-    """The whole file as it was at one moment; SourceTooLarge or SourceUnreadable otherwise."""
+def read_file(
+    root: Path, relative_path: str, max_bytes: int, within: Path | None = None
+) -> FileBytes:
+    """The whole file as it was at one moment; SourceTooLarge or SourceUnreadable otherwise.
+
+    `root` and `within` as `opened_root` has them.
+    """
     *folders, name = parts = relative_parts(relative_path)
     shown = encode_path("/".join(parts))
     try:
-        with opened_root(root) as top, opened_below(top, folders) as folder:
+        with opened_root(root, within) as top, opened_below(top, folders) as folder:
             return read_entry(folder, name, max_bytes)
     except OSError as error:
         raise SourceUnreadable(f"{shown}: {_why(error)}") from error

@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from ragdocs.config.resolved import Tree
+from ragdocs.indexing.containment import is_behind_link
 from ragdocs.indexing.scan import RootProblem
 
 
-def root_problem(root: Path) -> str:
+def root_problem(tree: Tree) -> str:
     """Why a tree cannot be looked at; empty when it can."""
+    if tree.within and is_behind_link(tree.root):
+        return RootProblem.LINKED.value
     try:
-        with os.scandir(root):
+        with os.scandir(tree.root):
             return ""
     except FileNotFoundError:
         return RootProblem.MISSING.value
@@ -23,7 +25,7 @@ def root_problem(root: Path) -> str:
 
 def unseen_trees(trees: Iterable[Tree]) -> str:
     """In words; empty when all can be looked at."""
-    found = [(tree.name, root_problem(tree.root)) for tree in trees]
+    found = [(tree.name, root_problem(tree)) for tree in trees]
     return in_words((name, problem) for name, problem in found if problem)
 
 

@@ -27,6 +27,7 @@ class RootProblem(StrEnum):
     MISSING = "is not there"
     NOT_A_DIRECTORY = "is not a folder"
     UNREADABLE = "cannot be read"
+    LINKED = "lies behind a link, and links of a project are not followed"
     LIMITED = "cannot be looked at now, because too many files are open"
 
 

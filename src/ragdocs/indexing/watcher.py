@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from ragdocs.indexing.containment import is_behind_link
 from ragdocs.indexing.event_source import EventSource, Target, limit_of
 from ragdocs.indexing.hints import Hints, Inbox
 from ragdocs.indexing.watch_rules import WatchedTree, WatchRules
@@ -195,7 +196,7 @@ class Watcher:
         for tree in self._trees:
             if self._source is None or self._stop.is_set():
                 return
-            there = _identity(tree.root)
+            there = _identity(tree)
             known = self._roots.get(tree.name)
             if there == known and (known is None or self._source.is_armed(tree.name)):
                 continue
@@ -221,9 +222,12 @@ class Watcher:
         return True
 
 
-def _identity(root: Path) -> tuple[int, int] | None:
+def _identity(tree: WatchedTree) -> tuple[int, int] | None:
+    """Of the folder to be watched; None when there is none."""
+    if tree.within and is_behind_link(tree.root):
+        return None
     try:
-        found = os.stat(root)
+        found = os.stat(tree.root)
     except OSError:
         return None
     return found.st_dev, found.st_ino

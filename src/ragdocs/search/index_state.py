@@ -34,6 +34,7 @@ class IndexState:
 
     `files_waiting` were found to differ and are not stored yet; None: not all files were looked
     at since the index was begun. `reason` says why, where that is not plain from the figures.
+    `notices` are on what is not as the settings' writer wanted it: settings that are ignored.
     """
 
     readiness: Readiness
@@ -45,6 +46,7 @@ class IndexState:
     failed_files: int
     files_waiting: int | None
     reason: str = ""
+    notices: tuple[str, ...] = ()
 
     @property
     def is_there(self) -> bool:

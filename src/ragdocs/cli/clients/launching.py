@@ -77,7 +77,7 @@ def _place_arguments(place: Place) -> list[str]:
         raise ConfigError(problem_text(reading.problems))
     config_file, docs = place.config_file, place.docs
     if config_file is None and not docs:
-        config_file = _project_file(reading)
+        config_file = _project(reading)
         docs = () if config_file or _has_own_trees(reading.config) else (documents_here(),)
     given = [("--docs", folder) for folder in docs]
     given += [("--config", config_file)] if config_file else []
@@ -85,11 +85,13 @@ def _place_arguments(place: Place) -> list[str]:
     return [part for option, path in given for part in (option, _whole(path))]
 
 
-def _project_file(reading: "Reading") -> Path | None:
-    """The nearest one."""
-    from ragdocs.config.locations import user_file
+def _project(reading: "Reading") -> Path | None:
+    """The folder of the nearest project file. Named as a file it would be the user's own word,
+    whatever the project puts into it later."""
+    from ragdocs.config.locations import folder_of, user_file
 
-    return next((file for file in reading.files if file != user_file(os.environ)), None)
+    users = user_file(os.environ)
+    return next((folder_of(file) for file in reading.files if file != users), None)
 
 
 def _has_own_trees(config: "Config") -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ragdocs.config.locations import SINGLE_FILE
+from ragdocs.config.trust import in_words
 from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level
 
@@ -13,6 +14,8 @@ def check_configuration(case: Case) -> Iterator[Finding]:
         yield Finding(Level.ERROR, str(problem), "put it right; `ragdocs check-config` checks it")
     for note in reading.notes:
         yield Finding(Level.NOTE, str(note))
+    for line in in_words(reading.ignored):
+        yield Finding(Level.WARNING, line, "trust it only if you know who wrote it")
     if reading.problems:
         yield Finding(Level.ERROR, "without a usable configuration most checks cannot be made")
         return

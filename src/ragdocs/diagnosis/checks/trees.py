@@ -19,7 +19,7 @@ def check_trees(case: Case) -> Iterator[Finding]:
 def _examined(tree: Tree, look: StoreLook) -> Finding:
     name = f"{tree.name} ({at(tree.root)})"
     documents, _ = look.by_tree.get(tree.name, (0, 0))
-    problem = root_problem(tree.root)
+    problem = root_problem(tree)
     if problem:
         kept = f"; {number_of(documents, 'document')} kept as last seen" if documents else ""
         return Finding(

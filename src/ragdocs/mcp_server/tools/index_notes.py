@@ -9,11 +9,15 @@ from ragdocs.search.index_state import IndexState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefIndexNote:
-    """The index that answered. Not complete: something that should be in it is not, yet."""
+    """The index that answered. Not complete: something that should be in it is not, yet.
+
+    `notices` are for the user: settings of a project's file that are ignored until it is trusted.
+    """
 
     state: str
     complete: bool
     summary: str
+    notices: tuple[str, ...] = ()
 
     @property
     def _now(self) -> str:
@@ -21,7 +25,8 @@ class BriefIndexNote:
 
     def line(self) -> str:
         lacking = "" if self.complete else " (incomplete: ask again later for all of it)"
-        return f"Index {one_line(self.summary)}{self._now}{lacking}"
+        said = (f"\nNote for the user: {one_line(notice)}" for notice in self.notices)
+        return f"Index {one_line(self.summary)}{self._now}{lacking}{''.join(said)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,10 @@ class IndexNote(BriefIndexNote):
 def brief_note(state: IndexState) -> BriefIndexNote:
     """For answers that are about one document: its own facts need the room."""
     return BriefIndexNote(
-        state=state.readiness.value, complete=state.complete, summary=_summary(state)
+        state=state.readiness.value,
+        complete=state.complete,
+        summary=_summary(state),
+        notices=_notices(state),
     )
 
 
@@ -52,6 +60,7 @@ def index_note(state: IndexState, activity: str = "") -> IndexNote:
         state=state.readiness.value,
         complete=state.complete,
         summary=_summary(state),
+        notices=_notices(state),
         documents=state.documents,
         passages=state.passages,
         vectors_pending=state.vectors_pending,
@@ -59,6 +68,10 @@ def index_note(state: IndexState, activity: str = "") -> IndexNote:
         files_waiting=state.files_waiting,
         activity=activity or None,
     )
+
+
+def _notices(state: IndexState) -> tuple[str, ...]:
+    return tuple(without_places(Cleaner().clean(notice)) for notice in state.notices)
 
 
 def _summary(state: IndexState) -> str:

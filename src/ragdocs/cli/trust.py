@@ -1,0 +1,315 @@
+"""`trust`: what a project's file asks for, in plain words; and the user's yes or no to it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ragdocs.cli.exits import NOTHING_FOUND
+from ragdocs.cli.output import shown
+from ragdocs.cli.status import short
+from ragdocs.errors import ConfigError, FileKept
+
+if TYPE_CHECKING:
+    from ragdocs.config.loading import ProjectFile
+    from ragdocs.config.trust import Ask, Grant, Grants, Standing
+
+
+@click.command("trust")
+@click.argument("place", type=click.Path(path_type=Path), default=".", metavar="[FILE|DIR]")
+@click.option("--yes", is_flag=True, help="Trust without asking, for scripts.")
+@click.option("--revoke", is_flag=True, help="Trust the file no longer.")
+@click.option("--list", "is_list", is_flag=True, help="List all that you trust.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Answer in JSON; without --yes nothing is changed."
+)
+@click.pass_context
+def trust(  # noqa: PLR0913  click's options
+    context: click.Context, place: Path, yes: bool, revoke: bool, is_list: bool, as_json: bool
+) -> None:
+    """Show what a project's file asks for, and trust it if you agree.
+
+    A `.ragdocs.toml` may come from whoever wrote the project. Settings that choose code, models,
+    addresses, or folders outside of the project are ignored until you trust the file. That is
+    remembered with their values, and with a hash of any folder of the project that is loaded: a
+    change to one of these asks again, other edits do not. DIR stands for all project files that
+    are in force there.
+
+    Exits with 0 when nothing waits for trust, 1 when something still does, 2 when there is nobody
+    to ask.
+
+    \b
+    Examples:
+      ragdocs trust
+      ragdocs trust notes/.ragdocs.toml --yes
+      ragdocs trust --list
+    """
+    if sum((yes, revoke, is_list)) > 1:
+        raise click.UsageError("--yes, --revoke and --list exclude one another")
+    if is_list:
+        _list(as_json)
+    elif revoke:
+        context.exit(_revoke(place, as_json))
+    else:
+        context.exit(_trust(_project_files(place), yes=yes, as_json=as_json))
+
+
+def _project_files(place: Path) -> "list[ProjectFile]":
+    """The file that was named, or those that are in force in a folder. Raises ConfigError."""
+    from ragdocs.config.loading import problem_text, read_project_files
+    from ragdocs.config.problems import Findings
+
+    given = Path(os.path.expanduser(place))
+    is_folder = given.is_dir()
+    file = None if is_folder else _key(given)
+    findings = Findings()
+    found = read_project_files(given if is_folder else _speaks_for(given), os.environ, findings)
+    if findings.problems:
+        raise ConfigError(problem_text(findings.problems))
+    named = [one for one in found if file is None or one.request.file == file]
+    if not named and not is_folder:
+        raise ConfigError(f"{short(os.path.abspath(given))} {_why_not(given)}")
+    return named
+
+
+def _why_not(file: Path) -> str:
+    if not os.path.lexists(file):
+        return "does not exist"
+    return (
+        "is not a project file of yours, as .ragdocs.toml or .mcp-markdown-ragdocs/config.toml. "
+        "A file that you name with --config needs no trust"
+    )
+
+
+def _speaks_for(file: Path) -> Path:
+    from ragdocs.config.locations import folder_of
+
+    return folder_of(file).resolve()
+
+
+def _key(file: Path) -> Path:
+    """As the program finds the file from its folder: only the folder's links are followed."""
+    from ragdocs.config.locations import PROJECT_FOLDER
+
+    whole = Path(os.path.abspath(file))
+    inside = [PROJECT_FOLDER] if whole.parent.name == PROJECT_FOLDER else []
+    return _speaks_for(file).joinpath(*inside, whole.name)
+
+
+def _trust(files: "list[ProjectFile]", *, yes: bool, as_json: bool) -> int:
+    from ragdocs.config.trust import Standing
+
+    waiting = [one for one in files if one.standing in (Standing.NOT_TRUSTED, Standing.CHANGED)]
+    if as_json:
+        trusted = {os.fspath(one.request.file): _grant(one) for one in waiting if yes}
+        if trusted:
+            _change(lambda known: {**known, **trusted})
+        _show_json(_project_files_value(files, trusted))
+        return 0 if len(trusted) == len(waiting) else NOTHING_FOUND
+    if not files:
+        click.echo("There is no project file here, nor in a folder above.")
+    for one in files:
+        if one not in waiting:
+            click.echo(f"{short(str(one.request.file))} {one.standing.words}.")
+    refused = [one for one in waiting if not _is_trusted_now(one, yes=yes)]
+    if refused:
+        click.echo("What was not trusted stays ignored; the rest of the file is in force.")
+    return NOTHING_FOUND if refused else 0
+
+
+def _is_trusted_now(file: "ProjectFile", *, yes: bool) -> bool:
+    """Shows it and asks."""
+    name = os.fspath(file.request.file)
+    grant = _grant(file)  # of what is shown, not of what comes meanwhile
+    _show(file)
+    if not yes and not _confirmed(file):
+        return False
+    _change(lambda known: {**known, name: grant})
+    click.echo(f"Trusted: {short(name)}. Servers that run read it when they are restarted.")
+    return True
+
+
+def trust_file_of_user(path: Path) -> bool:
+    """For a project file that was just written as the user said. Returns whether it needed trust.
+
+    Raises ConfigError or FileKept.
+    """
+    from ragdocs.config.trust import Standing
+
+    (file,) = _project_files(path)
+    if file.standing not in (Standing.NOT_TRUSTED, Standing.CHANGED):
+        return False
+    grant = {os.fspath(file.request.file): _grant(file)}
+    _change(lambda known: {**known, **grant})
+    return True
+
+
+def _grant(file: "ProjectFile") -> "Grant":
+    try:
+        return file.request.grant()
+    except (OSError, ValueError) as error:
+        where = short(str(file.request.file))
+        raise FileKept(
+            f"{where} cannot be trusted, because what it has loaded cannot be remembered: {error}"
+        ) from error
+
+
+def _show(file: "ProjectFile") -> None:
+    request = file.request
+    click.echo(f"{short(str(request.file))} {file.standing.words}. It asks for:")
+    for ask in request.asks:
+        click.echo(f"  {_setting(ask)}")
+        click.echo(f"      {ask.authority.meaning}")
+    loaded = request.loaded()
+    if loaded:
+        click.echo("These are loaded from the project; a change to them asks again:")
+    for path in loaded:
+        click.echo(f"  {short(str(path))}")
+
+
+def _setting(ask: "Ask") -> str:
+    from ragdocs.config.notation import toml_value
+
+    where = f"line {ask.origin.line}: " if ask.origin.line else ""
+    return shown(f"{where}{ask.key} = {toml_value(ask.value)}")
+
+
+def _confirmed(file: "ProjectFile") -> bool:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigError(
+            f"{short(str(file.request.file))} was not trusted: there is no terminal to ask at. "
+            "Read what it asks for, then repeat the command with --yes"
+        )
+    return click.confirm("Do you trust the project with that?", default=False)
+
+
+def _revoke(place: Path, as_json: bool) -> int:
+    from ragdocs.config.locations import project_files
+
+    given = Path(os.path.expanduser(place))
+    if given.is_dir():
+        folder = given.resolve()
+        names = {os.fspath(file) for at in (folder, *folder.parents) for file in project_files(at)}
+    else:
+        names = {os.fspath(_key(given))}
+    gone: list[str] = []
+
+    def without(known: "Mapping[str, Grant]") -> "Mapping[str, Grant]":
+        gone.extend(sorted(names & known.keys()))
+        return {name: grant for name, grant in known.items() if name not in names}
+
+    _change(without)
+    if as_json:
+        _show_json({"revoked": gone})
+    for name in () if as_json else gone:
+        click.echo(f"No longer trusted: {short(name)}. Servers that run know it after a restart.")
+    if not gone and not as_json:
+        click.echo(f"{short(os.path.abspath(given))}: nothing was trusted here.")
+    return 0 if gone else NOTHING_FOUND
+
+
+def _list(as_json: bool) -> None:
+    from ragdocs.config.notation import toml_value
+    from ragdocs.config.trust import read_grants
+
+    grants = read_grants(_place())
+    if as_json:
+        files = [_grant_value(name, grant) for name, grant in sorted(grants.files.items())]
+        _show_json({"files": files, "problem": grants.problem})
+        return
+    for name, grant in sorted(grants.files.items()):
+        standing = _standing(name)
+        now = "is not read any more" if standing is None else standing.words
+        click.echo(f"{short(name)} {now}")
+        for key, value in grant.settings.items():
+            click.echo(f"  {shown(f'{key} = {toml_value(value)}')}")
+        for loaded in grant.loaded:
+            click.echo(f"  loads {short(loaded)}")
+    for line in _remarks(grants):
+        click.echo(line)
+
+
+def _remarks(grants: "Grants") -> Iterator[str]:
+    if grants.problem:
+        yield f"{short(str(_place()))} is not used: {grants.problem}. No project file is trusted."
+    elif not grants.files:
+        yield "No project file is trusted."
+
+
+def _standing(name: str) -> "Standing | None":
+    """How a file that was trusted stands now; None when it is not found any more."""
+    from ragdocs.config.loading import read_project_files
+    from ragdocs.config.problems import Findings
+
+    found = read_project_files(_speaks_for(Path(name)), os.environ, Findings())
+    return next((one.standing for one in found if os.fspath(one.request.file) == name), None)
+
+
+def _grant_value(name: str, grant: "Grant") -> dict[str, object]:
+    return {
+        "file": name,
+        "standing": _standing(name),
+        "settings": dict(grant.settings),
+        "loaded": dict(grant.loaded),
+    }
+
+
+def _project_files_value(
+    files: "list[ProjectFile]", trusted: "dict[str, Grant]"
+) -> dict[str, object]:
+    from ragdocs.config.notation import plain_value
+    from ragdocs.config.trust import Standing
+
+    def value(one: "ProjectFile") -> dict[str, object]:
+        name = os.fspath(one.request.file)
+        asks = [
+            {
+                "key": ask.key,
+                "value": plain_value(ask.value),
+                "line": ask.origin.line,
+                "meaning": ask.authority.meaning,
+            }
+            for ask in one.request.asks
+        ]
+        loaded = [os.fspath(path) for path in one.request.loaded()]
+        standing = Standing.TRUSTED if name in trusted else one.standing
+        return {"file": name, "standing": standing.value, "asks": asks, "loaded": loaded}
+
+    return {"files": [value(one) for one in files], "trusted": sorted(trusted)}
+
+
+def _show_json(value: object) -> None:
+    from ragdocs.cli.values import as_json
+
+    click.echo(as_json(value))
+
+
+def _place() -> Path:
+    from ragdocs.config.locations import trust_file
+
+    path = trust_file(os.environ)
+    if path is None:
+        raise ConfigError("there is no home folder: set HOME or XDG_DATA_HOME")
+    return path
+
+
+def _change(change: "Callable[[Mapping[str, Grant]], Mapping[str, Grant]]") -> None:
+    """Raises FileKept."""
+    from ragdocs.config.trust import change_grants
+    from ragdocs.locks import LockHeld
+
+    path = _place()
+    try:
+        problem = change_grants(path, change)
+    except (OSError, LockHeld) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileKept(f"{short(str(path))} could not be written: {reason}") from error
+    if problem:
+        click.echo(
+            f"warning: {short(str(path))} was not used: {problem}. What was trusted before has to "
+            "be trusted again.",
+            err=True,
+        )
