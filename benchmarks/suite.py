@@ -115,6 +115,14 @@ SUITE = (
         size={Extent.TINY: 50, Extent.USUAL: 4000, Extent.FULL: 4000},
     ),
     Benchmark(
+        name="worst-requests",
+        program="worst_requests.py",
+        tiny="--passages 200 --rounds 0 --only ideographs --fuzz 2",
+        usual="--passages 10000 --rounds 1 --fuzz 20",
+        full="--passages 10000 --rounds 3 --fuzz 100 --engines fts5 whoosh tantivy",
+        size={Extent.TINY: 200, Extent.USUAL: 10_000, Extent.FULL: 10_000},
+    ),
+    Benchmark(
         name="startup",
         program="startup.py",
         tiny="--chunks 50 --rounds 1",

@@ -23,6 +23,7 @@ from ragdocs.indices.vocabulary import VocabularyIndex
 from ragdocs.models import DocId
 from ragdocs.search.interpretation import WordSources
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
+from ragdocs.search.reach import Reach
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import Indices
 from ragdocs.store.reader import Reader
@@ -43,6 +44,12 @@ class WordEmbedder(WordModel):
 
     def embed_documents(self, texts):
         return np.stack([self.embed(text) for text in texts])
+
+
+def found_by(retrieval, snapshot, topic):
+    """What every index finds for one topic."""
+    (started,) = retrieval.start([topic])
+    return retrieval.find(snapshot, retrieval.read(snapshot, started, ""), Reach())
 
 
 class Engine:

@@ -5,11 +5,10 @@ import pytest
 from ragdocs.indices.near_words import Vocabulary
 from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
 from ragdocs.search.hyde import Topic
-from ragdocs.search.reach import Reach
 from ragdocs.search.spelling import FILTERS, Spelling, did_you_mean, forgiving
 from ragdocs.search.understanding import Origin
 from tests.corpus import ANALYZER
-from tests.engine import Engine
+from tests.engine import Engine, found_by
 from tests.vocabularies import vocabulary_store
 
 NOTES = {
@@ -182,7 +181,7 @@ def test_a_misspelt_query_finds_by_words_what_was_meant(engine):
     def found(query, **settings):
         with engine.reader.snapshot() as snapshot:
             retrieval = engine.configured(**settings)._retrieval
-            lists = retrieval.find(snapshot, retrieval.start(Topic(query)), Reach()).lists
+            lists = found_by(retrieval, snapshot, Topic(query)).lists
             chunks = snapshot.chunks_by_key([hit.key for hit in lists["keyword"]])
             return [chunks[hit.key].chunk.doc_id for hit in lists["keyword"]]
 
@@ -200,7 +199,7 @@ def test_the_answer_asks_what_was_meant_and_explains_what_was_added(engine):
     assert engine.ask("receive mail").did_you_mean is None
     retrieval = engine.orchestrator._retrieval
     with engine.reader.snapshot() as snapshot:
-        found = retrieval.find(snapshot, retrieval.start(Topic("recieve mail")), Reach())
+        found = found_by(retrieval, snapshot, Topic("recieve mail"))
     (added,) = found.understanding.added
     assert (added.word, added.stands_for, added.origin) == ("receive", "recieve", Origin.FUZZY)
     assert added.distance == 1
@@ -213,5 +212,5 @@ def test_a_mistyped_stop_word_drags_in_nothing(tmp_path):
         assert engine.ask("wwhich fish").did_you_mean == "which fish"
         retrieval = engine.orchestrator._retrieval
         with engine.reader.snapshot() as snapshot:
-            found = retrieval.find(snapshot, retrieval.start(Topic("wwhich fish")), Reach())
+            found = found_by(retrieval, snapshot, Topic("wwhich fish"))
         assert [word.word for word in found.understanding.added] == []

@@ -139,12 +139,14 @@ def test_a_text_that_is_no_diff_is_read_as_text_and_said_so():
 
 def test_of_many_or_long_files_each_has_its_share():
     (long,) = read_sources([SourceFile("a.txt", "word " * 100_000)])
-    assert "first 400,000 characters" in long.problem
+    assert "first 6,000 characters" in long.problem
     many = read_sources([SourceFile("a.txt", "word " * 10_000)] * 50)
-    assert all("first 8,000 characters" in each.problem for each in many)
-    sources, problem = read_diff("".join(f"--- a/{n}\n+++ b/{n}\n" for n in range(300)))
-    assert len(sources) == 200
+    assert all("first 120 characters" in each.problem for each in many)
+    sources, problem = read_diff("".join(f"--- a/{n}\n+++ b/{n}\n" for n in range(150)))
+    assert len(sources) == 50
     assert "100 more files" in problem
+    _, problem = read_diff("--- a/1\n+++ b/1\n" * 10_000)
+    assert "first 100,000 characters" in problem
 
 
 def pieces(name, content):

@@ -10,11 +10,10 @@ from ragdocs.indices.term_vectors import NearTerm, TermVectors
 from ragdocs.indices.vocabulary import term_hash
 from ragdocs.search.expansion import MAX_TERMS, MIN_SIMILARITY, added_words, chosen_terms, mixed
 from ragdocs.search.hyde import Topic
-from ragdocs.search.reach import Reach
 from ragdocs.search.understanding import Origin
 from tests.concepts import ConceptEmbedder
 from tests.corpus import ANALYZER
-from tests.engine import Engine
+from tests.engine import Engine, found_by
 from tests.kernels import ROUNDING
 from tests.word_vectors import catch_up
 
@@ -41,7 +40,7 @@ def terms_of(engine, limit=10_000):
 def understood(engine, query, meaning=None):
     retrieval = engine.orchestrator._retrieval
     with engine.reader.snapshot() as snapshot:
-        found = retrieval.find(snapshot, retrieval.start(Topic(query, meaning)), Reach())
+        found = found_by(retrieval, snapshot, Topic(query, meaning))
     return found.understanding
 
 

@@ -12,7 +12,7 @@ from ragdocs.search.requests import MAX_QUERIES, MAX_QUERY_CHARS, QueryRequest
         ({"queries": ()}, "empty"),
         ({"queries": ("  ", "\n")}, "empty"),
         ({"queries": ("",), "hypothesis": " "}, "empty"),
-        ({"queries": ("x",) * (MAX_QUERIES + 1)}, "at most 10"),
+        ({"queries": ("x",) * (MAX_QUERIES + 1)}, "at most 5"),
         ({"queries": ("x" * (MAX_QUERY_CHARS + 1),)}, "from 0 to 2000"),
         ({"hypothesis": "x" * 9000}, "from 0 to 8000"),
         ({"queries": ("x",), "top_n": 0}, "top_n is 0: it must be from 1 to 50"),

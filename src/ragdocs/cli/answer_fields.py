@@ -69,7 +69,8 @@ def _described(kind: type[Any]) -> str:
 
 
 def _fields(kind: type[Any]) -> str:
-    return ", ".join(f"`{each.name}` ({_type(each.type)})" for each in dataclasses.fields(kind))
+    shown = (each for each in dataclasses.fields(kind) if each.repr)
+    return ", ".join(f"`{each.name}` ({_type(each.type)})" for each in shown)
 
 
 def _type(given: Any) -> str:  # noqa: ANN401  an annotation
@@ -99,7 +100,8 @@ def _below(kinds: Iterable[type[Any]]) -> set[type[Any]]:
 def _inside(kind: type[Any]) -> list[type[Any]]:
     if not dataclasses.is_dataclass(kind):
         return []
-    named = (inner for each in dataclasses.fields(kind) for inner in _named(each.type))
+    shown = (each for each in dataclasses.fields(kind) if each.repr)
+    named = (inner for each in shown for inner in _named(each.type))
     return [inner for inner in named if isinstance(inner, type) and _is_ours(inner)]
 
 

@@ -12,7 +12,8 @@ Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | 
 def value_of(thing: object) -> Value:
     """What `json` can write. Sets are sorted, so that the same answer is the same text."""
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        fields = dataclasses.fields(thing)
+        # What is not shown, such as a way to pack an answer again, is no part of it.
+        fields = [field for field in dataclasses.fields(thing) if field.repr]
         return {field.name: value_of(getattr(thing, field.name)) for field in fields}
     if isinstance(thing, Mapping):
         entries = cast("Mapping[object, object]", thing)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -37,6 +37,14 @@ class EmbeddingCounts:
             self.cut_texts + other.cut_texts,
             self.cut_characters + other.cut_characters,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEmbedding:
+    """A query's vector, and how many characters at its end the vector says nothing of."""
+
+    vector: Vectors
+    cut_characters: int = 0
 
 
 class Embedder(Protocol):
@@ -84,4 +92,15 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Vectors:
         """The vector to search with; never waits behind `embed_documents`."""
+        ...
+
+
+@runtime_checkable
+class WindowedEmbedder(Protocol):
+    """An embedder that reads a long query in several windows, each of them a run of the model;
+    the others read one.
+    """
+
+    def embed_beginning(self, text: str, windows: int) -> QueryEmbedding:
+        """The vector of as much of a query as so many windows hold."""
         ...

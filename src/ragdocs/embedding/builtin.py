@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from ragdocs.embedding.base import EmbeddingCounts
+from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding
 from ragdocs.embedding.batches import BatchLimits, batches
 from ragdocs.embedding.folders import cache_folder
 from ragdocs.embedding.model_files import MODEL_NAME, WEIGHTS_SHA256, ModelFiles, find_model
 from ragdocs.embedding.runs import run_all, usable_cores
 from ragdocs.embedding.verification import FileVerifier
-from ragdocs.embedding.windows import MAX_TOKENS, WindowedText, split_text
+from ragdocs.embedding.windows import MAX_TOKENS, MAX_WINDOWS, WindowedText, split_text
 
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Vectors
@@ -125,9 +125,13 @@ class BuiltinEmbedder:
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
+        return self.embed_beginning(text, MAX_WINDOWS).vector
+
+    def embed_beginning(self, text: str, windows: int) -> QueryEmbedding:
         model = self._model()
-        windowed = [split_text(text, model.pieces.tokenise)]
-        return self._embed(model, windowed, partial(run_all, threads=1))[0]
+        windowed = split_text(text, model.pieces.tokenise, windows)
+        vector = self._embed(model, [windowed], partial(run_all, threads=1))[0]
+        return QueryEmbedding(vector, windowed.cut_characters)
 
     def _embed(self, model: _Loaded, texts: Sequence[WindowedText], run_each: _Runner) -> Vectors:
         import numpy as np

@@ -44,10 +44,12 @@ class WindowedText:
         return EmbeddingCounts(1, int(len(self.pieces) > 1), int(cut), self.cut_characters)
 
 
-def split_text(text: str, tokenise: Callable[[str], Tokens]) -> WindowedText:
+def split_text(
+    text: str, tokenise: Callable[[str], Tokens], windows: int = MAX_WINDOWS
+) -> WindowedText:
     """An empty text has one empty piece: the model has a vector for it too."""
     tokens = tokenise(clean(text[:MAX_CHARACTERS]))
-    most = MAX_WINDOWS * _ROOM
+    most = windows * _ROOM
     end = tokens.ends[most - 1] if len(tokens.ids) > most else MAX_CHARACTERS
     return WindowedText(_pieces(tokens.ids[:most]), len(text[end:].strip()))
 

@@ -69,9 +69,10 @@ class Streams:
     wholes: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A token of a word, relative to the word; a query does without the minor ones."""
+class _Part(NamedTuple):
+    """A token of a word, relative to the word; a query does without the minor ones. A tuple:
+    two are made for every character of a text without spaces.
+    """
 
     term: str
     start: int
@@ -105,6 +106,8 @@ class Analyzer:
         self._terms_of = lru_cache(REMEMBERED_WORDS)(self._find_terms)
         self._plain_parts = lru_cache(REMEMBERED_QUERIES)(self._find_plain_parts)
         self._scattered = lru_cache(REMEMBERED_PASSAGES)(self._find_scattered)
+        self._query = lru_cache(REMEMBERED_QUERIES)(self._find_query)
+        self._typed = lru_cache(REMEMBERED_QUERIES)(self._find_words)
 
     def tokens(self, text: str) -> list[Token]:
         """Every token of a text, in order; a whole before what it is made of."""
@@ -175,10 +178,22 @@ class Analyzer:
         """The tokens to look for: no stop words, unless there is nothing else; of a run of
         characters without spaces the pairs, not every single one.
         """
-        words = list(self._words(text))
+        return list(self._query(text))
+
+    def _find_query(self, text: str) -> tuple[Token, ...]:
+        words = self._typed(text)
         found = _in_order(words)
         minor = [part.is_minor for _, word in words for part in word.parts]
-        return [token for token, skip in zip(found, minor, strict=True) if not skip] or found
+        return tuple(token for token, skip in zip(found, minor, strict=True) if not skip) or (
+            tuple(found)
+        )
+
+    def _find_words(self, text: str) -> tuple[tuple[int, _Word], ...]:
+        return tuple(self._words(text))
+
+    def typed_tokens(self, text: str) -> list[Token]:
+        """As `tokens`, of a query: several ask for them."""
+        return _in_order(self._typed(text))
 
     def is_stop_word(self, word: str) -> bool:
         return self._fold(word) in self._stop_words

@@ -5,15 +5,16 @@ No stems and no stop words in the code; names are found whole and by their parts
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ragdocs.indices.analysis import Analyzer, analysis_version
 from ragdocs.indices.code_languages import language_names
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
 from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, holds_rows, written
 from ragdocs.indices.hits import Hit, Scope, few_left_out
-from ragdocs.indices.keyword import Unit
+from ragdocs.indices.keyword import Unit, rarest
 from ragdocs.models import DocId
 from ragdocs.store.connection import Database, Row
 from ragdocs.store.records import ChunkKey
@@ -78,13 +79,26 @@ class CodeEngine:
         self._prose = prose
         self._ranking = Fts5Ranking(TABLE, [1.0])
 
-    def search(
-        self, snapshot: Snapshot, text: str, limit: int, scope: Scope = None, language: str = ""
+    def search(  # noqa: PLR0913
+        self,
+        snapshot: Snapshot,
+        text: str,
+        limit: int,
+        scope: Scope = None,
+        language: str = "",
+        *,
+        most_terms: int | None = None,
     ) -> CodeHits:
-        """A hit leads to the chunk in which its block begins. Prose's stop words do not count."""
+        """A hit leads to the chunk in which its block begins. Prose's stop words do not count. Of
+        more than `most_terms` the rarest are looked for.
+        """
+        units: Sequence[Unit] = self._units(text)
+        if most_terms is not None:
+            count = partial(self._ranking.frequencies, snapshot)
+            units = rarest(units, count, most_terms, self._ranking.count_rows(snapshot))
         ranked = self._ranking.rank(
             snapshot,
-            self._units(text),
+            units,
             limit * _BLOCKS_PER_CHUNK,
             _restriction(scope, language),
         )

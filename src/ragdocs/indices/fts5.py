@@ -1,7 +1,7 @@
 """The default keyword engine: FTS5 inside the store, in step with it by the same commit."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.fts5_counts import match_expression
@@ -9,7 +9,7 @@ from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
 from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, holds_rows, written
 from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, field_texts
-from ragdocs.indices.keyword_conditions import Conditions
+from ragdocs.indices.keyword_conditions import Fts5Conditions
 from ragdocs.models import DocId, QueryField
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, read_chunk
 from ragdocs.store.connection import Database, Row
@@ -18,6 +18,7 @@ from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 TABLE = "keyword"
+LARGE = 1_000
 _LAYOUT_VERSION = 2
 _COLUMNS = ", ".join(FIELDS)
 
@@ -88,20 +89,27 @@ class Fts5Engine:
         return KeywordHits(hits, ranked.ideal, ranked.frequencies)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> set[int]:
-        return Conditions(snapshot, TABLE, match_expression).matching(condition)
+        return Fts5Conditions(snapshot, TABLE, match_expression).matching(condition)
+
+    def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> Mapping[str, int]:
+        return self._ranking.frequencies(snapshot, terms)
 
 
 def _restriction(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> Restriction | None:
     """The rows that may be ranked, or None when all may."""
     if query.condition is None:
         return None if scope is None else _within(scope)
-    conditions = Conditions(snapshot, TABLE, match_expression)
-    allowed = conditions.matching(query.condition)
+    conditions = Fts5Conditions(snapshot, TABLE, match_expression)
+    allowed = query.allowed
+    if allowed is None:
+        allowed = conditions.matching(query.condition)
     if (left_out := few_left_out(scope)) is not None:
         allowed -= conditions.in_documents(left_out)
     elif scope is not None:
         allowed &= conditions.in_documents(scope)
-    return Restriction("SELECT value FROM json_each(?)", (json.dumps(list(allowed)),))
+    members = (json.dumps(list(allowed)),)
+    is_large = len(allowed) > LARGE
+    return Restriction("SELECT value FROM json_each(?)", members, is_large=is_large)
 
 
 def _within(scope: frozenset[DocId]) -> Restriction:

@@ -27,6 +27,8 @@ FEW_ROWS = 4000
 """Up to here every row of every unit is scored: to propose first would take as long."""
 PROPOSED = 3
 """So many times as many rows are proposed as are wanted."""
+FEW_UNITS = 32
+"""With more, what was proposed is rarely enough, and all rows are scored after all."""
 TRUSTED = 1.0
 """FTS5 is asked first when its idfs are too small by no more than this part of them."""
 EXPECTED = 0.7
@@ -62,6 +64,8 @@ class Restriction:
     members: str
     values: tuple[object, ...]
     test: str = "{row} IN members"
+    is_large: bool = False
+    """Whether to make a set of the members takes longer than to score rows that are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,19 @@ class Fts5Ranking:
         rows = search.proposed(shares, limit) if self._is_worth_proposing(shares) else None
         return Ranked(search.every(shares, limit) if rows is None else rows, ideal, frequencies)
 
+    def count_rows(self, snapshot: Snapshot) -> int:
+        return self._counts.of(snapshot, ())[0]
+
+    def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
+        """How many rows have each of these terms."""
+        _, counts = self._counts.of(snapshot, [Unit((term,)) for term in terms])
+        return {unit.terms[0]: count for unit, count in counts.items()}
+
     def _is_worth_proposing(self, shares: Sequence[Share]) -> bool:
-        """Not for a few rows, nor where FTS5 knows too little of what its words are worth."""
-        if sum(share.frequency for share in shares) <= self._few_rows:
+        """Not for a few rows, nor for many units, of which no few rows have most; nor where FTS5
+        knows too little of what its words are worth.
+        """
+        if len(shares) > FEW_UNITS or sum(share.frequency for share in shares) <= self._few_rows:
             return False
         known = sum(share.fts5_idf for share in shares)
         unknown = MOST * sum(share.idf - share.fts5_idf for share in shares)
@@ -127,6 +141,7 @@ class _Search:
         self._snapshot = snapshot
         self._table = table
         self._score = score
+        self._only = only
         self._values = () if only is None else only.values
         self._members = [] if only is None else [f"members AS MATERIALIZED ({only.members})"]
         # The plus keeps SQLite from asking FTS5 for each allowed row anew, its statistics included.
@@ -209,15 +224,19 @@ class _Search:
         return [(key, score) for key, score in rows]
 
     def _sums(self, shares: Sequence[Share], limit: int) -> Rows:
+        # SQLite makes a set of the members for each select: of many selects, one set for all.
+        within, after = self._test, ""
+        if self._only is not None and self._only.is_large and len(shares) > 1:
+            within, after = "", f"WHERE {self._only.test.format(row='key')} "
         one = (
             f"SELECT rowid AS key, {self._score} * ? AS score FROM {self._table} "
-            f"WHERE {self._table} MATCH ?{self._test}"
+            f"WHERE {self._table} MATCH ?{within}"
         )
         # Materialised, because bm25() works only where its own table is being searched.
         scored = f"scored AS MATERIALIZED ({' UNION ALL '.join([one] * len(shares))})"
         rows = self._snapshot.select(
             f"{_with([*self._members, scored])}SELECT key, sum(score) AS total FROM scored "
-            "GROUP BY key ORDER BY total DESC, key LIMIT ?",
+            f"{after}GROUP BY key ORDER BY total DESC, key LIMIT ?",
             [
                 *self._values,
                 *(v for share in shares for v in (share.factor, match_expression(share.unit))),

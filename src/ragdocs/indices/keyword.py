@@ -4,11 +4,14 @@ A query is compiled once, by the one analysis, into units that score and an expr
 hold; the engines know nothing of analysis, and so agree.
 """
 
-from collections.abc import Iterator, Mapping, Set
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.bm25 import idf
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.models import (
     And,
@@ -41,6 +44,16 @@ FIELDS = (
 MAX_FIELD_CHARS = 4_000
 """Of what belongs to the document: each of its passages has it, so that a long one counts as often
 as there are passages. No path is longer."""
+
+COUNTED = 4
+"""So many times as many units are counted as are kept: of more, some from all over the query."""
+FEW_UNITS, FEWEST_UNITS = 32, 8
+"""So many are looked for however common they are, more than a question has; and for each of
+several queries."""
+ROWS = 2
+"""So many times as many entries of the index are read for the others as there are chunks."""
+COUNTED_TERMS = 8
+"""Of a phrase: it is as rare as its rarest term, or rarer."""
 
 _FILTERS = (QueryField.TREE, QueryField.PATH)
 
@@ -105,6 +118,8 @@ class KeywordQuery:
     units: tuple[Unit, ...]
     condition: Condition | None = None
     weaker: tuple[Unit, ...] = ()
+    allowed: frozenset[int] | None = None
+    """The chunks that fulfil the condition, once that was worked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +144,10 @@ class KeywordEngine(Protocol):
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
         """The chunks, by number, that fulfil a strict query's condition."""
+        ...
+
+    def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> Mapping[str, int]:
+        """How many chunks have each of these terms, nearly: enough to tell which is rarer."""
         ...
 
 
@@ -158,8 +177,42 @@ def compile_query(parsed: ParsedQuery, analyzer: Analyzer) -> KeywordQuery:
     return KeywordQuery(units, compiler.condition(parsed.expression, None))
 
 
-def _distinct(units: Iterator[Unit]) -> tuple[Unit, ...]:
-    return tuple(dict.fromkeys(units))
+def _distinct(units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """What is wanted with several weights has all of them together: scores add up."""
+    weights: dict[tuple[tuple[str, ...], QueryField | None], float] = {}
+    for unit in dict.fromkeys(units):
+        sought = unit.terms, unit.field
+        weights[sought] = weights.get(sought, 0.0) + unit.weight
+    return tuple(Unit(*sought, weight) for sought, weight in weights.items())
+
+
+def rarest(
+    units: Sequence[Unit],
+    count: Callable[[Sequence[str]], Mapping[str, int]],
+    most: int,
+    total: int,
+    queries: int = 1,
+) -> tuple[Unit, ...]:
+    """Of many units those that can score most, in their order: no more than `most`, nor, beyond the
+    first few, more than all of the `total` chunks have together a few times over. As many that no
+    chunk has stay beside them: they cost nothing, and an answer without them is worth less.
+    """
+    few = min(most, max(FEWEST_UNITS, FEW_UNITS // queries))
+    if len(units) <= few:
+        return tuple(units)
+    room = min(len(units), most * COUNTED)
+    looked_at = [units[at * len(units) // room] for at in range(room)]
+    known = count(list({term: None for unit in looked_at for term in unit.terms[:COUNTED_TERMS]}))
+    found = {
+        unit: min(known.get(term, 0) for term in unit.terms[:COUNTED_TERMS]) for unit in looked_at
+    }
+    there = [unit for unit in looked_at if found[unit]]
+    there.sort(key=lambda unit: -unit.weight * idf(total, min(total, found[unit])))
+    rows = list(accumulate(found[unit] for unit in there))
+    affordable = max(few, bisect_right(rows, ROWS * total // queries))
+    nowhere = [unit for unit in looked_at if not found[unit]]
+    kept = {*there[: min(most, affordable)], *nowhere[:most]}
+    return tuple(unit for unit in looked_at if unit in kept)
 
 
 class _Compiler:

@@ -97,14 +97,21 @@ class Vocabulary:
         its letters: too far from it to be what was meant, and a place to begin. Likest first.
         """
         from rapidfuzz.distance import Indel
+        from rapidfuzz.process import extract
 
-        found: list[NearWord] = []
-        for known in self._correctable(snapshot).known:
-            likeness = Indel.normalized_similarity(word, known.word)
-            is_like = by_letters and likeness >= ALIKE and _begins_alike(word, known.word)
-            if (is_like or _is_part(word, known.word)) and not self._is_stop_word(known.word):
-                distance = Indel.distance(word, known.word)
-                found.append(NearWord(known.word, known.term, known.documents, distance))
+        if len(word) < 2:
+            return []
+        words = self._correctable(snapshot)
+        chosen = {at for at, known in enumerate(words.written) if _is_part(word, known)}
+        if by_letters:
+            scorer = Indel.normalized_similarity
+            like = extract(word, words.written, scorer=scorer, score_cutoff=ALIKE, limit=None)
+            chosen.update(at for known, _, at in like if _begins_alike(word, known))
+        found = [
+            NearWord(known.word, known.term, known.documents, Indel.distance(word, known.word))
+            for known in (words.known[at] for at in chosen)
+            if not self._is_stop_word(known.word)
+        ]
         found.sort(key=lambda each: (each.distance, -each.documents, each.word))
         return [each.word for each in _one_for_each_term(found)[:count]]
 
@@ -171,9 +178,9 @@ def _begins_alike(typed: str, candidate: str) -> bool:
 
 def _is_part(typed: str, known: str) -> bool:
     """One begins with the other, or the typed word stands within the known one."""
-    if known.startswith(typed):
-        return len(typed) >= SHORT
-    return (typed.startswith(known) or typed in known) and min(len(typed), len(known)) >= MIN_PART
+    if typed in known:
+        return len(typed) >= (SHORT if known.startswith(typed) else MIN_PART)
+    return len(known) >= MIN_PART and typed.startswith(known)
 
 
 def _one_for_each_term(found: Iterable[NearWord]) -> list[NearWord]:

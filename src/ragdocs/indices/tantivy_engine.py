@@ -1,6 +1,6 @@
 """The keyword engine by tantivy, for very large folders: files that are mapped, not read."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from ragdocs.indices.keyword import (
 from ragdocs.indices.keyword_entries import Entries, Weights, existing
 from ragdocs.indices.tantivy_library import (
     KEY,
+    TEXT,
     TantivyIndex,
     TantivyLibrary,
     require_tantivy,
@@ -67,6 +68,10 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         found = index.searcher.search(wanted, max(index.live, 1), False, order_by_field=KEY)
         keys = {int(key) for key, _ in found.hits}
         return keys if self.position == snapshot.position else keys & existing(snapshot)
+
+    def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
+        searcher = self.opened(snapshot).searcher
+        return {term: searcher.doc_freq(TEXT, term) for term in terms}
 
 
 def _restricted(

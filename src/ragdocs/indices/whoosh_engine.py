@@ -4,7 +4,7 @@ whoosh's own ranking adds up the fields' scores and keeps lengths in a byte; our
 weighted count, with exact lengths, and agrees with FTS5.
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,17 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         found = self._conditions(snapshot, index).matching(condition)
         return found if self.position == snapshot.position else found & existing(snapshot)
 
+    def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
+        index = self.opened(snapshot)
+        with index.lock:
+            return {
+                term: sum(
+                    segment.reader.doc_frequency("text", term.encode())
+                    for segment in index.segments
+                )
+                for term in terms
+            }
+
     def _postings(self, index: WhooshIndex, unit: Unit) -> list[Postings]:
         with index.lock:
             return [postings(segment, unit, self._weights) for segment in index.segments]
@@ -73,6 +84,8 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
             return None
         conditions = self._conditions(snapshot, index)
         allowed = conditions.within(scope)
+        if query.allowed is not None:
+            return allowed & query.allowed
         if query.condition is not None:
             allowed &= conditions.matching(query.condition)
         return allowed
@@ -88,10 +101,8 @@ class _WhooshConditions(Conditions):
         self._index = index
         self._find = find
 
-    def matching(self, condition: Condition) -> set[int]:
-        if not isinstance(condition, Unit):
-            return super().matching(condition)
-        parts = zip(self._index.segments, self._find(condition), strict=True)
+    def having(self, unit: Unit) -> set[int]:
+        parts = zip(self._index.segments, self._find(unit), strict=True)
         return {key for segment, found in parts for key in segment.keys[found.numbers].tolist()}
 
     def everything(self) -> set[int]:

@@ -99,6 +99,7 @@ def _query(answered: Answered) -> QueryExplanation:
         is_strict=understood.parsed.is_strict,
         query_type=answered.query_type,
         terms=tuple(" ".join(unit.terms) for unit in understood.query.units),
+        left_out=understood.left_out,
         added=understood.added,
         notes=answered.found.notes,
         weights={strategy: weights.get(strategy, 1.0) for strategy in lists},

@@ -7,6 +7,7 @@ they follow one another in a passage too, and half as much where they are only n
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import inf
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.search.candidates import Candidate, Strategy
@@ -54,13 +55,19 @@ def _places(text: str, analyzer: Analyzer, wanted: frozenset[str]) -> Places:
 
 
 def _together(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> float:
+    """Both in the order of the text: each place is compared with its two neighbours alone."""
     best = 0.0
+    before, furthest = 0, -inf
     for start, end in first:
-        for next_start, next_end in second:
-            is_in_order = start <= next_start
-            if is_in_order and next_start - end <= 1:  # a blank, or parts of one word
+        while before < len(second) and second[before][0] < start:
+            furthest = max(furthest, second[before][1])
+            before += 1
+        gap = start - furthest
+        if before < len(second):
+            ahead = second[before][0] - end
+            if ahead <= 1:  # a blank, or parts of one word
                 return 1.0
-            gap = next_start - end if is_in_order else start - next_end
-            if gap <= NEAR_CHARS:
-                best = NEAR
+            gap = min(gap, ahead)
+        if gap <= NEAR_CHARS:
+            best = NEAR
     return best

@@ -19,6 +19,8 @@ class QueryExplanation:
     is_strict: bool
     query_type: QueryType
     terms: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Terms of the query that were not looked for, because rarer ones were enough."""
     added: tuple[AddedWord, ...]
     notes: tuple[str, ...]
     weights: Mapping[Strategy, float]

@@ -1,5 +1,7 @@
 """From fused numbers to candidates: everything any stage may need is read here, once."""
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,23 @@ from ragdocs.store.snapshot import Snapshot
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+def few_of_each(snapshot: Snapshot, fused: Sequence[Fused], most: int) -> list[Fused]:
+    """The first so many of each document, in the same order."""
+    rows = snapshot.select(
+        "SELECT key, doc FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps([item.key for item in fused]),),
+    )
+    documents: dict[int, int] = dict(rows)
+    taken = Counter[int | None]()
+    kept: list[Fused] = []
+    for item in fused:
+        document = documents.get(item.key)
+        taken[document] += 1
+        if taken[document] <= most:
+            kept.append(item)
+    return kept
 
 
 class Hydration:

@@ -11,6 +11,7 @@ from ragdocs.indices.near_words import Vocabulary
 from ragdocs.indices.term_vectors import NearTerm, TermVectors
 from ragdocs.models import ParsedQuery
 from ragdocs.search.expansion import LOOKED_AT, MIN_SIMILARITY, added_words, chosen_terms
+from ragdocs.search.requests import MAX_GUESSES
 from ragdocs.search.spelling import Spelled, Spelling
 from ragdocs.search.synonyms import Thesaurus, synonyms
 from ragdocs.search.understanding import Understanding, understand
@@ -44,10 +45,14 @@ class Interpreter:
             else None
         )
 
-    def read(self, snapshot: Snapshot, text: str, parsed: ParsedQuery) -> Understanding:
+    def read(
+        self, snapshot: Snapshot, text: str, parsed: ParsedQuery, most_guesses: int = MAX_GUESSES
+    ) -> Understanding:
         """All that can be understood without the query's vector. `text` is as it was typed."""
         typed = clean(text).replace("\0", " ").strip()
-        spelled = self._spelling.read(snapshot, typed) if self._spelling else Spelled()
+        spelled = Spelled()
+        if self._spelling is not None:
+            spelled = self._spelling.read(snapshot, typed, most_guesses)
         understood = understand(typed, parsed, self._analyzer, spelled)
         if self._thesaurus is None:
             return understood

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragdocs.embedding.base import Embedder
+from ragdocs.embedding.base import Embedder, QueryEmbedding, WindowedEmbedder
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.hits import Hit
 from ragdocs.indices.term_vectors import NearTerm
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float32]
+
+Pending = Future[QueryEmbedding]
+"""A vector that is being made."""
+
+TOO_LONG = "the text is too long for its meaning: the last {cut:,} characters count by words only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,14 @@ class MeaningSearch:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def embed(self, text: str) -> "Future[Vector] | None":
+    def embed(self, text: str, windows: int) -> "Pending | None":
+        """As much of a text as so many windows of the model hold."""
         if self._embedder is None or not text.strip():
             return None
-        return self._pool.submit(self._embedder.embed_query, text)
+        return self._pool.submit(embed_within, self._embedder, text, windows)
 
     def search(
-        self, pending: "Future[Vector] | None", added: Sequence[NearTerm], reach: Reach
+        self, pending: "Pending | None", added: Sequence[NearTerm], reach: Reach
     ) -> "Future[Nearest] | None":
         """For the query's vector, moved towards the words that were added."""
         if pending is None or self._index is None:
@@ -81,11 +87,11 @@ class MeaningSearch:
     def _nearest(
         self,
         index: VectorIndex,
-        pending: "Future[Vector]",
+        pending: "Pending",
         added: Sequence[NearTerm],
         reach: Reach,
     ) -> Nearest:
-        vector = mixed(pending.result(), added)
+        vector = mixed(pending.result().vector, added)
         hits = index.search(vector, reach.hits, reach.scope)
         best = hits[0].score if hits else 0.0
         if self._document_weight <= 0:
@@ -96,11 +102,20 @@ class MeaningSearch:
         return Nearest(vector, placed, best, near)
 
 
-def embedded(pending: "Future[Vector] | None") -> "tuple[Vector | None, tuple[str, ...]]":
-    """The query's vector, or why there is none."""
+def embed_within(embedder: Embedder, text: str, windows: int) -> QueryEmbedding:
+    """What an embedder does not divide, it reads in one window."""
+    if isinstance(embedder, WindowedEmbedder):
+        return embedder.embed_beginning(text, windows)
+    return QueryEmbedding(embedder.embed_query(text))
+
+
+def embedded(pending: "Pending | None") -> "tuple[Vector | None, tuple[str, ...]]":
+    """The query's vector, or why there is none; and what it says nothing of."""
     if pending is None:
         return None, ()
     try:
-        return pending.result(), ()
+        found = pending.result()
     except EmbeddingError as error:
         return None, (f"searched without vectors: {error}",)
+    cut = found.cut_characters
+    return found.vector, (TOO_LONG.format(cut=cut),) if cut else ()

@@ -27,18 +27,18 @@ from ragdocs.search.evidence import Measures, with_evidence
 from ragdocs.search.filters import cut_at_elbow
 from ragdocs.search.fusion import Fused
 from ragdocs.search.hyde import topics
-from ragdocs.search.hydration import Hydration
+from ragdocs.search.hydration import Hydration, few_of_each
 from ragdocs.search.index_state import IndexState, IndexStates
 from ragdocs.search.linked import with_links
 from ragdocs.search.merging import names_all
 from ragdocs.search.pipeline import StageTools, build_stages, compares_meaning
 from ragdocs.search.presentation import Presenter
-from ragdocs.search.reach import Reach
+from ragdocs.search.reach import MOST_OF_A_DOCUMENT, Reach
 from ragdocs.search.refining import Refiner
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.reranker import Reranker
 from ragdocs.search.responses import SearchResponse
-from ragdocs.search.retrieval import Found, Indices, Retrieval, Started
+from ragdocs.search.retrieval import Found, Indices, Read, Retrieval, Started
 from ragdocs.search.scopes import Scopes
 from ragdocs.search.stages import CompressionStats, run_stages
 from ragdocs.search.tree_shares import missing_trees, with_best_of, with_every_tree
@@ -90,10 +90,11 @@ class QueryOrchestrator:
     def search(self, request: QueryRequest) -> SearchResponse:
         started = perf_counter()
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
-        begun = [self._retrieval.start(topic) for topic in asked]
+        begun = self._retrieval.start(asked)
         attempt, state = self._of_one_commit(begun, request)
         presenter = Presenter(self._indices.analyzer, attempt.answered)
-        shown = presenter.present(attempt.left, request.max_tokens)
+        presented = presenter.draft(attempt.left)
+        shown = presented.within(request.max_tokens)
         return SearchResponse(
             results=shown.results,
             query_types=tuple(each.query_type for each in attempt.answered),
@@ -105,6 +106,7 @@ class QueryOrchestrator:
             did_you_mean=did_you_mean(attempt.answered),
             nearest_terms=nearest_terms(attempt.answered),
             omitted=shown.omitted,
+            within=presented.within,
             explanation=explain(attempt) if request.explain else None,
         )
 
@@ -139,19 +141,22 @@ class QueryOrchestrator:
         self, snapshot: Snapshot, begun: Sequence[Started], request: QueryRequest
     ) -> Attempt:
         scope = self._scopes.of(snapshot, request.filters)
-        reach = Reach(scope, request.filters.language)
-        attempt = self._try(snapshot, begun, request, reach)
+        language = request.filters.language
+        read = [self._retrieval.read(snapshot, each, language) for each in begun]
+        reach = Reach(scope, language, queries=len(read))
+        attempt = self._try(snapshot, read, request, reach)
         while attempt.is_worth_going_deeper(request.top_n) and reach.can_be_deeper:
             reach = reach.deeper()
-            attempt = self._try(snapshot, begun, request, reach)
+            attempt = self._try(snapshot, read, request, reach)
         return attempt
 
     def _try(
-        self, snapshot: Snapshot, begun: Sequence[Started], request: QueryRequest, reach: Reach
+        self, snapshot: Snapshot, read: Sequence[Read], request: QueryRequest, reach: Reach
     ) -> Attempt:
         started = perf_counter()
-        answered = [self._answer(snapshot, each, request, reach) for each in begun]
-        candidates = merged([self._worth_while(each.candidates, begun) for each in answered])
+        answered = [self._answer(snapshot, each, request, reach) for each in read]
+        candidates = merged([self._worth_while(each.candidates, read) for each in answered])
+        candidates = candidates[: reach.of_all(request.top_n)]
         retrieval = perf_counter() - started
         judge = self._judge(request)
         stages = build_stages(self._settings, request, self._tools(snapshot, request, judge))
@@ -160,27 +165,27 @@ class QueryOrchestrator:
         return Attempt(tuple(answered), candidates, left, counts, retrieval, notes)
 
     def _worth_while(
-        self, candidates: Sequence[Candidate], begun: Sequence[Started]
+        self, candidates: Sequence[Candidate], read: Sequence[Read]
     ) -> Sequence[Candidate]:
         """Of several topics each has its own elbow: one that scores lower is not cut off whole."""
-        if len(begun) < 2 or self._settings.cutoff_ratio <= 0:
+        if len(read) < 2 or self._settings.cutoff_ratio <= 0:
             return candidates
         return cut_at_elbow(candidates, self._settings.cutoff_ratio)
 
     def _answer(
-        self, snapshot: Snapshot, begun: Started, request: QueryRequest, reach: Reach
+        self, snapshot: Snapshot, read: Read, request: QueryRequest, reach: Reach
     ) -> Answered:
-        topic = begun.topic
+        topic = read.topic
         query_type = request.query_type or classify_query(topic.words or request.hypothesis)
-        found = self._retrieval.find(snapshot, begun, reach)
+        found = self._retrieval.find(snapshot, read, reach)
         weighed = weigh(found, query_type, self._settings)
         if self._settings.tree_normalisation > 0 and found.is_full(reach.hits):
-            found = self._with_missing_trees(snapshot, begun, reach, (found, weighed))
+            found = self._with_missing_trees(snapshot, read, reach, (found, weighed))
             weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
         found = found.with_list(Strategy.GRAPH, linked)
         every = with_links(weighed.fused, linked, weighed.link_weight)
-        fused = self._first(snapshot, every, reach.candidates(request.top_n))
+        fused = self._first(snapshot, every, request.top_n, reach)
         is_compared = compares_meaning(self._settings, request)
         vector = self._indices.vector if is_compared else None
         candidates = Hydration(snapshot, vector).candidates(fused)
@@ -193,7 +198,7 @@ class QueryOrchestrator:
         return Answered(topic, query_type, found, weighed, measured, has_more)
 
     def _with_missing_trees(
-        self, snapshot: Snapshot, begun: Started, reach: Reach, first: tuple[Found, Weighed]
+        self, snapshot: Snapshot, read: Read, reach: Reach, first: tuple[Found, Weighed]
     ) -> Found:
         """A tree that others have crowded out of what the indices give is searched by itself."""
         found, weighed = first
@@ -201,11 +206,17 @@ class QueryOrchestrator:
             own = self._scopes.of(snapshot, Filters(trees=frozenset({tree}))) or frozenset[DocId]()
             scope = own if reach.scope is None else own & reach.scope
             if scope:
-                alone = self._retrieval.find(snapshot, begun, replace(reach, scope=scope))
+                alone = self._retrieval.find(snapshot, read, replace(reach, scope=scope))
                 found = with_best_of(found, alone)
         return found
 
-    def _first(self, snapshot: Snapshot, fused: list[Fused], count: int) -> list[Fused]:
+    def _first(
+        self, snapshot: Snapshot, fused: list[Fused], top_n: int, reach: Reach
+    ) -> list[Fused]:
+        count = reach.candidates(top_n)
+        if reach.depth > 1 and self._settings.max_chunks_per_doc:
+            # What came first was thinned out: more of the same documents would be, too.
+            fused = few_of_each(snapshot, fused, max(top_n, MOST_OF_A_DOCUMENT))
         if self._settings.tree_normalisation > 0:
             return with_every_tree(snapshot, fused, count)
         return fused[:count]

@@ -6,24 +6,16 @@ from dataclasses import dataclass, replace
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Unit
 from ragdocs.search.answers import Answered
-from ragdocs.search.budget import Item, Omitted, pack
+from ragdocs.search.budget import Item, pack
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.match_ranges import MatchRange, match_ranges
 from ragdocs.search.passages import Passage
-from ragdocs.search.responses import SearchResult
+from ragdocs.search.responses import Presented, SearchResult
 from ragdocs.search.snippets import Asked, SnippetMaker
 from ragdocs.search.text_borders import Range
 
 MAX_MARKED_CHARS = 200_000
 """In a longer passage, such as a whole file as one result, matches are not looked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Presented:
-    """The results as they are given, and what of them did not fit."""
-
-    results: tuple[SearchResult, ...]
-    omitted: tuple[Omitted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +36,8 @@ class Presenter:
         self._units = tuple(dict.fromkeys(unit for asked in self._asked for unit in asked.units))
         self._snippets = SnippetMaker(analyzer)
 
-    def present(self, candidates: Sequence[Candidate], max_tokens: int | None) -> Presented:
-        drafts = [self._draft(item) for item in candidates]
-        if max_tokens is None:
-            return Presented(tuple(draft.result for draft in drafts))
-        packed = pack([_item(draft) for draft in drafts], max_tokens)
-        results = [
-            replace(drafts[each.place].result, text=each.text, span=each.span, matches=each.matches)
-            for each in packed.results
-        ]
-        return Presented(tuple(results), packed.omitted)
+    def draft(self, candidates: Sequence[Candidate]) -> "Drafts":
+        return Drafts([self._draft(item) for item in candidates])
 
     def _draft(self, candidate: Candidate) -> _Draft:
         leaves = candidate.passage or (candidate.stored,)
@@ -65,6 +49,28 @@ class Presenter:
         snippet = self._snippets.of(shown, matches, self._asked, _focus(candidate))
         result = SearchResult.from_candidate(candidate, snippet, matches)
         return _Draft(result, passage, matches)
+
+
+class Drafts:
+    """All results, which can be given within any budget."""
+
+    def __init__(self, drafts: Sequence[_Draft]) -> None:
+        self._drafts = drafts
+
+    def within(self, max_tokens: int | None) -> Presented:
+        if max_tokens is None:
+            return Presented(tuple(draft.result for draft in self._drafts))
+        packed = pack([_item(draft) for draft in self._drafts], max_tokens)
+        results = [
+            replace(
+                self._drafts[each.place].result,
+                text=each.text,
+                span=each.span,
+                matches=each.matches,
+            )
+            for each in packed.results
+        ]
+        return Presented(tuple(results), packed.omitted)
 
 
 def _asked(answered: Answered) -> Asked:

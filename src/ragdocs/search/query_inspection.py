@@ -22,8 +22,9 @@ from ragdocs.models import (
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.interpretation import Interpreter
+from ragdocs.search.meaning import embed_within
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.requests import QueryRequest, QueryType
+from ragdocs.search.requests import QUERY_WINDOWS, QueryRequest, QueryType
 from ragdocs.search.retrieval import Found, Indices
 from ragdocs.search.spelling import Spelled
 from ragdocs.search.understanding import AddedWord, Understanding, understand
@@ -114,7 +115,7 @@ def _understood(
     if indices.embedder is None or not interpreter.may_expand(snapshot):
         return understood
     try:
-        vector = indices.embedder.embed_query(parsed.text)
+        vector = embed_within(indices.embedder, parsed.text, QUERY_WINDOWS).vector
     except EmbeddingError as error:
         return replace(understood, notes=(*understood.notes, f"not expanded: {error}"))
     return interpreter.expanded(understood, vector)[0]

@@ -24,7 +24,9 @@ from ragdocs.models import (
     Term,
 )
 from ragdocs.search.query_tokens import FIELD_NAMES, Mark, QueryToken, cut_query, is_name
+from ragdocs.search.requests import MAX_CONDITIONS
 
+TOO_MANY = "The operators of this query were ignored: they bind more than {most} words and phrases."
 ONLY_EXCLUDES = "Nothing is looked for, only excluded: add what should be found."
 
 FILTERS = (QueryField.TREE, QueryField.PATH)
@@ -32,8 +34,10 @@ FILTERS = (QueryField.TREE, QueryField.PATH)
 _QUOTES = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f", '"'))
 
 
-def parse_query(text: str) -> ParsedQuery:
-    """Any text at all is a query: what cannot be read as the language is words."""
+def parse_query(text: str, most_conditions: int = MAX_CONDITIONS) -> ParsedQuery:
+    """Any text at all is a query: what cannot be read as the language is words, and so is what has
+    more words and phrases that bind than may be looked up.
+    """
     clean = _well_formed(text).strip()
     cut = cut_query(clean.translate(_QUOTES))
     notes = list(cut.notes)
@@ -41,10 +45,22 @@ def parse_query(text: str) -> ParsedQuery:
     is_strict = _is_strict(expression, cut.tokens)
     if not is_strict:
         return ParsedQuery(clean, _plain(cut.tokens, clean), is_strict=False, notes=tuple(notes))
+    if expression is not None and _count_leaves(expression) > most_conditions:
+        wanted = list(_wanted(expression))
+        notes.append(TOO_MANY.format(most=most_conditions))
+        words = _joined(Or, [Term(text) for text in wanted])
+        return ParsedQuery(" ".join(wanted), words, is_strict=False, notes=tuple(notes))
     if expression is not None and _only_excludes(expression):
         notes.append(ONLY_EXCLUDES)
     wanted = " ".join(_wanted(expression)) if expression else ""
     return ParsedQuery(wanted, expression, is_strict=True, notes=tuple(notes))
+
+
+def count_conditions(parsed: ParsedQuery) -> int:
+    """How many words and phrases bind."""
+    if not parsed.is_strict or parsed.expression is None:
+        return 0
+    return _count_leaves(parsed.expression)
 
 
 def format_expression(expression: QueryExpression) -> str:
@@ -162,6 +178,16 @@ def _only_excludes(expression: QueryExpression) -> bool:
             return _only_excludes(inner)
         case _:
             return False
+
+
+def _count_leaves(expression: QueryExpression) -> int:
+    match expression:
+        case And(members) | Or(members):
+            return sum(map(_count_leaves, members))
+        case Not(inner) | Field(_, inner) | Boost(inner):
+            return _count_leaves(inner)
+        case Term() | Phrase():
+            return 1
 
 
 def _wanted(expression: QueryExpression) -> Iterator[str]:

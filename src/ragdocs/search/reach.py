@@ -13,6 +13,13 @@ DEEPER = 8
 """Where that is not enough, as when one long document or many copies come first, this many times
 as much is looked at; and that many times again."""
 DEEPEST = DEEPER * DEEPER
+DEEPEST_OF_SEVERAL, SEVERAL = DEEPER, 3
+"""Several queries look at several times as much already: a few of them go one step deeper, more of
+them none."""
+MOST_OF_A_DOCUMENT = 20
+"""Of what a deeper look finds: most of them would fall again."""
+MOST_OF_ALL = 1_200
+"""Candidates, however deep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +29,27 @@ class Reach:
     scope: Scope = None
     language: str = ""
     depth: int = 1
+    queries: int = 1
 
     @property
     def hits(self) -> int:
         return HITS_PER_INDEX * self.depth
 
     def candidates(self, top_n: int) -> int:
-        """How many fused hits are read from the store and go through the stages."""
+        """How many fused hits of each query are read from the store and go through the stages."""
         usual = min(MOST_CANDIDATES, max(FEWEST_CANDIDATES, CANDIDATES_PER_RESULT * top_n))
-        return usual * self.depth
+        share = max(FEWEST_CANDIDATES, 2 * MOST_CANDIDATES // self.queries)
+        return min(min(usual, share) * self.depth, MOST_OF_ALL // self.queries)
+
+    def of_all(self, top_n: int) -> int:
+        """How many go through the stages, of all queries together."""
+        return max(2 * MOST_CANDIDATES, self.candidates(top_n))
 
     @property
     def can_be_deeper(self) -> bool:
-        return self.depth < DEEPEST
+        if self.queries == 1:
+            return self.depth < DEEPEST
+        return self.queries <= SEVERAL and self.depth < DEEPEST_OF_SEVERAL
 
     def deeper(self) -> "Reach":
         return replace(self, depth=self.depth * DEEPER)

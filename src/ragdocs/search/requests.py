@@ -8,9 +8,21 @@ from ragdocs.errors import QueryError
 
 MAX_QUERY_CHARS = 2_000
 MAX_HYPOTHESIS_CHARS = 8_000
-MAX_QUERIES = 10
+MAX_QUERIES = 5
+MAX_QUERIES_CHARS = 4_000
+"""Of all queries of a request together."""
 MAX_TOP_N = 50
 MAX_TOKENS = 10_000
+
+# What a request within these limits may cost (specs/0067). All queries of a request share them.
+MAX_TERMS = 160
+"""Different words that the documents have and that are looked for: of more, the rarest."""
+MAX_CONDITIONS = 64
+"""Words, phrases and filters that operators bind: a query with more is read as plain words."""
+MAX_GUESSES = 15
+"""Words that no document has and that are compared with those of the documents."""
+QUERY_WINDOWS, HYPOTHESIS_WINDOWS = 2, 8
+"""Runs of the model for each query, and for the hypothesis."""
 
 
 class QueryType(StrEnum):
@@ -97,6 +109,7 @@ def _check_texts(queries: tuple[str, ...], hypothesis: str) -> None:
         raise QueryError(f"{len(queries)} queries at once: at most {MAX_QUERIES} are answered")
     longest = max((len(query) for query in queries), default=0)
     _check_range("the query's length", longest, 0, MAX_QUERY_CHARS)
+    _check_range("the length of all queries", sum(map(len, queries)), 0, MAX_QUERIES_CHARS)
     _check_range("the hypothesis's length", len(hypothesis), 0, MAX_HYPOTHESIS_CHARS)
 
 

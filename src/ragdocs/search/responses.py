@@ -1,6 +1,6 @@
 """What a caller gets back: the results, and why they are these."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ragdocs.models import ChunkId, DocId, Span
@@ -62,6 +62,14 @@ class SearchResult:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """The results as they are given, and what of them did not fit."""
+
+    results: tuple[SearchResult, ...]
+    omitted: tuple[Omitted, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResponse:
     """The results, best first, with the state of the index they come from and what every stage
@@ -81,3 +89,7 @@ class SearchResponse:
     omitted: tuple[Omitted, ...] = ()
     """What `max_tokens` left no room for, and how to get it."""
     explanation: Explanation | None = None
+    within: "Callable[[int | None], Presented] | None" = field(
+        default=None, compare=False, repr=False
+    )
+    """The same results for other `max_tokens`: nothing is searched again."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.embedding.base import Embedder
@@ -14,7 +14,7 @@ from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.code import CodeEngine, chunks_with_language
 from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.keyword import KeywordEngine, Unit
+from ragdocs.indices.keyword import KeywordEngine, Unit, compile_query, rarest
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
@@ -24,20 +24,26 @@ from ragdocs.search.fusion import Fused
 from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
 from ragdocs.search.hyde import Topic
 from ragdocs.search.interpretation import Interpreter, WordSources
-from ragdocs.search.meaning import MeaningSearch, Nearest, embedded
-from ragdocs.search.query_language import parse_query
+from ragdocs.search.meaning import MeaningSearch, Nearest, Pending, embedded
+from ragdocs.search.query_language import count_conditions, parse_query
 from ragdocs.search.reach import Reach
 from ragdocs.search.relaxing import satisfiable
+from ragdocs.search.requests import (
+    HYPOTHESIS_WINDOWS,
+    MAX_CONDITIONS,
+    MAX_GUESSES,
+    MAX_TERMS,
+    QUERY_WINDOWS,
+)
 from ragdocs.search.understanding import Understanding
 from ragdocs.store.records import ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 READ_AHEAD = 20
 """About half of the usual candidates are found by their words."""
+CORRECTED_CHARS = 250
+"""A query of mistyped words that is no longer is read by the model again, corrected: both take one
+window."""
 GRAPH_SEEDS = 10
 """The documents whose neighbours are looked at."""
 
@@ -142,13 +148,34 @@ class Found:
         return [hit for hit in hits if allowed is None or hit.key in allowed]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A topic that is being embedded already."""
+    """A topic that is being embedded already, and its share of what a request may cost."""
 
     topic: Topic
     parsed: ParsedQuery
-    pending: "Future[NDArray[np.float32]] | None"
+    pending: Pending | None
+    queries: int
+    """Of the request."""
+    most_terms: int
+    most_guesses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A topic as the documents of one snapshot let it be understood; `added` are words with their
+    vectors, `allowed` the only chunks that may be found.
+    """
+
+    started: Started
+    understanding: Understanding
+    pending: Pending | None
+    added: Sequence[NearTerm]
+    allowed: Set[int] | None
+
+    @property
+    def topic(self) -> Topic:
+        return self.started.topic
 
 
 class Retrieval:
@@ -174,31 +201,76 @@ class Retrieval:
             return False
         return True
 
-    def start(self, topic: Topic) -> Started:
+    def start(self, topics: Sequence[Topic]) -> list[Started]:
         """Needs no index: the model can be at work while the store is opened."""
-        parsed = parse_query(topic.words)
-        return Started(topic, parsed, self._meaning.embed(topic.meaning or parsed.text))
+        parsed = [parse_query(topic.words) for topic in topics]
+        if len(topics) > 1:
+            share = fair_share(MAX_CONDITIONS, [count_conditions(each) for each in parsed])
+            parsed = [parse_query(topic.words, share) for topic in topics]
+        pending = [self._embed(*each) for each in zip(topics, parsed, strict=True)]
+        analyzer = self._indices.analyzer
+        most_terms = MAX_TERMS
+        if len(topics) > 1:
+            wanted = [len(compile_query(each, analyzer).units) for each in parsed]
+            most_terms = fair_share(MAX_TERMS, wanted)
+        return [
+            Started(
+                topic=topic,
+                parsed=each,
+                pending=vector,
+                queries=len(topics),
+                most_terms=most_terms,
+                most_guesses=max(1, MAX_GUESSES // len(topics)),
+            )
+            for topic, each, vector in zip(topics, parsed, pending, strict=True)
+        ]
 
-    def find(self, snapshot: Snapshot, started: Started, reach: Reach) -> Found:
-        topic, pending = started.topic, started.pending
-        understood = self._interpreter.read(snapshot, topic.words, started.parsed)
-        if topic.meaning is None and understood.is_all_mistyped and understood.did_you_mean:
+    def _embed(self, topic: Topic, parsed: ParsedQuery) -> Pending | None:
+        if topic.meaning is None:
+            return self._meaning.embed(parsed.text, QUERY_WINDOWS)
+        return self._meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
+
+    def read(self, snapshot: Snapshot, started: Started, language: str) -> Read:
+        topic, parsed, pending = started.topic, started.parsed, started.pending
+        understood = self._interpreter.read(snapshot, topic.words, parsed, started.most_guesses)
+        understood = self._within_bounds(snapshot, understood, started)
+        meant = understood.did_you_mean if understood.is_all_mistyped else None
+        if topic.meaning is None and meant and len(parsed.text) <= CORRECTED_CHARS:
             # What was typed means nothing, and by chance it is near something.
-            pending = self._meaning.embed(parse_query(understood.did_you_mean).text)
+            pending = self._meaning.embed(parse_query(meant).text, QUERY_WINDOWS - 1)
         added: Sequence[NearTerm] = ()
         # A hypothesis is long and says what it means: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(snapshot):
             understood, added = self._interpreter.expanded(understood, embedded(pending)[0])
-        searching = self._meaning.search(pending, added, reach)
-        understood, allowed = self._binding(snapshot, understood, reach.language)
-        found = Found(understood, allowed=allowed, is_name=topic.is_name)
+        understood, allowed = self._binding(snapshot, understood, language)
+        return Read(
+            started=started,
+            understanding=understood,
+            pending=pending,
+            added=added,
+            allowed=allowed,
+        )
+
+    def _within_bounds(
+        self, snapshot: Snapshot, understood: Understanding, started: Started
+    ) -> Understanding:
+        units = understood.query.units
+        count = partial(self._indices.keyword.frequencies, snapshot)
+        total = snapshot.ledger.count("chunks")
+        kept = rarest(units, count, started.most_terms, total, started.queries)
+        return understood if len(kept) == len(units) else understood.looking_for(kept)
+
+    def find(self, snapshot: Snapshot, read: Read, reach: Reach) -> Found:
+        topic, pending, understood = read.topic, read.pending, read.understanding
+        searching = self._meaning.search(pending, read.added, reach)
+        found = Found(understood, allowed=read.allowed, is_name=topic.is_name)
         if topic.words:
             found = self._by_words(snapshot, found, reach)
-            found = self._by_code(snapshot, found, reach)
+            found = self._by_code(snapshot, found, reach, read.started.most_terms)
             self._read_ahead(snapshot, found, searching)
         vector, notes = embedded(pending)
         notes = (*understood.notes, *notes, *_on_emptiness(found))
-        found = replace(found, notes=notes, is_degraded=self._is_degraded(started, vector))
+        found = replace(found, notes=notes, is_degraded=self._is_degraded(read.started, vector))
         if vector is None or searching is None:
             return found
         nearest = searching.result()
@@ -210,6 +282,9 @@ class Retrieval:
         """What a strict query's conditions, and a language, leave: it binds every index alike."""
         matching = partial(self._indices.keyword.matching, snapshot)
         understood, allowed = satisfiable(understood, self._indices.analyzer, matching)
+        if allowed is not None:
+            query = replace(understood.query, allowed=frozenset(allowed))
+            understood = replace(understood, query=query)
         if language.strip():
             speaking = chunks_with_language(snapshot, language)
             allowed = speaking if allowed is None else speaking & allowed
@@ -236,12 +311,14 @@ class Retrieval:
         given = found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal)
         return replace(given, frequencies=hits.frequencies)
 
-    def _by_code(self, snapshot: Snapshot, found: Found, reach: Reach) -> Found:
+    def _by_code(self, snapshot: Snapshot, found: Found, reach: Reach, most_terms: int) -> Found:
         engine = self._indices.code
         if engine is None or not self._settings.code_search_enabled:
             return found
         text = found.understanding.parsed.text
-        code = engine.search(snapshot, text, reach.hits, reach.scope, reach.language)
+        code = engine.search(
+            snapshot, text, reach.hits, reach.scope, reach.language, most_terms=most_terms
+        )
         return found.with_list(Strategy.CODE, code.hits, code.ideal)
 
     def neighbours(
@@ -263,6 +340,19 @@ class Retrieval:
     def nearness(self, found: Found, keys: Collection[ChunkKey]) -> dict[ChunkKey, float] | None:
         """How near these chunks are in meaning; None when that could not be asked."""
         return self._meaning.nearness(found.nearest, keys)
+
+
+def fair_share(most: int, wanted: Sequence[int]) -> int:
+    """The most that each may have, so that all together have no more than `most`: who wants less
+    leaves the rest to the others.
+    """
+    left = most
+    for served, count in enumerate(sorted(wanted)):
+        share = left // (len(wanted) - served)
+        if count > share:
+            return share
+        left -= count
+    return most
 
 
 def _on_emptiness(found: Found) -> tuple[str, ...]:

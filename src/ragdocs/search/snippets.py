@@ -8,7 +8,7 @@ from math import log
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Unit
 from ragdocs.search.match_ranges import MatchRange, Worth, densest
-from ragdocs.search.sentences import best_sentence
+from ragdocs.search.sentences import BestSentence
 from ragdocs.search.shown_text import Shown, shown
 from ragdocs.search.snippet_windows import is_cut_after, is_cut_before, window_around, window_from
 from ragdocs.search.text_borders import Range
@@ -58,6 +58,7 @@ class SnippetMaker:
     def __init__(self, analyzer: Analyzer, style: Style | None = None) -> None:
         self._analyzer = analyzer
         self._style = style or Style()
+        self._sentences: tuple[tuple[str, ...], BestSentence] | None = None
 
     def of(
         self,
@@ -73,7 +74,8 @@ class SnippetMaker:
             window for query in asked for window in self._around_matches(text, matches, query)
         ]
         if not windows:
-            windows = [self._sentence(text, asked, focus or (0, len(text)))]
+            begin, _ = self._best_sentence(asked).of(text, focus or (0, len(text)))
+            windows = [window_from(text, begin, self._style.length)]
         marked = [(match.start, match.end) for match in matches]
         merged = list(_merged(windows))
         parts = _distinct(shown(text, window, marked) for window in merged)
@@ -93,10 +95,12 @@ class SnippetMaker:
             best = densest(own, reach, rarity(query))
             yield window_around(text, (best[0].start, best[-1].end), self._style.length)
 
-    def _sentence(self, text: str, asked: Sequence[Asked], within: Range) -> Range:
-        queries = [query.text for query in asked]
-        begin, _ = best_sentence(text, queries, self._analyzer, within)
-        return window_from(text, begin, self._style.length)
+    def _best_sentence(self, asked: Sequence[Asked]) -> BestSentence:
+        """The same for all passages of one answer."""
+        queries = tuple(query.text for query in asked)
+        if self._sentences is None or self._sentences[0] != queries:
+            self._sentences = queries, BestSentence(queries, self._analyzer)
+        return self._sentences[1]
 
     def _joined(self, parts: Sequence[Shown], opening: str, closing: str) -> Snippet:
         highlights: list[Range] = []

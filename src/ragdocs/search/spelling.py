@@ -6,9 +6,9 @@ what a filter names.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from ragdocs.indices.analysis import Analyzer, Token
 from ragdocs.indices.common_words import common_words
@@ -16,6 +16,7 @@ from ragdocs.indices.near_words import MIDDLE, SHORT, NearWord, Vocabulary
 from ragdocs.indices.stemming import fold
 from ragdocs.models import And, Boost, Field, Or, QueryExpression, QueryField, Term
 from ragdocs.search.query_tokens import FIELD_NAMES
+from ragdocs.search.requests import MAX_GUESSES
 from ragdocs.store.snapshot import Snapshot
 
 MAX_ALTERNATIVES = 3
@@ -57,36 +58,49 @@ class Spelling:
         self._vocabulary = vocabulary
         self._most = most
 
-    def read(self, snapshot: Snapshot, text: str) -> Spelled:
-        """`text` is the query as it was typed."""
+    def read(self, snapshot: Snapshot, text: str, most_guesses: int = MAX_GUESSES) -> Spelled:
+        """`text` is the query as it was typed. Of its unknown words the first so many are compared
+        with those of the documents.
+        """
         words = {token: fold(text[token.start : token.end]) for token in self._words(text)}
         known = self._vocabulary.known(snapshot, {token.term for token in words})
         unknown = {token: word for token, word in words.items() if token.term not in known}
         is_all_unknown = len(unknown) == len(words)
-        corrections = self._corrections(snapshot, unknown, is_all_unknown=is_all_unknown)
+        corrections = self._corrections(
+            snapshot, unknown, most_guesses, is_all_unknown=is_all_unknown
+        )
         if corrections or not is_all_unknown:
             return Spelled(corrections, is_all_mistyped=len(corrections) == len(words))
-        return Spelled(nearest=self._nearest(snapshot, list(unknown.values())))
+        compared = min(MAX_COMPARED, most_guesses)
+        return Spelled(nearest=self._nearest(snapshot, unknown.values(), compared))
 
     def _corrections(
-        self, snapshot: Snapshot, unknown: Mapping[Token, str], *, is_all_unknown: bool
+        self,
+        snapshot: Snapshot,
+        unknown: Mapping[Token, str],
+        most_guesses: int,
+        *,
+        is_all_unknown: bool,
     ) -> tuple[Correction, ...]:
         if self._most < 1:
             return ()
         # A word of three letters is near too many others to be changed beside one that is known.
         least = SHORT if is_all_unknown else MIDDLE
         found: list[Correction] = []
+        compared: dict[str, tuple[NearWord, ...]] = {}
         for token, word in unknown.items():
-            if word.isalpha() and len(word) >= least and word not in common_words():
+            if not (word.isalpha() and len(word) >= least and word not in common_words()):
+                continue
+            if word not in compared and len(compared) < most_guesses:
                 near = self._vocabulary.near(snapshot, word, token.term, self._most)
-                if near:
-                    best = tuple(near[:MAX_ALTERNATIVES])
-                    found.append(Correction(word, token.start, token.end, best))
+                compared[word] = tuple(near[:MAX_ALTERNATIVES])
+            if best := compared.get(word):
+                found.append(Correction(word, token.start, token.end, best))
         return tuple(found)
 
-    def _nearest(self, snapshot: Snapshot, unknown: Sequence[str]) -> tuple[str, ...]:
+    def _nearest(self, snapshot: Snapshot, unknown: Iterable[str], most: int) -> tuple[str, ...]:
         found: dict[str, None] = {}
-        for word in [word for word in unknown if word.isalpha()][:MAX_COMPARED]:
+        for word in islice(dict.fromkeys(filter(str.isalpha, unknown)), most):
             # What is spelt like another word of the language means something else.
             by_letters = word not in common_words()
             alike = self._vocabulary.alike(snapshot, word, MAX_ALTERNATIVES, by_letters=by_letters)
@@ -94,12 +108,12 @@ class Spelling:
         return tuple(found)
 
     def _words(self, text: str) -> Iterator[Token]:
-        skipped = [match.span() for match in _NO_WORDS.finditer(text)]
-        for token in self._analyzer.tokens(text):
+        skipped = {at for match in _NO_WORDS.finditer(text) for at in range(*match.span())}
+        for token in self._analyzer.typed_tokens(text):
             is_word = not token.is_whole and not self._analyzer.is_stop_word(
                 text[token.start : token.end]
             )
-            if is_word and not any(start <= token.start < end for start, end in skipped):
+            if is_word and token.start not in skipped:
                 yield token
 
 

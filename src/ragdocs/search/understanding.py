@@ -15,6 +15,12 @@ from ragdocs.search.spelling import Correction, Spelled, did_you_mean, forgiving
 
 FUZZY_WEIGHT = 0.5
 """What a word counts for each error it is away from the typed one, once for each."""
+MAX_ADDED = 48
+"""Words for one query: three for each of sixteen."""
+TOO_MANY_WORDS = (
+    "this query has {count:,} different words: {left_out:,} of them, the commonest, only count by "
+    "their meaning"
+)
 
 
 class Origin(StrEnum):
@@ -50,6 +56,8 @@ class Understanding:
     did_you_mean: str | None = None
     is_all_mistyped: bool = False
     """No document has a word that was typed, and each is near one that some have."""
+    left_out: tuple[str, ...] = ()
+    """Typed terms that are not looked for, because rarer ones were enough."""
     nearest_terms: tuple[str, ...] = ()
     """Words of the documents that are like the typed ones, of which they have none."""
     notes: tuple[str, ...] = ()
@@ -60,10 +68,19 @@ class Understanding:
         """The terms that were typed."""
         return frozenset(term for unit in self.query.units for term in unit.terms)
 
+    def looking_for(self, units: tuple[Unit, ...]) -> "Understanding":
+        """Only these of its units; a note tells what is left out."""
+        kept = set(units)
+        left_out = tuple(" ".join(unit.terms) for unit in self.query.units if unit not in kept)
+        note = TOO_MANY_WORDS.format(count=len(self.query.units), left_out=len(left_out))
+        query = replace(self.query, units=units)
+        return replace(self, query=query, left_out=left_out, notes=(*self.notes, note))
+
     def adding(self, words: Iterable[AddedWord]) -> "Understanding":
         """With those of the words that are neither typed nor added already."""
         known = self.own_terms | {added.term for added in self.added}
         new = tuple({word.term: word for word in words if word.term not in known}.values())
+        new = new[: MAX_ADDED - len(self.added)]
         units = tuple(Unit((word.term,), None, word.weight) for word in new)
         query = replace(self.query, weaker=(*self.query.weaker, *units))
         return replace(self, query=query, added=(*self.added, *new))

@@ -28,6 +28,8 @@ def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
         kind = f"{query['type']}{', strict' if query['strict'] else ''}"
         yield f"- query {one_line(query['text'])!r} ({kind}): {_pairs(query['hits'])} hits"
         yield f"  terms {', '.join(query['terms'])}; added {', '.join(query['added']) or 'none'}"
+        if query["left_out"]:
+            yield f"  not looked for, because common: {', '.join(query['left_out'])}"
     for number, result in enumerate(explanation["results"], start=1):
         found = "; ".join(
             f"{name} rank {each['rank']}, score {each['score']}, gave {each['gave']}"
@@ -47,6 +49,7 @@ def _query(query: QueryExplanation) -> dict[str, Any]:
         "type": query.query_type.value,
         "strict": query.is_strict,
         "terms": list(query.terms[:MAX_TERMS]),
+        "left_out": list(query.left_out[:MAX_TERMS]),
         "added": [each.word for each in query.added[:MAX_TERMS]],
         "weights": _rounded(query.weights),
         "hits": {strategy.value: count for strategy, count in query.hits.items()},

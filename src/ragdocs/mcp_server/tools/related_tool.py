@@ -1,6 +1,6 @@
 """`find_related`: what goes with a document, or which documentation goes with source files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.tools.answering import Given, fitted, plain
@@ -8,6 +8,7 @@ from ragdocs.mcp_server.tools.context_answers import ContextGiven, context_given
 from ragdocs.mcp_server.tools.index_notes import BriefIndexNote, brief_note
 from ragdocs.mcp_server.tools.library_arguments import RelatedArguments
 from ragdocs.mcp_server.tools.related_text import context_text, related_text
+from ragdocs.search.library.context_answers import ContextAnswer
 from ragdocs.search.library.relations import Related
 
 TOKENS_EACH = 60
@@ -26,8 +27,9 @@ class RelatedAnswer:
 
 
 def find_related(backend: Backend, arguments: RelatedArguments) -> Given:
-    ask = _context if arguments.is_about_sources else _related
-    return fitted(arguments.max_tokens, lambda room: ask(backend, arguments, room))
+    if arguments.is_about_sources:
+        return fitted(arguments.max_tokens, _Context(backend, arguments).given)
+    return fitted(arguments.max_tokens, lambda room: _related(backend, arguments, room))
 
 
 def _related(backend: Backend, arguments: RelatedArguments, room: int) -> Given:
@@ -38,7 +40,23 @@ def _related(backend: Backend, arguments: RelatedArguments, room: int) -> Given:
     return Given(plain(RelatedAnswer(related=related, index=index)), text)
 
 
-def _context(backend: Backend, arguments: RelatedArguments, room: int) -> Given:
-    answer = backend.library.context(arguments.context_request(room))
-    given = context_given(answer, backend.activity(), arguments.max_tokens)
-    return Given(plain(RelatedAnswer(context=given)), context_text(given), context_links(given))
+class _Context:
+    """One answer for source files, within any budget."""
+
+    def __init__(self, backend: Backend, arguments: RelatedArguments) -> None:
+        self._backend = backend
+        self._arguments = arguments
+        self._found: ContextAnswer | None = None
+
+    def given(self, room: int) -> Given:
+        given = context_given(
+            self._within(room), self._backend.activity(), self._arguments.max_tokens
+        )
+        return Given(plain(RelatedAnswer(context=given)), context_text(given), context_links(given))
+
+    def _within(self, room: int) -> ContextAnswer:
+        if self._found is None or self._found.within is None:
+            self._found = self._backend.library.context(self._arguments.context_request(room))
+            return self._found
+        shown = self._found.within(room)
+        return replace(self._found, results=shown.results, omitted=shown.omitted)

@@ -24,18 +24,30 @@ def search_with_hypothesis(backend: Backend, arguments: HypothesisArguments) -> 
 
 
 def _search(backend: Backend, request: QueryRequest, limit: int, *, has_stats: bool) -> Given:
+    found: SearchResponse | None = None
+
     def ask(room: int) -> Given:
-        response = backend.search(replace(request, max_tokens=room))
+        nonlocal found
+        if found is None or found.within is None:
+            response = found = backend.search(replace(request, max_tokens=room))
+        else:
+            shown = found.within(room)
+            response = replace(found, results=shown.results, omitted=shown.omitted)
         answer = search_answer(response, backend.activity(), limit, has_stats=has_stats)
         return _given(_explained(answer, response, limit))
 
     given = fitted(limit, ask)
-    return given if given.tokens <= limit else _least(backend, request, limit)
+    if given.tokens <= limit or found is None:
+        return given
+    return _least(found, limit)
 
 
-def _least(backend: Backend, request: QueryRequest, limit: int) -> Given:
+def _least(found: SearchResponse, limit: int) -> Given:
     """Citations alone are too much: that of the best, or not even that."""
-    response = backend.search(replace(request, max_tokens=1, explain=False))
+    response = replace(found, explanation=None)
+    if found.within is not None:
+        shown = found.within(1)
+        response = replace(response, results=shown.results, omitted=shown.omitted)
     advice = ("max_tokens is too little for all of it: raise it.",)
     answer = search_answer(response, "", limit, has_stats=False)
     best = replace(answer, results=answer.results[:1], left_out=(), advice=advice)

@@ -6,6 +6,7 @@ weight; what the files mean, in short, is asked beside it. Both go the way of ev
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ragdocs.config.context_section import ContextConfig
 from ragdocs.config.resolved import Tree
@@ -26,7 +27,7 @@ from ragdocs.search.library.own_documents import OwnDocuments
 from ragdocs.search.library.requests import ContextRequest
 from ragdocs.search.library.source_texts import ReadSource, read_diff, read_sources
 from ragdocs.search.library.sources import PathMatcher
-from ragdocs.search.requests import Filters, QueryRequest
+from ragdocs.search.requests import MAX_QUERIES, MAX_QUERIES_CHARS, Filters, QueryRequest
 from ragdocs.search.responses import SearchResponse
 from ragdocs.search.retrieval import Indices
 from ragdocs.store.snapshot import Snapshot
@@ -53,7 +54,11 @@ class ContextPlan:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        return tuple(text for text in (self.query, self.rule_query, *self.meanings) if text)
+        """As many as are asked at once; meanings come last."""
+        texts = [text for text in (self.query, self.rule_query, *self.meanings) if text]
+        lengths = accumulate(map(len, texts))
+        fitting = sum(length <= MAX_QUERIES_CHARS for length in lengths)
+        return tuple(texts[: min(fitting, MAX_QUERIES)])
 
 
 class ContextPlanner:
@@ -137,6 +142,7 @@ def answered(plan: ContextPlan, request: ContextRequest, search: Search) -> Cont
         index=response.index if response else None,
         explanation=_explained(plan, response) if request.explain else None,
         notes=(*notes, *(response.notes if response else ())),
+        within=response.within if response else None,
     )
 
 

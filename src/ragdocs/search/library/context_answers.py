@@ -1,11 +1,12 @@
 """What `context` answers with: the documentation for some files, and why it is that."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ragdocs.search.budget import Omitted
 from ragdocs.search.explanation import Explanation
 from ragdocs.search.index_state import IndexState
-from ragdocs.search.responses import SearchResult
+from ragdocs.search.responses import Presented, SearchResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +76,7 @@ class ContextAnswer:
     index: IndexState | None
     explanation: ContextExplanation | None
     notes: tuple[str, ...] = ()
+    within: "Callable[[int | None], Presented] | None" = field(
+        default=None, compare=False, repr=False
+    )
+    """The same results for other `max_tokens`: nothing is searched again."""

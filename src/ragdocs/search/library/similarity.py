@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_TERMS = 25
 """As many as Lucene's MoreLikeThis takes: more add only common words."""
-MAX_CHARS = 200_000
+MAX_CHARS = 30_000
 """Of a text whose words are counted: a longer one has told what it is about by then."""
 SNIPPET_CHARS = 200
 MAX_PASSED_OVER = 100

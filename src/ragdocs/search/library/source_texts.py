@@ -15,14 +15,14 @@ from ragdocs.search.library.requests import SourceFile
 from ragdocs.search.library.source_code import RESERVED, comments, definitions
 from ragdocs.store.rows import clean
 
-MAX_READ_CHARS = 400_000
-"""Of all files together, shared out evenly: a second's work; a file has told by then what it is
-about."""
-MIN_READ_CHARS = 2_000
-"""Of each, however many there are."""
-MAX_CHANGED_FILES = 200
-MAX_PARSED_CHARS = 100_000
-"""Of one Markdown file, in which headings are looked for."""
+MAX_READ_CHARS = 6_000
+"""Of all files together, shared out evenly: to count the words of more would take longer than to
+search for them; a file has told by then what it is about."""
+MAX_CHANGED_FILES = 50
+MAX_DIFF_CHARS = 100_000
+"""Of a diff, in which files are looked for."""
+BYTES_PER_CHARACTER = 4
+"""At most, in any encoding."""
 MAX_GIST_CHARS = 1_000
 """About as much as the built-in model reads at once."""
 _PROSE = MARKDOWN_SUFFIXES | {".txt", ".rst", ".adoc", ".org", ".tex", ""}
@@ -86,7 +86,7 @@ def read_source(file: SourceFile, room: int = MAX_READ_CHARS) -> ReadSource:
     """Any bytes at all are survived: what is not text counts by its path alone."""
     name = clean(file.name)
     try:
-        whole = _text(file.content)
+        whole = _text(file.content[: BYTES_PER_CHARACTER * (room + 1)])
     except SourceError as error:
         return ReadSource(
             name,
@@ -96,7 +96,7 @@ def read_source(file: SourceFile, room: int = MAX_READ_CHARS) -> ReadSource:
         )
     text = whole[:room]
     source = _by_suffix(name)(name, text)
-    if len(whole) <= room:
+    if len(whole) <= room and len(file.content) <= BYTES_PER_CHARACTER * (room + 1):
         return source
     return replace(source, problem=f"only its first {room:,} characters were read")
 
@@ -104,7 +104,7 @@ def read_source(file: SourceFile, room: int = MAX_READ_CHARS) -> ReadSource:
 def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
     """The files that a diff changes; and what is wrong with it, if anything."""
     try:
-        text = _text(diff)
+        text = _text(diff[:MAX_DIFF_CHARS])
     except SourceError as error:
         return [], f"the diff cannot be read: {error}"
     found = changed_files(text)
@@ -115,11 +115,13 @@ def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
     room = _room(len(taken))
     left = len(found) - len(taken)
     said = f"{left} more files of the diff were not looked at" if left else ""
+    if len(diff) > MAX_DIFF_CHARS:
+        said = f"only the first {MAX_DIFF_CHARS:,} characters of the diff were looked at"
     return [_changed(each, room) for each in taken], said
 
 
 def _room(count: int) -> int:
-    return max(MIN_READ_CHARS, MAX_READ_CHARS // max(count, 1))
+    return MAX_READ_CHARS // max(count, 1)
 
 
 def _by_suffix(name: str) -> Callable[[str, str], ReadSource]:
@@ -136,9 +138,7 @@ def _text(content: str | bytes) -> str:
 
 
 def _markdown(name: str, text: str) -> ReadSource:
-    document = parse_document(
-        text[:MAX_PARSED_CHARS].encode(), Origin(TreeName("source"), name or "source.md", 0)
-    )
+    document = parse_document(text.encode(), Origin(TreeName("source"), name or "source.md", 0))
     headings = [heading.text for heading in document.headings]
     body = text[document.body_start :]
     matter = document.front_matter

@@ -32,7 +32,7 @@ class TermCounter:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._words: dict[str, Counter[str]] = {}
+        self._words: dict[str, dict[str, int]] = {}
         self.frequencies: Counter[str] = Counter()
         self.weights: defaultdict[str, float] = defaultdict(float)
         self.places: defaultdict[str, set[str]] = defaultdict(set)
@@ -48,7 +48,8 @@ class TermCounter:
             self.weights[token.term] += weight
             self.places[token.term].add(place)
             self.frequencies[token.term] += not repeats
-            self._words.setdefault(token.term, Counter())[word] += 1
+            forms = self._words.setdefault(token.term, {})
+            forms[word] = forms.get(word, 0) + 1
 
     def word(self, term: str) -> str:
         """The form that is most often written, the shortest of those."""

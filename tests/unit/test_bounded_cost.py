@@ -1,0 +1,406 @@
+"""What a request within the limits may cost: terms, conditions, look-ups and windows are bounded.
+
+Nothing here measures time: what is counted is what takes it.
+"""
+
+import random
+
+import numpy as np
+import pytest
+
+from ragdocs.embedding.base import QueryEmbedding
+from ragdocs.embedding.windows import MAX_TOKENS, SPECIAL_TOKENS, Tokens, split_text
+from ragdocs.errors import QueryError
+from ragdocs.indices.keyword import FEW_UNITS, Unit, compile_query, rarest
+from ragdocs.indices.near_words import Vocabulary
+from ragdocs.search import meaning
+from ragdocs.search.closeness import closeness
+from ragdocs.search.query_language import TOO_MANY, parse_query
+from ragdocs.search.reach import MOST_OF_ALL, Reach
+from ragdocs.search.requests import (
+    HYPOTHESIS_WINDOWS,
+    MAX_CONDITIONS,
+    MAX_GUESSES,
+    MAX_HYPOTHESIS_CHARS,
+    MAX_QUERIES,
+    MAX_QUERIES_CHARS,
+    MAX_QUERY_CHARS,
+    MAX_TERMS,
+    QUERY_WINDOWS,
+    QueryRequest,
+)
+from ragdocs.search.retrieval import fair_share
+from ragdocs.search.sentences import BestSentence
+from ragdocs.search.spelling import Spelling
+from tests.corpus import ANALYZER
+from tests.engine import Engine, WordEmbedder
+from tests.vocabularies import vocabulary_store
+
+ENGINES = ("fts5", "whoosh", "tantivy")
+IDEOGRAPHS = [chr(0x4E00 + number) for number in range(400)]
+
+
+def letters(number: int) -> str:
+    """A word of letters for each number, no two within two errors of each other."""
+    return "".join(2 * "bcdfghklmn"[int(digit)] for digit in f"{number:04}")
+
+
+def many_words(count: int) -> list[str]:
+    return [letters(number) for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """Notes with a word each that is in all of them, in half of them, …, in one."""
+    texts = {
+        f"{number}.md": f"# {number}\n\n"
+        + " ".join(word for at, word in enumerate(many_words(400)) if number % (at % 40 + 1) == 0)
+        for number in range(40)
+    }
+    chinese = random.Random(1)
+    texts["zh.md"] = "# 一\n\n" + "".join(chinese.choices(IDEOGRAPHS, k=4000)) + "\n"
+    with Engine(tmp_path_factory.mktemp("words"), texts) as engine:
+        yield engine
+
+
+def asked(engine, *queries, **more):
+    request = QueryRequest(queries=queries, explain=True, **more)
+    return engine.orchestrator.search(request)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_of_very_many_words_the_rarest_are_looked_for_and_the_others_named(
+    tmp_path, words, name, monkeypatch
+):
+    searched: list[int] = []
+    orchestrator = words.configured(keyword_engine=name)
+    engine = orchestrator._indices.keyword
+    original = type(engine).search
+
+    def counting(self, snapshot, query, *rest):
+        searched.append(len(query.units))
+        return original(self, snapshot, query, *rest)
+
+    monkeypatch.setattr(type(engine), "search", counting)
+    query = " ".join(many_words(220))[:MAX_QUERY_CHARS]
+    response = orchestrator.search(QueryRequest(queries=(query,), explain=True))
+    (explained,) = response.explanation.queries
+    assert max(searched) <= MAX_TERMS < len(query.split())
+    assert len(explained.terms) + len(explained.left_out) == len(set(query.split()))
+    # Those left out are the common ones: in no fewer notes than any that was looked for.
+    frequency = {word: 40 // (at % 40 + 1) for at, word in enumerate(many_words(400))}
+    assert min(frequency[term] for term in explained.left_out) >= max(
+        sorted(frequency[term] for term in explained.terms)[:-40]
+    )
+    assert any("different words" in note for note in response.notes)
+    orchestrator.close()
+
+
+def test_a_run_of_ideographs_gives_no_more_terms_than_words_do(words):
+    chinese = random.Random(2)
+    response = asked(words, "".join(chinese.choices(IDEOGRAPHS, k=MAX_QUERY_CHARS)))
+    (explained,) = response.explanation.queries
+    assert len(explained.terms) <= 2 * MAX_TERMS
+    assert explained.left_out
+
+
+def test_a_question_is_looked_for_word_for_word(words):
+    response = asked(words, " ".join(many_words(FEW_UNITS)))
+    (explained,) = response.explanation.queries
+    assert (len(explained.terms), explained.left_out) == (FEW_UNITS, ())
+    assert response.notes == ()
+
+
+def test_the_rarest_units_stay_in_their_order_and_a_boost_counts():
+    units = [Unit((f"w{number}",)) for number in range(100)]
+    counts = {f"w{number}": number + 1 for number in range(90)}
+
+    def count(terms):
+        return {term: counts.get(term, 0) for term in terms}
+
+    kept = rarest(units, count, 40, 1000)
+    assert [unit for unit in units if unit in kept] == list(kept)
+    there = [unit for unit in kept if counts.get(unit.terms[0])]
+    assert there == units[:40]
+    boosted = [*units[:60], Unit(("w80",), None, 50.0)]
+    assert boosted[-1] in rarest(boosted, count, 40, 1000)
+    # Beyond a few, no more entries are read than there are chunks a few times over.
+    common = dict.fromkeys(counts, 900)
+    few = rarest(units, lambda terms: {t: common.get(t, 0) for t in terms}, 80, 1000)
+    assert len([unit for unit in few if unit.terms[0] in common]) == FEW_UNITS
+
+
+def test_of_thousands_of_units_only_some_are_counted():
+    asked_for: list[int] = []
+
+    def count(terms):
+        asked_for.append(len(terms))
+        return dict.fromkeys(terms, 3)
+
+    rarest([Unit((f"w{number}",)) for number in range(5000)], count, 160, 1000)
+    assert asked_for == [640]
+
+
+def test_a_word_with_many_weights_is_one_unit_with_all_of_them():
+    parsed = parse_query("fox^2 OR fox^3 OR title:fox^4 OR cat")
+    units = compile_query(parsed, ANALYZER).units
+    assert [(unit.terms, unit.weight) for unit in units] == [
+        (("fox",), 5.0),
+        (("fox",), 4.0),
+        (("cat",), 1.0),
+    ]
+
+
+@pytest.mark.parametrize("joint", [" OR ", " -", " title:", ' "x" '])
+def test_more_conditions_than_anyone_means_are_plain_words(joint):
+    few, many = (joint.join(many_words(count)) for count in (MAX_CONDITIONS // 2, 100))
+    assert parse_query(few).is_strict
+    parsed = parse_query(many)
+    assert not parsed.is_strict
+    assert TOO_MANY.format(most=MAX_CONDITIONS) in parsed.notes
+    assert parsed.text.startswith(many_words(1)[0])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "fox OR (cat -dog) OR path:a",
+        "-dog -path:b fox",
+        '(fox OR cat) -"quick dog" (dog OR path:c OR cat)',
+        "-(dog cat) fox",
+        "tree:docs (fox OR dog) -tree:other",
+        "-dog OR -cat",
+        "path:a OR path:b OR path:a",
+        "(fox dog nosuchword)",
+    ],
+)
+def test_conditions_mean_the_same_however_they_are_worked_out(tmp_path, name, query):
+    """Beside plain sets, part by part."""
+    texts = {
+        "a.md": "# A\n\nfox and dog\n",
+        "b.md": "# B\n\nquick dog and cat\n",
+        "c.md": "# C\n\ncat\n",
+        "d.md": "# D\n\nfox\n",
+    }
+    with Engine(tmp_path, texts, keyword_engine=name) as engine:
+        keyword = engine.orchestrator._indices.keyword
+        condition = compile_query(parse_query(query), engine.analyzer).condition
+        with engine.reader.snapshot() as snapshot:
+            keyword.catch_up(snapshot)
+            chunks = {
+                stored.key: stored
+                for path in texts
+                for stored in snapshot.chunks(f"docs:{path}")
+                if stored.chunk.text is not None
+            }
+            found = keyword.matching(snapshot, condition) & chunks.keys()
+            expected = {key for key, stored in chunks.items() if holds(condition, stored)}
+            assert found == expected
+
+
+def holds(condition, stored) -> bool:
+    from ragdocs.indices.keyword import All, InTree, Some, UnderPath, Without
+
+    match condition:
+        case Unit(terms):
+            own = ANALYZER.terms(f"{stored.chunk.doc_id[5:]} {stored.chunk.text}")
+            width = len(terms)
+            return any(tuple(own[at : at + width]) == terms for at in range(len(own)))
+        case All(parts):
+            return all(holds(part, stored) for part in parts)
+        case Some(parts):
+            return any(holds(part, stored) for part in parts)
+        case Without(part):
+            return not holds(part, stored)
+        case InTree(name):
+            return stored.chunk.doc_id.startswith(f"{name}:")
+        case UnderPath(prefix):
+            return stored.chunk.doc_id.startswith(f"docs:{prefix}")
+
+
+def test_a_condition_is_worked_out_once_for_a_request(words, monkeypatch):
+    engine = type(words.orchestrator._indices.keyword)
+    original, calls = engine.matching, []
+
+    def counting(self, snapshot, condition):
+        calls.append(condition)
+        return original(self, snapshot, condition)
+
+    monkeypatch.setattr(engine, "matching", counting)
+    first, second = many_words(2)
+    asked(words, f"{first} -{second}", top_n=50)
+    assert len(calls) == 1
+
+
+def test_look_ups_of_unknown_words_are_bounded_and_none_is_made_twice(tmp_path, monkeypatch):
+    notes = {"a.md": "# A\n\n" + " ".join(f"{word}ing" for word in many_words(80)) + "\n"}
+    looked_up: list[str] = []
+    original = Vocabulary.near
+
+    def counting(self, snapshot, word, term, most):
+        looked_up.append(word)
+        return original(self, snapshot, word, term, most)
+
+    monkeypatch.setattr(Vocabulary, "near", counting)
+    with vocabulary_store(tmp_path, notes) as (_, reader), reader.snapshot() as snapshot:
+        spelling = Spelling(ANALYZER, Vocabulary(ANALYZER), 1)
+        typed = " ".join(f"{word}ixg {word}ixg" for word in many_words(80))
+        spelled = spelling.read(snapshot, typed)
+        assert len(looked_up) == len(set(looked_up)) == MAX_GUESSES
+        assert len(spelled.corrections) == 2 * MAX_GUESSES
+
+
+class Windowed(WordEmbedder):
+    """Reads as many windows as it is told to, and remembers how many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.windows: list[int] = []
+
+    def embed_beginning(self, text, windows):
+        room = windows * (MAX_TOKENS - SPECIAL_TOKENS)
+        self.windows.append(windows)
+        return QueryEmbedding(self.embed(text[:room]), len(text[room:]))
+
+
+def test_a_query_is_read_in_two_windows_and_a_hypothesis_in_eight(tmp_path):
+    embedder = Windowed()
+    with Engine(tmp_path, {"a.md": "# A\n\nfox\n"}, embedder) as engine:
+        response = asked(engine, "fox " * 500)
+        assert embedder.windows == [QUERY_WINDOWS] == [2]
+        assert any("too long for its meaning" in note for note in response.notes)
+        asked(engine, hypothesis="fox " * 2000)
+        assert embedder.windows[1:] == [HYPOTHESIS_WINDOWS] == [8]
+        embedder.windows.clear()
+        response = asked(engine, "foxx")
+        assert response.did_you_mean == "fox"
+        assert sum(embedder.windows) - QUERY_WINDOWS + 1 <= QUERY_WINDOWS  # one was needed first
+        embedder.windows.clear()
+        asked(engine, "foxx " * 100)
+        assert embedder.windows == [QUERY_WINDOWS]
+
+
+def test_what_lies_beyond_the_windows_is_cut_and_counted():
+    def tokenise(text):
+        return Tokens(list(range(len(text))), list(range(1, len(text) + 1)))
+
+    room = MAX_TOKENS - SPECIAL_TOKENS
+    windowed = split_text("x" * 1000, tokenise, 2)
+    assert [len(piece) for piece in windowed.pieces] == [room, room]
+    assert windowed.cut_characters == 1000 - 2 * room
+    assert split_text("x" * 1000, tokenise).cut_characters == 0
+
+
+def test_an_embedder_of_one_window_is_asked_as_ever():
+    class Plain:
+        def embed_query(self, text):
+            return np.ones(2, dtype=np.float32)
+
+    assert meaning.embed_within(Plain(), "x", 2).cut_characters == 0
+
+
+def test_queries_of_one_request_share_its_terms():
+    assert fair_share(160, [12] * 5) == 160
+    assert fair_share(160, [300]) == 160
+    assert fair_share(160, [300] * 5) == 32
+    assert fair_share(160, [10, 10, 300]) == 140
+    assert fair_share(160, []) == 160
+
+
+def test_queries_together_have_a_length(words):
+    QueryRequest(queries=("x" * (MAX_QUERIES_CHARS // MAX_QUERIES),) * MAX_QUERIES)
+    with pytest.raises(QueryError, match=r"length of all queries is 6000: .* to 4000"):
+        QueryRequest(queries=("x" * MAX_QUERY_CHARS,) * 3)
+
+
+def test_a_deeper_look_is_bounded_and_several_queries_take_fewer():
+    assert Reach().candidates(5) == 40
+    assert Reach(queries=5).candidates(5) == 40
+    deepest = Reach()
+    while deepest.can_be_deeper:
+        deepest = deepest.deeper()
+    assert deepest.depth == 64
+    assert deepest.candidates(50) <= MOST_OF_ALL
+    assert not Reach(queries=MAX_QUERIES).can_be_deeper
+    assert sum([Reach(queries=5).candidates(50)] * 5) <= 300
+
+
+def quadratic(pairs, places) -> float:
+    """The definition: every place with every other."""
+
+    def together(first, second):
+        best = 0.0
+        for start, end in first:
+            for next_start, next_end in second:
+                in_order = start <= next_start
+                if in_order and next_start - end <= 1:
+                    return 1.0
+                gap = next_start - end if in_order else start - next_end
+                best = max(best, 0.5 if gap <= 20 else 0.0)
+        return best
+
+    return sum(together(places.get(a, ()), places.get(b, ())) for a, b in pairs) / len(pairs)
+
+
+def test_closeness_is_what_comparing_every_place_gives():
+    drawn = random.Random(3)
+    for _ in range(2000):
+        places = {
+            name: sorted(
+                (at, at + drawn.randint(1, 9)) for at in drawn.choices(range(200), k=length)
+            )
+            for name in "ab"
+            if (length := drawn.randint(0, 4))
+        }
+        assert closeness([("a", "b")], places) == quadratic([("a", "b")], places)
+
+
+class Counted(list):
+    """Places that count how often one is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, at):
+        Counted.looks += 1
+        return super().__getitem__(at)
+
+
+def test_closeness_looks_at_each_place_a_few_times():
+    places = {
+        "a": [(at, at + 1) for at in range(0, 100_000, 100)],
+        "b": Counted((at, at + 1) for at in range(50, 100_000, 100)),
+    }
+    assert closeness([("a", "b")], places) == 0.0
+    assert Counted.looks <= 6 * len(places["a"])
+
+
+def test_the_best_sentence_compares_only_words_that_share_letters(monkeypatch):
+    compared: list[str] = []
+    original = BestSentence._like
+
+    def counting(self, word):
+        compared.append(word)
+        return original(self, word)
+
+    monkeypatch.setattr(BestSentence, "_like", counting)
+    chinese = random.Random(4)
+    query = "".join(chinese.choices(IDEOGRAPHS, k=MAX_HYPOTHESIS_CHARS))
+    finder = BestSentence([query, "configuration"], ANALYZER)
+    text = "Nothing here. The config is there. Nothing here."
+    for _ in range(50):
+        finder.of(text, (0, len(text)))
+    assert len(compared) == len(set(compared)) <= 10
+    start, _ = BestSentence(["configuration"], ANALYZER).of(text, (0, len(text)))
+    assert text[start:].startswith("The config")
+
+
+def test_an_answer_is_packed_again_and_not_searched_again(words):
+    first = many_words(1)[0]
+    response = asked(words, first, max_tokens=5000)
+    assert response.within is not None
+    less = response.within(100)
+    assert len(less.results) < len(response.results)
+    again = asked(words, first, max_tokens=100)
+    assert [each.chunk_id for each in less.results] == [each.chunk_id for each in again.results]
+    assert less.omitted == again.omitted
