@@ -5,7 +5,6 @@ command with which the user lets a project's file do more.
 import json
 import logging
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -309,7 +308,7 @@ def test_without_a_terminal_nothing_is_trusted(repository):
 @pytest.mark.parametrize(("word", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
 def test_at_a_terminal_it_is_asked(repository, word, code):
     write(repository, ".ragdocs.toml", '[embedding]\nprovider = "http"\n')
-    ours, theirs = pty.openpty()
+    ours, theirs = pytest.importorskip("pty").openpty()
     try:
         os.write(ours, word.encode())
         command = [sys.executable, "-P", "-m", "ragdocs", "trust"]

@@ -11,6 +11,7 @@ from ragdocs.config.catalogue import key_text, settings
 from ragdocs.config.loading import load_config, read_config
 from ragdocs.config.locations import trust_file
 from ragdocs.config.trust import MAX_NAMED, Standing, digest, in_words, read_grants
+from ragdocs.files import user_id
 from tests.trusting import trust_files
 
 FILE = ".ragdocs.toml"
@@ -468,7 +469,7 @@ def test_a_long_list_is_told_in_one_line(home):
     assert str(home.home) not in for_others
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(user_id() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("form", [FILE, ".mcp-markdown-ragdocs/config.toml"])
 def test_a_file_of_another_account_above_does_not_decide(home, form):
     above = home.write(f"../{form}", "root = true\n[indexing]\nexclude = ['**']\nbroken = 1\n")
