@@ -150,7 +150,8 @@ class Index(Closable):
         return self._opened.library.get(DocumentRequest(reference=reference))
 
     def update(self, *, rebuild: bool = False) -> Updated:
-        """Brings the index in step with the files, vectors included.
+        """Brings the index in step with the files, vectors included. A rebuild also takes over an
+        index that a program with other settings has built in a folder of your choice.
 
         Raises:
             IndexLocked: another program is writing; try again.
@@ -163,7 +164,8 @@ class Index(Closable):
             filled = manager.fill()
             if not outcome.kept and not filled.error:
                 with suppress(EmbeddingError):
-                    _ = manager.prune() if rebuild else manager.tidy()
+                    is_pruned = rebuild and not outcome.taken_over
+                    _ = manager.prune() if is_pruned else manager.tidy()
         return Updated(outcome, filled.stored, filled.error)
 
     def bring_in_step(self) -> Updated | None:

@@ -239,11 +239,14 @@ def _has_only_ours(path: Path) -> bool:
     the store: they are not touched."""
     if not is_variant(path):
         return True
-    known = {*_STORE_FILES, *_LOCKS, USED_FILE, MARK_FILE, *_engines(path)}
     try:
-        return set(os.listdir(path)) <= known
+        return set(os.listdir(path)) <= _known_names(path)
     except OSError:
         return False
+
+
+def _known_names(path: Path) -> set[str]:
+    return {*_STORE_FILES, *_LOCKS, USED_FILE, MARK_FILE, *_engines(path)}
 
 
 def _engines(path: Path) -> list[str]:
@@ -259,6 +262,7 @@ def _engines(path: Path) -> list[str]:
 
 
 def _delete(away: Path) -> None:
-    """What cannot be deleted now is tried again the next time."""
-    if set(os.listdir(away)) <= {*_STORE_FILES, *_LOCKS, USED_FILE, MARK_FILE, *_engines(away)}:
-        shutil.rmtree(away, ignore_errors=True)
+    """What cannot be deleted now, or holds something else, stays: it is tried again."""
+    with suppress(OSError):  # someone else may be at it as well
+        if set(os.listdir(away)) <= _known_names(away):
+            shutil.rmtree(away, ignore_errors=True)
