@@ -216,7 +216,7 @@ class Analyzer:
             yield start + first, self._word(chain[first:last]) if is_short else _DROPPED
 
     def _analyse_word(self, text: str) -> _Word:
-        if is_simple(text):
+        if is_simple(text) or (text.isascii() and text.isdecimal()):
             return self._word_of(text, (Piece(0, len(text), 0),))
         pattern = word_patterns(is_ascii=text.isascii(), is_code=self._is_code).name
         return self._word_of(text, pieces(text, names(text, pattern)))

@@ -5,7 +5,7 @@ No stems and no stop words in the code; names are found whole and by their parts
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -55,12 +55,13 @@ class CodeIndex:
         )
 
     def holds(self, database: Database, docs: Iterable[int]) -> bool:
-        rows = (self._rows(database, doc) for doc in docs)
+        rows = (list(self._rows(database, doc)) for doc in docs)
         return holds_rows(database, TABLE, "code", rows)
 
-    def _rows(self, database: Database, doc: int) -> list[Row]:
-        blocks = database.all("SELECT key, code FROM code_blocks WHERE doc = ?", (doc,))
-        return [(key, written(self._analyzer.streams(code))) for key, code in blocks]
+    def _rows(self, database: Database, doc: int) -> Iterator[Row]:
+        select = "SELECT key, code, position FROM code_blocks WHERE doc = ?"
+        for key, code, _ in database.paged(select, (doc,), "position", 2):
+            yield key, written(self._analyzer.streams(code))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The default keyword engine: FTS5 inside the store, in step with it by the same commit."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.fts5_counts import match_expression
@@ -11,10 +11,10 @@ from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, field_texts
 from ragdocs.indices.keyword_conditions import Fts5Conditions
 from ragdocs.models import DocId, QueryField
-from ragdocs.store.chunk_rows import SELECT_CHUNKS, read_chunk
+from ragdocs.store.chunk_rows import POSITION, SELECT_CHUNKS, read_chunk
 from ragdocs.store.connection import Database, Row
 from ragdocs.store.document_rows import SELECT_DOCUMENTS, read_document
-from ragdocs.store.records import ChunkKey
+from ragdocs.store.records import ChunkKey, StoredChunk
 from ragdocs.store.snapshot import Snapshot
 
 TABLE = "keyword"
@@ -52,23 +52,34 @@ class Fts5Index:
         )
 
     def holds(self, database: Database, docs: Iterable[int]) -> bool:
-        rows = (self._rows(database, doc) for doc in docs)
+        rows = (list(self._rows(database, doc)) for doc in docs)
         return holds_rows(database, TABLE, _COLUMNS, rows)
 
-    def _rows(self, database: Database, doc: int) -> list[Row]:
+    def _rows(self, database: Database, doc: int) -> Iterator[Row]:
         row = database.one(f"{SELECT_DOCUMENTS} WHERE key = ?", (doc,))
         if row is None:
-            return []
+            return
         document = read_document(row)
-        rows = database.all(f"{SELECT_CHUNKS} WHERE c.doc = ? ORDER BY c.position", (doc,))
-        chunks = [read_chunk(row) for row in rows]
-        leaves = [stored for stored in chunks if stored.chunk.text is not None] or chunks[:1]
-        return [
-            (stored.key, *self._columns(field_texts(document, stored.chunk))) for stored in leaves
-        ]
+        for stored in _leaves(database, doc):
+            yield stored.key, *self._columns(field_texts(document, stored.chunk))
 
     def _columns(self, texts: Mapping[QueryField, str]) -> list[str]:
         return [written(self._analyzer.streams(texts[field])) for field in FIELDS]
+
+
+def _leaves(database: Database, doc: int) -> Iterator[StoredChunk]:
+    """Of a document without any, its own node."""
+    select = f"{SELECT_CHUNKS} WHERE c.doc = ?"
+    first: StoredChunk | None = None
+    has_leaves = False
+    for row in database.paged(select, (doc,), "c.position", POSITION):
+        stored = read_chunk(row)
+        first = first or stored
+        if stored.chunk.text is not None:
+            has_leaves = True
+            yield stored
+    if first is not None and not has_leaves:
+        yield first
 
 
 class Fts5Engine:

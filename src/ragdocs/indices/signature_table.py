@@ -4,7 +4,7 @@ Making the bitmaps of a query's candidates took three times as long as comparing
 """
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from ragdocs.indices.signatures import SIGNATURE_BITS, ngram_signature
@@ -56,7 +56,7 @@ class SignatureIndex:
             database,
             f"SELECT key, row_hash, ngrams FROM {TABLE} WHERE key IN (*)",
             f"SELECT count(*) FROM {TABLE}",
-            (_rows(database, doc) for doc in docs),
+            (list(_rows(database, doc)) for doc in docs),
         )
 
 
@@ -81,9 +81,10 @@ def _read(row: Row) -> int:
     return int.from_bytes(ngrams, "little")
 
 
-def _rows(database: Database, doc: int) -> list[Row]:
-    leaves = database.all("SELECT key, text FROM chunks WHERE doc = ? AND text IS NOT NULL", (doc,))
-    return [_row(key, text) for key, text in leaves]
+def _rows(database: Database, doc: int) -> Iterator[Row]:
+    select = "SELECT key, text, position FROM chunks WHERE doc = ? AND text IS NOT NULL"
+    for key, text, _ in database.paged(select, (doc,), "position", 2):
+        yield _row(key, text)
 
 
 def _row(key: int, text: str) -> tuple[int, bytes, bytes]:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
+from itertools import islice
 
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import (
@@ -29,6 +30,9 @@ from ragdocs.store.rows import row_hash, strings
 TABLE = "vocabulary"
 _LAYOUT_VERSION = 1
 
+MAX_WORDS = 100_000
+"""Of one document, the first ones: the others are searched, but no misspelt word is compared with
+them. Real pages have up to 2,700."""
 MIN_CONCEPT_CHARS = 3
 """The seeds' minimum for words that are added to queries."""
 _CHAIN = re.compile("[.:]")
@@ -53,10 +57,16 @@ class WordList:
         self._remembered = lru_cache(REMEMBERED_WORDS)(self._entries)
 
     def of(self, texts: Iterable[str]) -> set[Entry]:
-        """Distinct words are found first and analysed then: most of a text is repetition."""
-        raw: set[str] = set()
+        """Distinct words are found first and analysed then: most of a text is repetition.
+
+        In the order in which they are first written, so that the limit always leaves the same.
+        """
+        raw: dict[str, None] = {}
         for text in texts:
-            raw.update(_raw_words(text))
+            raw.update(dict.fromkeys(_raw_words(text)))
+            if len(raw) > MAX_WORDS:
+                raw = dict.fromkeys(islice(raw, MAX_WORDS))
+                break
         found: set[Entry] = set()
         for word in raw:
             is_short = len(word) <= MAX_WORD_CHARS
@@ -169,25 +179,31 @@ class VocabularyIndex:
         row = database.one(f"{SELECT_DOCUMENTS} WHERE key = ?", (doc,))
         if row is None:
             return set()
-        texts = _own_texts(read_document(row))
-        # Not checked against their hashes: whoever reads them to answer does, and this is half
-        # of the time that a document takes here.
-        for breadcrumb, text in database.all(
-            "SELECT breadcrumb, text FROM chunks WHERE doc = ?", (doc,)
-        ):
-            texts.update(strings(breadcrumb))
-            texts.add(text or "")
-        return self._words.of(texts)
+        return self._words.of(_texts(database, doc, read_document(row)))
+
+
+def _texts(database: Database, doc: int, document: StoredDocument) -> Iterator[str]:
+    """All that is searched of a document, each text once, in reading order."""
+    yield from _own_texts(document)
+    seen: set[str] = set()
+    # Not checked against their hashes: whoever reads them to answer does, and this is half of the
+    # time that a document takes here.
+    select = "SELECT breadcrumb, text, position FROM chunks WHERE doc = ?"
+    for breadcrumb, text, _ in database.paged(select, (doc,), "position", 2):
+        if breadcrumb not in seen:
+            seen.add(breadcrumb)
+            yield from strings(breadcrumb)
+        yield text or ""
 
 
 def _json(words: Iterable[str]) -> tuple[str]:
     return (json.dumps(list(words)),)
 
 
-def _own_texts(document: StoredDocument) -> set[str]:
+def _own_texts(document: StoredDocument) -> tuple[str, ...]:
     """What `field_texts` gives of the document itself."""
     metadata = document.front_matter
-    return {
+    return (
         document.title,
         document.path,
         metadata.description,
@@ -195,4 +211,4 @@ def _own_texts(document: StoredDocument) -> set[str]:
         *metadata.keywords,
         *metadata.aliases,
         *document.tags,
-    }
+    )

@@ -24,6 +24,8 @@ SELECT_CHUNKS = """SELECT c.key, c.row_hash, c.id, d.id, p.id, c.kind, c.depth, 
     c.title, c.slug, c.breadcrumb, c.byte_start, c.byte_end, c.line_start, c.line_end, c.overlap,
     c.text_hash, c.text FROM chunks c JOIN documents d ON d.key = c.doc
     LEFT JOIN chunks p ON p.key = c.parent"""
+POSITION = 7
+"""The column of SELECT_CHUNKS that has the place within the document."""
 SELECT_CODE = """SELECT b.key, b.row_hash, d.id, b.position, c.id, b.language, b.byte_start,
     b.byte_end, b.line_start, b.line_end, b.code FROM code_blocks b
     JOIN documents d ON d.key = b.doc LEFT JOIN chunks c ON c.key = b.chunk"""

@@ -21,6 +21,7 @@ SIDE_FILES = ("-wal", "-shm")
 BUSY_SECONDS = 5.0
 # SQLite allows at least 999 bound values in one statement; some are needed for other things.
 VALUES_PER_QUERY = 500
+_ROWS_PER_PAGE = 256
 # Indices of a large store are then searched in memory; SQLite's own default is 2 MB.
 _CACHE_KIB = 32 * 1024
 
@@ -190,6 +191,16 @@ class Database:
             if not rows:
                 return
             yield from rows
+
+    def paged(self, sql: str, values: Sequence[object], order: str, column: int) -> Iterator[Row]:
+        """Rows of a statement that ends in its conditions, in the order of whole numbers from 0
+        on, which each row has in `column`: some at a time, with no statement open in between, so
+        that other tables can be written meanwhile."""
+        last = -1
+        paging = f"{sql} AND {order} > ? ORDER BY {order} LIMIT {_ROWS_PER_PAGE}"
+        while rows := self.all(paging, (*values, last)):
+            yield from rows
+            last = rows[-1][column]
 
     def all_in(
         self, sql: str, members: Iterable[object], values: Sequence[object] = ()

@@ -4,7 +4,7 @@ Only links that could be concerned are looked at: those with a match key of a ch
 and those of the documents written in this transaction.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragdocs.models import DocId, Slug
@@ -17,6 +17,7 @@ from ragdocs.store.link_rows import SELECT_LINKS, read_link
 from ragdocs.store.records import ResolvedLink
 from ragdocs.store.rows import row_hash
 
+LINKS_AT_ONCE = 5_000
 _HEADINGS = "SELECT text, slug FROM headings WHERE doc = ? ORDER BY position"
 
 
@@ -46,11 +47,24 @@ def refresh(
     database: Database, ledger: Ledger, match_keys: Iterable[str], sources: Iterable[int]
 ) -> set[DocId]:
     """Resolves again what may have changed; returns the documents whose links did."""
-    links = list(_concerned(database, match_keys, sources))
+    keys = sorted(_concerned(database, match_keys, sources))
+    anchors = _AnchorCache(database)
+    touched: set[DocId] = set()
+    for start in range(0, len(keys), LINKS_AT_ONCE):
+        rows = database.all_in(
+            f"{SELECT_LINKS} WHERE l.key IN (*)", keys[start : start + LINKS_AT_ONCE]
+        )
+        links = [_StoredLink(row, read_link(row)) for row in rows]
+        touched |= _resolve(database, ledger, links, anchors)
+    return touched
+
+
+def _resolve(
+    database: Database, ledger: Ledger, links: Sequence[_StoredLink], anchors: "_AnchorCache"
+) -> set[DocId]:
     found = {link.match_key for link in links if link.match_key is not None}
     catalogue = Catalogue(_names(database, found))
     origins = {names.doc_id: names for names in _origins(database, links)}
-    anchors = _AnchorCache(database)
     changed: list[tuple[_StoredLink, Names | None, Slug | None]] = []
     for link in links:
         resolved = link.resolved
@@ -62,15 +76,13 @@ def refresh(
     return {link.resolved.source for link, _, _ in changed}
 
 
-def _concerned(
-    database: Database, match_keys: Iterable[str], sources: Iterable[int]
-) -> Iterator[_StoredLink]:
-    seen: set[int] = set()
-    for column, members in (("l.doc", sources), ("l.match_key", match_keys)):
-        for row in database.all_in(f"{SELECT_LINKS} WHERE {column} IN (*)", members):
-            if row[0] not in seen:
-                seen.add(row[0])
-                yield _StoredLink(row, read_link(row))
+def _concerned(database: Database, match_keys: Iterable[str], sources: Iterable[int]) -> set[int]:
+    """Links by their keys: the rows of one document alone may fill 100 MB."""
+    found: set[int] = set()
+    for column, members in (("doc", sources), ("match_key", match_keys)):
+        rows = database.all_in(f"SELECT key FROM links WHERE {column} IN (*)", members)
+        found.update(key for (key,) in rows)
+    return found
 
 
 def _names(database: Database, match_keys: Iterable[str]) -> list[Names]:
