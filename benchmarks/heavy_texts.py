@@ -29,11 +29,9 @@ def repeated(text: str) -> Lines:
         yield text
 
 
-def between(before: str, inside: Lines, after: str) -> Lines:
-    """`after` is left for `of_size` to cut off when the size is reached: most need it closed."""
-    yield before
+def after(opening: str, inside: Lines) -> Lines:
+    yield opening
     yield from inside
-    yield after
 
 
 def words(seed: int = 7) -> Lines:
@@ -91,11 +89,11 @@ KINDS: Mapping[str, Callable[[], Lines]] = {
     "quotes, nested": lambda: repeated(">" * 60 + " a\n\n"),
     "quotes, one line": lambda: repeated(">"),
     "callouts": lambda: repeated("> [!note] t\n> a\n\n"),
-    "table, rows": lambda: between("| a | b |\n|---|---|\n", repeated("| 1 | 2 |\n"), ""),
-    "table, cells": lambda: between("| a |\n|---|\n", repeated("|a" * 500 + "|\n"), ""),
+    "table, rows": lambda: after("| a | b |\n|---|---|\n", repeated("| 1 | 2 |\n")),
+    "table, cells": lambda: after("| a |\n|---|\n", repeated("|a" * 500 + "|\n")),
     "table, columns": lambda: repeated("|a"),
     "tables": lambda: repeated("|a|\n|-|\n|b|\n\n"),
-    "table, wide rows": lambda: between(
+    "table, wide rows": lambda: after(
         "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n", repeated("|b\n"), ""
     ),
     "wikilinks": lambda: numbered("[[note {n}]] "),
@@ -109,7 +107,7 @@ KINDS: Mapping[str, Callable[[], Lines]] = {
     "brackets": lambda: repeated("["),
     "brackets, closed": lambda: repeated("[a]"),
     "link openings": lambda: repeated("[a]("),
-    "reference links": lambda: between("[a]: b.md\n\n", repeated("[a][a] "), ""),
+    "reference links": lambda: after("[a]: b.md\n\n", repeated("[a][a] ")),
     "references": lambda: numbered("[r{n}]: x{n}.md\n"),
     "references, used": lambda: numbered("[r{n}]: x.md\n\n[r{n}] [r0]\n\n"),
     "references, open": lambda: repeated("[a]: "),
@@ -122,7 +120,7 @@ KINDS: Mapping[str, Callable[[], Lines]] = {
     "fences, open": lambda: numbered("```{n}\n"),
     "fences, empty": lambda: repeated("```\n```\n"),
     "fences, python": lambda: numbered("```py\ndef f{n}(): return x_{n}\n```\n"),
-    "one fence": lambda: between("```\n", numbered("line {n} of code\n"), "```\n"),
+    "one fence": lambda: after("```\n", numbered("line {n} of code\n")),
     "code, indented": lambda: repeated("    x = y\n\na\n\n"),
     "ticks": lambda: repeated("`"),
     "ticks, pairs": lambda: repeated("`a` "),
@@ -150,7 +148,7 @@ KINDS: Mapping[str, Callable[[], Lines]] = {
     "cjk, one line": lambda: repeated("漢字"),
     "hangul": lambda: characters(0xAC00, 0xD7A3),
     "emoji": lambda: repeated("👩\u200d👩\u200d👧 "),
-    "combining": lambda: between("a", repeated("\u0301"), ""),
+    "combining": lambda: after("a", repeated("\u0301")),
     "combining, words": lambda: repeated("a" + "\u0301" * 30 + " "),
     "latin-1 letters": lambda: characters(0xC0, 0x17F),
     "blank lines": lambda: repeated("\n"),
@@ -162,12 +160,12 @@ KINDS: Mapping[str, Callable[[], Lines]] = {
     "sentences": lambda: repeated("A. "),
     "escapes": lambda: repeated("\\*"),
     "entities": lambda: repeated("&amp;"),
-    "front matter": lambda: between("---\n", numbered("key{n}: value\n"), "---\n"),
-    "front matter, aliases": lambda: between("---\naliases:\n", numbered("- alias {n}\n"), "---\n"),
-    "front matter, tags": lambda: between("---\ntags:\n", numbered("- tag{n}\n"), "---\n"),
-    "front matter, titles": lambda: between("---\n", repeated("title: a\n"), "---\n"),
-    "front matter, one value": lambda: between("---\ntitle: ", repeated("word "), "\n---\n"),
-    "front matter, toml": lambda: between("+++\n", numbered("key{n} = 1\n"), "+++\n"),
+    "front matter": lambda: after("---\n", numbered("key{n}: value\n")),
+    "front matter, aliases": lambda: after("---\naliases:\n", numbered("- alias {n}\n")),
+    "front matter, tags": lambda: after("---\ntags:\n", numbered("- tag{n}\n")),
+    "front matter, titles": lambda: after("---\n", repeated("title: a\n")),
+    "front matter, one value": lambda: after("---\ntitle: ", repeated("word ")),
+    "toml": lambda: after("+++\n", numbered("key{n} = 1\n")),
     "base64": lambda: repeated("iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"),
     "json": lambda: numbered('{{"key{n}":[1,2,{{"a":"b"}}],"c":null}},'),
     "csv": lambda: numbered("{n},some,values,here,1.5\n"),
@@ -178,19 +176,16 @@ KINDS: Mapping[str, Callable[[], Lines]] = {
 }
 
 
+_CLOSINGS = {"front matter": "\n---\n\nword\n", "toml": "+++\n\nword\n", "one fence": "```\n"}
+
+
 def of_size(kind: str, size: int) -> str:
-    """About `size` bytes of a kind; what closes it stands at the end."""
+    """About `size` bytes of a kind, with what must be closed closed."""
     parts: list[str] = []
     made = 0
-    opening, closing = "", ""
-    if kind in ("front matter, toml",):
-        opening, closing = "", "+++\n\nword\n"
-    elif kind.startswith("front matter"):
-        opening, closing = "", "\n---\n\nword\n"
-    parts.append(opening)
     for part in KINDS[kind]():
-        if made + len(part.encode()) > size:
+        made += len(part.encode())
+        if made > size:
             break
         parts.append(part)
-        made += len(part.encode())
-    return "".join(parts) + closing
+    return "".join(parts) + _CLOSINGS.get(kind.partition(",")[0], "")

@@ -59,6 +59,14 @@ SUITE = (
         full="--rounds 7",
     ),
     Benchmark(
+        name="heavy-files",
+        program="heavy_files.py",
+        tiny='--sizes 0.05 0.1 --kinds prose headings wikilinks "different words"',
+        usual='--sizes 1 8 --kinds prose headings sections "lists, short" wikilinks '
+        '"different words" "table, rows" cjk "mixture 1"',
+        full="--sizes 1 2 4 8",
+    ),
+    Benchmark(
         name="embedding",
         program="embedding.py",
         tiny="--texts 4 --rounds 1",

@@ -13,6 +13,9 @@ FILES_PER_BATCH = 32
 """Some 350 chunks: half a second to store, with all tables; a tenth of one to remove."""
 BYTES_PER_BATCH = 1_000_000
 """Storing text takes more than twice as long as parsing it: half a second for this much."""
+ROWS_PER_BATCH = 25_000
+"""Headings, links, code blocks and chunks: a note of 100 kB has a few hundred, one of nothing but
+headings 25,000. Each takes a kilobyte until it is stored, and 20 microseconds to store."""
 SECONDS_PER_BATCH = 0.5
 """Of reading and parsing; so what was edited is soon found, however slow the disk."""
 TURN_SECONDS = 0.06
@@ -28,21 +31,24 @@ def batches(
 ) -> Iterator[list[Read]]:
     """Files with what was prepared of each; ends early, without the last batch, when stopped."""
     batch: list[Read] = []
-    size, began = 0, time.monotonic()
+    size, rows, began = 0, 0, time.monotonic()
     for file in files:
         if stop.is_set():
             return
-        batch.append((file, prepare(file)))
+        prepared = prepare(file)
+        batch.append((file, prepared))
         size += file.found.size
-        if _is_full(len(batch), size, time.monotonic() - began):
+        rows += prepared.rows if prepared else 0
+        if _is_full(len(batch), size, rows, time.monotonic() - began):
             yield batch
-            batch, size, began = [], 0, time.monotonic()
+            batch, size, rows, began = [], 0, 0, time.monotonic()
     if batch:
         yield batch
 
 
-def _is_full(files: int, size: int, seconds: float) -> bool:
-    return files >= FILES_PER_BATCH or size >= BYTES_PER_BATCH or seconds >= SECONDS_PER_BATCH
+def _is_full(files: int, size: int, rows: int, seconds: float) -> bool:
+    is_large = size >= BYTES_PER_BATCH or rows >= ROWS_PER_BATCH
+    return files >= FILES_PER_BATCH or is_large or seconds >= SECONDS_PER_BATCH
 
 
 def portions(items: Iterable[_T], stop: Event) -> Iterator[Sequence[_T]]:

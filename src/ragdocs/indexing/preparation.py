@@ -37,6 +37,15 @@ class Prepared:
         state = self.failure.state if self.failure else self.state
         return ManifestEntry(file.doc_id, file.tree, file.path, state, self.read_ns)
 
+    @property
+    def rows(self) -> int:
+        """How many rows the store will have of it, about."""
+        if self.content is None:
+            return 0
+        document = self.content.document
+        parts = (document.headings, document.links, document.code_blocks, self.content.chunks)
+        return sum(map(len, parts))
+
     def failed(self, error: Exception) -> "Prepared":
         return failed(self.file, self.read_ns, error)
 

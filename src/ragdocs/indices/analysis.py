@@ -82,8 +82,7 @@ class _Part(NamedTuple):
     is_minor: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     """What a word gives, wherever it stands; `places` counts also what was too long to keep."""
 
     parts: tuple[_Part, ...]

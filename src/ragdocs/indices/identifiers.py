@@ -48,6 +48,8 @@ def identifier_parts(name: str) -> list[Range]:
 
 
 def _humps(segment: str) -> list[Range]:
+    if segment.isascii() and segment.isalnum():
+        return _ascii_humps(segment)
     shapes = [(index, shape) for index, char in enumerate(segment) if (shape := _shape_of(char))]
     parts = [match.span() for match in _PART.finditer("".join(shape for _, shape in shapes))]
     is_crumbled = len(shapes) < MIN_MEAN_PART * len(parts)
@@ -56,6 +58,16 @@ def _humps(segment: str) -> list[Range]:
     # A part ends where the next character that has a shape begins: marks go with their letter.
     at = [index for index, _ in shapes] + [len(segment)]
     return [(at[start], at[end]) for start, end in parts]
+
+
+def _ascii_humps(segment: str) -> list[Range]:
+    """The same where every character has a shape, in a fraction of the time: a file may have a
+    million names of its own."""
+    parts = [match.span() for match in _PART.finditer(segment.translate(_ASCII_SHAPES))]
+    is_crumbled = len(segment) < MIN_MEAN_PART * len(parts)
+    if not parts or is_crumbled or segment.lower() in _ONE_WORD:
+        return [(0, len(segment))]
+    return parts
 
 
 def _shape_of(char: str) -> str:
@@ -67,3 +79,6 @@ def _shape_of(char: str) -> str:
     if char.isdecimal():
         return "d"
     return "l" if char.isalnum() else ""
+
+
+_ASCII_SHAPES = {code: _shape_of(chr(code)) for code in range(128) if chr(code).isalnum()}

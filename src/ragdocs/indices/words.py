@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from re import Pattern
+from typing import NamedTuple
 
 from ragdocs.indices.identifiers import Range, identifier_parts
 from ragdocs.indices.scripts import HANGUL_TAILS, UNSPACED, marks
@@ -23,11 +24,11 @@ _IS_MARKED = re.compile(_MARKED)
 _MARKS_PER_LETTER = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """One token of a word: its range within the word, and its place among the word's own places.
 
-    A whole is made of the pieces that follow it, and stands at the first one's place.
+    A whole is made of the pieces that follow it, and stands at the first one's place. A tuple,
+    because a file may have a million words of its own.
     """
 
     start: int
@@ -76,9 +77,13 @@ def is_simple(word: str) -> bool:
     return word.isalpha() and word[1:].islower()
 
 
+def _is_marked(name: str) -> bool:
+    return name[-1] in "+#" and _IS_MARKED.fullmatch(name) is not None
+
+
 def names(word: str, pattern: Pattern[str]) -> list[Range]:
     """The names of a chain; a marked name is one of its own."""
-    if _IS_MARKED.fullmatch(word):
+    if _is_marked(word):
         return [(0, len(word))]
     return [match.span() for match in pattern.finditer(word)]
 
@@ -91,7 +96,7 @@ def pieces(word: str, found: list[Range]) -> list[Piece]:
     position = 0
     for start, end in found:
         name = word[start:end]
-        parts = [(0, len(name))] if _IS_MARKED.fullmatch(name) else identifier_parts(name)
+        parts = [(0, len(name))] if _is_marked(name) else identifier_parts(name)
         if parts != [(0, end - start)]:
             cut.append(Piece(start, end, position, is_whole=True))
         for first, last in parts:

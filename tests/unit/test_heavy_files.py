@@ -1,0 +1,214 @@
+"""One heavy file: what it costs is bounded, and what is beyond a limit is said and still found."""
+
+import json
+import subprocess
+import sys
+import time
+from itertools import count
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+
+import pytest
+from benchmarks.heavy_texts import KINDS, of_size
+
+from ragdocs.config.choices import Stemmer
+from ragdocs.indexing import batching
+from ragdocs.indexing.preparation import Prepared
+from ragdocs.indices import vocabulary
+from ragdocs.indices.vocabulary import MAX_WORDS, WordList
+from ragdocs.models import FileState, WarningKind
+from ragdocs.parsers.blocks import (
+    MAX_CODE_BLOCKS,
+    MAX_HEADINGS,
+    MAX_LINES,
+    MAX_REFERENCES,
+)
+from ragdocs.parsers.inline import MAX_LINKS, MAX_TAG_CHARS, MAX_TAGS
+from ragdocs.store import link_store
+from tests.managed_index import Place
+from tests.parsing import chunk, parse
+
+MEGABYTE = 1_000_000
+INDEXED = """
+import json, sys
+from pathlib import Path
+from tests.managed_index import CountingEmbedder, setup, tree
+from ragdocs.indexing.manager import IndexManager
+folder = Path(sys.argv[1])
+with IndexManager(setup(folder / "index", tree(folder / "notes")), CountingEmbedder()) as manager:
+    outcome = manager.update()
+lines = Path("/proc/self/status").read_text().splitlines()
+peak = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+print(json.dumps([peak, outcome.documents, len(outcome.failed)]))
+"""
+
+
+def indexing_peak(folder: Path) -> int:
+    """Bytes of a process that indexes the notes of a folder, at most."""
+    done = subprocess.run(
+        [sys.executable, "-c", INDEXED, str(folder)], stdout=subprocess.PIPE, check=True
+    )
+    peak, documents, failed = json.loads(done.stdout)
+    assert (documents > 0, failed) == (True, 0)
+    return peak
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read there")
+@pytest.mark.parametrize(
+    ("kind", "size", "most"),
+    [
+        # Before: 455, 559 and 516 MB, for a tenth of what a file may have.
+        ("headings", 1.0, 260),
+        ("lists, short", 1.0, 260),
+        ("tables", 1.0, 260),
+    ],
+)
+def test_memory_does_not_follow_the_number_of_blocks(tmp_path, kind: str, size: float, most: int):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text(of_size(kind, int(size * MEGABYTE)))
+    assert indexing_peak(tmp_path) < most * MEGABYTE
+
+
+# Limits: the rest is text
+
+
+LIMITS = {
+    "headings": ("# a\n", MAX_HEADINGS, WarningKind.TOO_MANY_HEADINGS),
+    "links": ("[[n{n}]] ", MAX_LINKS, WarningKind.TOO_MANY_LINKS),
+    "markdown links": ("[a](b{n}.md) ", MAX_LINKS, WarningKind.TOO_MANY_LINKS),
+    "tags": ("#t{n} ", MAX_TAGS, WarningKind.TOO_MANY_TAGS),
+    "code blocks": ("```\n```\n", MAX_CODE_BLOCKS, WarningKind.TOO_MANY_CODE_BLOCKS),
+    "references": ("[r{n}]: x.md\n", MAX_REFERENCES, WarningKind.TOO_MANY_REFERENCES),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_is_beyond_a_limit_is_counted_and_still_text(name: str):
+    part, limit, kind = LIMITS[name]
+    text = "".join(part.format(n=n) for n in range(limit + 7)) + "\n\nlastword\n"
+    document = parse(text)
+    (warning,) = document.warnings
+    assert (warning.kind, warning.count, warning.is_loss) == (kind, 7, True)
+    assert f"{limit:,}" in warning.text
+    kept = (document.headings, document.links, document.tags, document.code_blocks)
+    assert max(map(len, kept)) in (limit, 0)
+    assert "lastword" in chunk(text)[-1].text
+
+
+def test_within_the_limits_nothing_is_said():
+    assert parse("# a\n" * MAX_HEADINGS).warnings == ()
+    assert len(parse("".join(f"[[n{n}]] " for n in range(MAX_LINKS))).links) == MAX_LINKS
+
+
+def test_lines_beyond_the_limit_are_plain_text_and_found():
+    lines = ["# First\n", *("\n" * (MAX_LINES - 1)), "# lastword [[x]] #tag\n", "```\n", "more\n"]
+    text = "".join(lines)
+    document = parse(text)
+    assert [heading.text for heading in document.headings] == ["First"]
+    assert (document.links, document.tags, document.code_blocks) == ((), (), ())
+    (warning,) = document.warnings
+    assert (warning.kind, warning.count) == (WarningKind.TOO_MANY_LINES, 4)
+    leaves = [node for node in chunk(text) if node.text is not None]
+    assert "".join(leaf.text for leaf in leaves) == text  # every character stands in one leaf
+    assert "# lastword [[x]] #tag\n```\nmore\n" in leaves[-1].text
+
+
+def test_blank_lines_beyond_the_limit_are_no_loss():
+    assert parse("# First\n" + "\n" * (MAX_LINES + 10)).warnings == ()
+
+
+def test_a_block_that_reaches_over_the_limit_ends_there():
+    text = "```\n" + "code\n" * (MAX_LINES + 10) + "```\n"
+    document = parse(text)
+    (block,) = document.code_blocks
+    assert block.code.count("\n") in (MAX_LINES - 1, MAX_LINES)
+    assert [one.kind for one in document.warnings] == [WarningKind.TOO_MANY_LINES]
+
+
+def test_a_word_behind_a_hash_as_long_as_a_page_is_no_tag():
+    assert parse(f"#{'a' * MAX_TAG_CHARS} #{'b' * (MAX_TAG_CHARS + 1)}\n").tags == (
+        "a" * MAX_TAG_CHARS,
+    )
+
+
+def test_the_first_of_two_definitions_counts():
+    document = parse("[a]: one.md\n[a]: two.md\n\n[a]\n")
+    assert [link.target for link in document.links] == ["one.md"]
+
+
+# Linear
+
+
+def test_runs_of_backticks_of_every_length_are_looked_for_once():
+    """Seconds of one text beside those of one four times as long; it was over seven times."""
+
+    def seconds(size: int) -> float:
+        text = of_size("ticks, growing", size)
+        began = time.process_time()
+        parse(f"{text}[[x]]\n")
+        return time.process_time() - began
+
+    seconds(100_000)
+    assert seconds(4 * MEGABYTE) < 6 * max(seconds(MEGABYTE), 0.05)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_heavy_text_is_indexed_whole(kind: str):
+    text = of_size(kind, 20_000)
+    document = parse(text)
+    leaves = [node.text for node in chunk(text) if node.text is not None]
+    body = document.source.text[document.body_start :]
+    assert "".join(leaves) == (body if body.strip() else "")
+
+
+# In the store
+
+
+def test_a_document_gives_the_vocabulary_its_first_words():
+    names = (f"w{''.join(chr(97 + int(digit)) for digit in str(n))}" for n in count())
+    words = [next(names) for _ in range(MAX_WORDS + 10)]
+    texts = [" ".join(words[start : start + 100]) for start in range(0, len(words), 100)]
+    found = {word for word, _, _ in WordList(Stemmer("english")).of(texts)}
+    assert found == set(words[:MAX_WORDS])
+
+
+def test_words_beyond_the_limit_leave_with_their_document(tmp_path, monkeypatch):
+    monkeypatch.setattr(vocabulary, "MAX_WORDS", 12)
+    place = Place(tmp_path)
+    with place.manager:
+        place.write("a.md", "one two three four five six seven eight nine ten eleven twelve more")
+        place.write("b.md", "seven eight nine more and more and yet others than those before them")
+        place.update()
+        assert place.is_as_new()
+        (place.root / "a.md").unlink()
+        place.update()
+        assert place.is_as_new()
+
+
+def test_links_are_resolved_a_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(link_store, "LINKS_AT_ONCE", 3)
+    place = Place(tmp_path)
+    with place.manager:
+        place.write("hub.md", " ".join(f"[[n{n}#Part]]" for n in range(10)))
+        for number in range(0, 10, 2):
+            place.write(f"n{number}.md", "# Part\n\n[[hub]]\n")
+        place.update()
+        for number in range(1, 10, 2):
+            place.write(f"n{number}.md", "# Part\n\n[[hub]]\n")
+        place.update()
+        assert place.is_as_new()
+
+
+def test_a_batch_is_full_by_what_it_will_store(monkeypatch):
+    monkeypatch.setattr(batching, "ROWS_PER_BATCH", 100)
+    monkeypatch.setattr(batching, "SECONDS_PER_BATCH", 600.0)
+    state = FileState(1, 1, "")
+
+    def prepare(file):
+        document = SimpleNamespace(headings=(0,) * 30, links=(0,) * 10, code_blocks=())
+        return Prepared(file, state, 0, SimpleNamespace(document=document, chunks=(0,) * 10))
+
+    files = [SimpleNamespace(found=SimpleNamespace(size=10)) for _ in range(7)]
+    found = [len(batch) for batch in batching.batches(files, prepare, Event())]
+    assert found == [2, 2, 2, 1]
