@@ -93,9 +93,7 @@ KINDS: Mapping[str, Callable[[], Lines]] = {
     "table, cells": lambda: after("| a |\n|---|\n", repeated("|a" * 500 + "|\n")),
     "table, columns": lambda: repeated("|a"),
     "tables": lambda: repeated("|a|\n|-|\n|b|\n\n"),
-    "table, wide rows": lambda: after(
-        "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n", repeated("|b\n"), ""
-    ),
+    "table, wide rows": lambda: after("|a" * 1000 + "|\n" + "|-" * 1000 + "|\n", repeated("|b\n")),
     "wikilinks": lambda: numbered("[[note {n}]] "),
     "wikilinks, lines": lambda: numbered("[[n{n}]]\n\n"),
     "wikilinks, own anchors": lambda: numbered("[[#h{n}]]\n"),

@@ -417,6 +417,19 @@ def test_files_whose_bytes_are_replaced_are_named_and_counted_every_time(folder)
     assert (done.json["warnings"], done.json["modified"]) == ([], 1)
 
 
+def test_a_file_of_too_many_lines_is_indexed_and_named_by_every_command(folder):
+    write(folder.notes, "heavy.md", "# Heavy\n" + "\n" * 250_000 + "# lastword\n")
+    kind = "too_many_lines"
+
+    done = folder.call("update", TEXT_ONLY)
+    assert "docs: heavy.md: read as plain text after the first 250,000 lines" in done.err
+    (warning,) = folder.call("update", TEXT_ONLY, "--json").json["warnings"]
+    assert (warning["kind"], warning["is_loss"]) == (kind, True)
+    status = folder.call("status", "--json").json
+    assert [one["kind"] for one in status["warning_counts"]] == [kind]
+    assert "heavy.md: read as plain text" in folder.call("status").out
+
+
 def test_a_file_that_may_not_be_read_and_a_folder_that_may_not_be_looked_into(folder):
     secret = write(folder.notes, "secret.md", "# A\n")
     closed = write(folder.notes, "closed/a.md", "# A\n").parent
