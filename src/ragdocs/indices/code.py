@@ -126,12 +126,13 @@ def _restriction(scope: Scope, language: str) -> Restriction | None:
     left_out = few_left_out(scope)
     named = scope if left_out is None else left_out
     wanted = None if named is None else json.dumps(list(named))
+    languages = json.dumps(language_names(language) if language.strip() else [])
     return Restriction(
         f"""SELECT b.key FROM code_blocks b JOIN documents d ON d.key = b.doc
-        WHERE (?1 IS NULL OR d.id {"" if left_out is None else "NOT"} IN
-            (SELECT value FROM json_each(?1)))
-        AND (?2 = '[]' OR b.language IN (SELECT value FROM json_each(?2)))""",
-        (wanted, json.dumps(language_names(language) if language.strip() else [])),
+        WHERE (? IS NULL OR d.id {"" if left_out is None else "NOT"} IN
+            (SELECT value FROM json_each(?)))
+        AND (? = '[]' OR b.language IN (SELECT value FROM json_each(?)))""",
+        (wanted, wanted, languages, languages),
     )
 
 

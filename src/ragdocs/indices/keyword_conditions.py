@@ -75,12 +75,12 @@ class Conditions:
 
     def _under(self, prefix: str) -> set[int]:
         """`path:api` is what begins so, as it was typed: a folder, or the start of a name."""
-        return self._in_documents("substr(path, 1, length(?1)) = ?1", prefix)
+        return self._in_documents("substr(path, 1, length(?)) = ?", prefix, prefix)
 
-    def _in_documents(self, where: str, value: str) -> set[int]:
+    def _in_documents(self, where: str, *values: str) -> set[int]:
         rows = self._snapshot.select(
             f"SELECT key FROM chunks WHERE doc IN (SELECT key FROM documents WHERE {where})",
-            (value,),
+            values,
         )
         return {row[0] for row in rows}
 

@@ -127,7 +127,7 @@ def _documents(snapshot: Snapshot, part: InTree | UnderPath) -> frozenset[DocId]
         rows = snapshot.select("SELECT id FROM documents WHERE tree = ?", (part.name,))
     else:
         rows = snapshot.select(
-            "SELECT id FROM documents WHERE substr(path, 1, length(?1)) = ?1",
-            (encode_path(part.prefix),),
+            "SELECT id FROM documents WHERE substr(path, 1, length(?)) = ?",
+            (encode_path(part.prefix),) * 2,
         )
     return frozenset(doc_id for (doc_id,) in rows)

@@ -109,7 +109,7 @@ class Snapshot:
     def documents(self, tree: TreeName | None = None) -> Iterator[StoredDocument]:
         """Ordered by id."""
         rows = self._database.each(
-            f"{SELECT_DOCUMENTS} WHERE ?1 IS NULL OR tree = ?1 ORDER BY id", (tree,)
+            f"{SELECT_DOCUMENTS} WHERE ? IS NULL OR tree = ? ORDER BY id", (tree, tree)
         )
         return map(read_document, rows)
 
