@@ -27,6 +27,7 @@ from ragdocs.wording import process_text
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
 # Someone who asks who holds the lock has it for an instant: a short second look tells them apart.
 _ATTEMPTS = 3
+_LOOKED_AT_EVERY = 8
 _MAX_HOLDER_BYTES = 40_000
 _MAX_FACT_CHARS = 300
 _TIMES_BY_DESCRIPTOR = os.utime in os.supports_fd
@@ -173,7 +174,7 @@ class FileLock(Closable):
             os.close(descriptor)
 
 
-_open_locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
+_open_locks: weakref.WeakSet["FileLock | LockAttempt"] = weakref.WeakSet()
 # No fork between taking a lock and noting it: the child would keep it alive after its parent.
 _forking = threading.Lock()
 
@@ -208,6 +209,46 @@ def try_lock(path: Path, prepare_folder: Callable[[Path], None] = make_folder) -
         if attempt + 1 < _ATTEMPTS:
             time.sleep(_PAUSES[0])
     return None
+
+
+class LockAttempt(Closable):
+    """A lock that is tried again and again, with one call of the system each time.
+
+    Each call lets other threads of this process run first, which on a busy machine takes long.
+    """
+
+    def __init__(self, path: Path, prepare_folder: Callable[[Path], None] = make_folder) -> None:
+        self._path = path
+        self._prepare_folder = prepare_folder
+        self._descriptor: int | None = None
+        self._tries = 0
+        _open_locks.add(self)
+
+    def take(self) -> FileLock | None:
+        """None when another has it. Raises OSError when the file cannot be made or opened."""
+        self._tries += 1
+        if self._descriptor is None:
+            self._prepare_folder(self._path.parent)
+            self._descriptor = _opened(self._path)
+        with _forking:
+            is_taken = _take(self._descriptor)
+            if is_taken and _is_at(self._path, self._descriptor):
+                descriptor, self._descriptor = self._descriptor, None
+                taken = FileLock(self._path, descriptor)
+                taken.say({})
+                return taken
+        # Its file may have been deleted, and others lock another one.
+        if is_taken or self._tries % _LOOKED_AT_EVERY == 0:
+            self.close()
+        return None
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    forget = close
+    """In a child, which must not hold what its parent takes later."""
 
 
 def lock(

@@ -17,8 +17,10 @@ import pytest
 
 from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.indexing.lock import (
+    LOOK_SECONDS,
     WATCH_LOCK,
     WRITE_LOCK,
+    Succession,
     try_watch_lock,
     try_write_lock,
     watching,
@@ -30,6 +32,7 @@ from ragdocs.locks import Holder, holder
 from ragdocs.store.folder import claim_folder
 from ragdocs.store.lock import lock, try_lock
 from tests.systems import needs
+from tests.waiting import until
 
 DEADLINE = 60.0
 
@@ -375,3 +378,45 @@ def test_no_descriptor_is_left_open(tmp_path: Path):
             assert try_watch_lock(tmp_path) is None
             watching(tmp_path)
     assert len(os.listdir("/dev/fd")) <= before
+
+
+# Standing by
+
+
+def test_whoever_stands_by_has_the_lock_as_soon_as_its_holder_is_killed(tmp_path: Path):
+    """On a thread of its own: this one does nothing for it."""
+    with started(HOLDS, tmp_path) as other:
+        assert said(other) == "held True"
+        with Succession(tmp_path) as succession:
+            assert not succession.is_over.wait(3 * LOOK_SECONDS)
+            assert succession.take() is None
+            other.kill()
+            assert succession.is_over.wait(DEADLINE)
+            until(lambda: (now := watching(tmp_path)) is not None and now.pid == os.getpid())
+            lock = succession.take()
+            assert lock
+            assert lock.is_held
+        assert lock.is_held, "whoever took it has it"
+        lock.close()
+
+
+def test_a_lock_that_nobody_took_is_freed_with_the_one_who_stood_by(tmp_path: Path):
+    succession = Succession(tmp_path)
+    assert succession.is_over.wait(DEADLINE)
+    succession.close()
+    until(lambda: watching(tmp_path) is None)
+    with try_watch_lock(tmp_path):
+        pass
+
+
+def test_a_lock_file_that_was_replaced_is_noticed_by_whoever_stands_by(tmp_path: Path):
+    held = try_watch_lock(tmp_path)
+    with Succession(tmp_path) as succession:
+        assert not succession.is_over.wait(2 * LOOK_SECONDS)
+        (tmp_path / WATCH_LOCK).unlink()
+        assert succession.is_over.wait(DEADLINE)
+        lock = succession.take()
+        assert lock
+        assert lock.is_held
+        lock.close()
+    held.close()

@@ -16,7 +16,7 @@ from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexMissing, Ragdoc
 from ragdocs.indexing.hints import Hints
 from ragdocs.indexing.index_access import LOST
 from ragdocs.indexing.index_setup import Control
-from ragdocs.indexing.lock import SILENT_SECONDS, try_watch_lock, watching
+from ragdocs.indexing.lock import SILENT_SECONDS, Succession, try_watch_lock, watching
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.indexing.outcome import Progress
 from ragdocs.indexing.roots import in_words
@@ -71,11 +71,14 @@ class IndexDuty:
         self._told_at = 0.0
         self._looked_at = 0.0
         self._held: FileLock | None = None
+        self._succession: Succession | None = None
 
     def wake(self) -> None:
         """From any thread, after `stop` was set: it must not wait for the next tick to see that."""
         if watching := self._watching:
             watching[0].wake()
+        if succession := self._succession:
+            succession.close()
 
     def suspect(self, error: Exception) -> None:
         """From any thread: a reader found damage."""
@@ -100,16 +103,19 @@ class IndexDuty:
             make_watcher = self._parts.make_watcher
             # What changed while it failed, or another one watched, is not known yet.
             self._board.say(duty=Duty.STARTING, last_scan=None)
-            while not self._stop.is_set():
-                is_sound = self._is_sound(manager)
-                if make_watcher is None:
-                    self._keep_unwatched(manager, is_sound)
-                elif lock := self._watch_lock():
-                    self._held = lock
-                    self._watch(manager, lock, make_watcher())
-                    self.release()
-                else:
-                    self._stand_by(manager, is_sound)
+            try:
+                while not self._stop.is_set():
+                    is_sound = self._is_sound(manager)
+                    if make_watcher is None:
+                        self._keep_unwatched(manager, is_sound)
+                    elif lock := self._watch_lock():
+                        self._held = lock
+                        self._watch(manager, lock, make_watcher())
+                        self.release()
+                    else:
+                        self._stand_by(manager, is_sound)
+            finally:
+                self._end_succession()
 
     def tell_failure(self, *, stood_down: bool) -> None:
         """After a stretch that failed. Who watched keeps the lock, for only so do others know that
@@ -141,7 +147,16 @@ class IndexDuty:
         if self._held is not None and self._held.is_held:
             return self._held
         self.release()  # its file was deleted: others lock another one
-        return try_watch_lock(self._parts.directory)
+        taken = self._succession.take() if self._succession else None
+        lock = taken or try_watch_lock(self._parts.directory)
+        if lock is not None:
+            self._end_succession()
+        return lock
+
+    def _end_succession(self) -> None:
+        succession, self._succession = self._succession, None
+        if succession is not None:
+            succession.close()
 
     def _watch(self, manager: IndexManager, lock: FileLock, watcher: Watcher) -> None:
         self._board.say(duty=Duty.WATCHING, last_scan=None)
@@ -167,6 +182,7 @@ class IndexDuty:
     def _stand_by(self, manager: IndexManager, is_sound: bool) -> None:
         """Who watches sees what is wrong as soon as we do; but it may be of other settings."""
         self._board.say(duty=Duty.STANDBY)
+        succession = self._succession = self._succession or Succession(self._parts.directory)
         if is_sound:
             self._unsound_since = None
             self._rely_on(manager, watching(self._parts.directory))
@@ -176,7 +192,8 @@ class IndexDuty:
             self._unsound_since = self._unsound_since or now
             if now - self._unsound_since >= GRACE_SECONDS:
                 self._update(manager, None)
-        self._stop.wait(TICK_SECONDS)
+        if not self._stop.is_set():
+            succession.is_over.wait(TICK_SECONDS)
 
     def _rely_on(self, manager: IndexManager, holder: Holder | None) -> None:
         """On whoever watches, as long as it is heard of and does not fail; otherwise we look at
