@@ -8,8 +8,10 @@ the lengths of pattern and path, whatever the pattern.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from ragdocs.bounded_cache import BoundedCache
+
+RULES_BYTES = 2 << 20
 _DOUBLE_STAR = re.compile(r"\*\*+")
 _NEVER = "(?!)"
 _NOTHING = re.compile(_NEVER)
@@ -111,8 +113,11 @@ def _trim(line: str) -> str:
     return line[: len(kept) + 1] if backslashes % 2 else kept
 
 
-@lru_cache(maxsize=4096)
 def parse_rule(pattern: str) -> Rule:
+    return _rules[pattern]
+
+
+def _make_rule(pattern: str) -> Rule:
     negated = pattern.startswith("!")
     path = pattern[1:] if negated else pattern
     directories_only = path.endswith("/")
@@ -125,6 +130,9 @@ def parse_rule(pattern: str) -> Rule:
         names.append("*")
     folders = (None if _DOUBLE_STAR.fullmatch(name) else _name_pattern(name) for name in names[:-1])
     return Rule(negated, directories_only, _name_pattern(names[-1]), tuple(folders))
+
+
+_rules = BoundedCache(_make_rule, RULES_BYTES)
 
 
 def _match_folders(folders: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:

@@ -7,11 +7,13 @@ by, id; pairs of Chinese characters) lie over them, for ranking.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
+from ragdocs.bounded_cache import BoundedCache, bytes_of
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.stemming import (
     MAX_TERM_CHARS,
@@ -37,10 +39,15 @@ from ragdocs.indices.words import (
 ANALYSIS_VERSION = 1
 """Raise it when the same text gives other terms: indices made with the old ones are rebuilt."""
 
-REMEMBERED_WORDS = 1 << 15
-REMEMBERED_QUERIES = 16
-REMEMBERED_PASSAGES = 64
+TEXT_WORDS_BYTES, CODE_WORDS_BYTES = 8 << 20, 4 << 20
+"""Some 12,000 words, and half as many: more than most folders have."""
+TERMS_BYTES = 2 << 20
+QUERIES_BYTES = 256 << 10
+TYPED_BYTES = 8 << 20
+"""The longest text that may be typed, without spaces between its words, takes half of it."""
+PASSAGES_BYTES = 1 << 20
 """What is ranked by where its words stand is shown with them marked a moment later."""
+CHARACTERS_BYTES = 1 << 20
 _PLAIN = re.compile(r"\w+")
 _INK = re.compile(r"\S+")
 _JOINTS = re.compile(r"\.|::")
@@ -91,6 +98,9 @@ class _Word(NamedTuple):
 
 
 _DROPPED = _Word((), 1, frozenset())
+_WORD_BYTES, _PART_BYTES, _TOKEN_BYTES = 400, 240, 160
+_Sought = tuple[str, frozenset[str]]
+"""A text, and the terms wanted of it."""
 
 
 class Analyzer:
@@ -101,12 +111,14 @@ class Analyzer:
         self._fold: Fold = fold if stemmer is None else fold_for(stemmer)
         self._stem: Fold = str if stemmer is None else stem_for(stemmer)
         self._stop_words = frozenset[str]() if stemmer is None else stop_words(stemmer)
-        self._word = lru_cache(REMEMBERED_WORDS)(self._analyse_word)
-        self._terms_of = lru_cache(REMEMBERED_WORDS)(self._find_terms)
-        self._plain_parts = lru_cache(REMEMBERED_QUERIES)(self._find_plain_parts)
-        self._scattered = lru_cache(REMEMBERED_PASSAGES)(self._find_scattered)
-        self._query = lru_cache(REMEMBERED_QUERIES)(self._find_query)
-        self._typed = lru_cache(REMEMBERED_QUERIES)(self._find_words)
+        words_bytes = TEXT_WORDS_BYTES if stemmer else CODE_WORDS_BYTES
+        self._word = BoundedCache(self._analyse_word, words_bytes, _word_bytes)
+        # Its terms are the word's own.
+        self._terms_of = BoundedCache(self._find_terms, TERMS_BYTES, _key_bytes)
+        self._plain_parts = BoundedCache(self._find_plain_parts, QUERIES_BYTES)
+        self._scattered = BoundedCache(self._find_scattered, PASSAGES_BYTES, _scattered_bytes)
+        self._query = BoundedCache(self._find_query, TYPED_BYTES, _tokens_bytes)
+        self._typed = BoundedCache(self._find_words, TYPED_BYTES, _typed_bytes)
 
     def tokens(self, text: str) -> list[Token]:
         """Every token of a text, in order; a whole before what it is made of."""
@@ -126,14 +138,15 @@ class Analyzer:
         """As `tokens_of`, several times as fast where few words are wanted; but the positions of
         different words do not follow one another, and so tell nothing of phrases.
         """
-        return self._scattered(text, wanted)
+        return self._scattered[text, wanted]
 
-    def _find_scattered(self, text: str, wanted: frozenset[str]) -> Sequence[Token]:
-        parts = self._plain_parts(wanted) if is_spaced(text) else None
+    def _find_scattered(self, sought: _Sought) -> Sequence[Token]:
+        text, wanted = sought
+        parts = self._plain_parts[wanted] if is_spaced(text) else None
         if parts is None:
             return self.tokens_of(text, wanted)
         words = set(_PLAIN.findall(text))
-        is_other = map(parts.isdisjoint, map(self._terms_of, words))
+        is_other = map(parts.isdisjoint, map(self._terms_of.__getitem__, words))
         known = [word for word, skip in zip(words, is_other, strict=True) if not skip]
         # The same few words again and again: each is analysed once.
         analysed: dict[str, list[Token]] = {}
@@ -150,7 +163,7 @@ class Analyzer:
         return found
 
     def _find_terms(self, word: str) -> frozenset[str]:
-        return self._word(word).terms if len(word) <= MAX_WORD_CHARS else _DROPPED.terms
+        return self._word[word].terms if len(word) <= MAX_WORD_CHARS else _DROPPED.terms
 
     def _find_plain_parts(self, wanted: frozenset[str]) -> frozenset[str] | None:
         """The terms, and those of what a chain such as `node.js` joins; None when a text need not
@@ -159,7 +172,7 @@ class Analyzer:
         if not all(map(_is_plain, wanted)):
             return None
         names = [name for term in wanted for name in _JOINTS.split(term) if name]
-        return wanted.union(*(self._word(name).terms for name in names))
+        return wanted.union(*(self._word[name].terms for name in names))
 
     def terms(self, text: str) -> list[str]:
         """The terms of `tokens`, twice as fast: for counting."""
@@ -177,10 +190,10 @@ class Analyzer:
         """The tokens to look for: no stop words, unless there is nothing else; of a run of
         characters without spaces the pairs, not every single one.
         """
-        return list(self._query(text))
+        return list(self._query[text])
 
     def _find_query(self, text: str) -> tuple[Token, ...]:
-        words = self._typed(text)
+        words = self._typed[text]
         found = _in_order(words)
         minor = [part.is_minor for _, word in words for part in word.parts]
         return tuple(token for token, skip in zip(found, minor, strict=True) if not skip) or (
@@ -192,7 +205,7 @@ class Analyzer:
 
     def typed_tokens(self, text: str) -> list[Token]:
         """As `tokens`, of a query: several ask for them."""
-        return _in_order(self._typed(text))
+        return _in_order(self._typed[text])
 
     def is_stop_word(self, word: str) -> bool:
         return self._fold(word) in self._stop_words
@@ -205,14 +218,14 @@ class Analyzer:
             if match.lastgroup:
                 yield match.start(), _analyse_run(word)
             elif len(word) <= MAX_WORD_CHARS:
-                yield match.start(), self._word(word)
+                yield match.start(), self._word[word]
             else:
                 yield from self._names(word, match.start(), patterns)
 
     def _names(self, chain: str, start: int, patterns: WordPatterns) -> Iterator[tuple[int, _Word]]:
         for first, last in names(chain, patterns.name):
             is_short = last - first <= MAX_WORD_CHARS
-            yield start + first, self._word(chain[first:last]) if is_short else _DROPPED
+            yield start + first, self._word[chain[first:last]] if is_short else _DROPPED
 
     def _analyse_word(self, text: str) -> _Word:
         if is_simple(text) or (text.isascii() and text.isdecimal()):
@@ -244,7 +257,7 @@ class Analyzer:
 def _analyse_run(text: str) -> _Word:
     """Each character, and before it the pair that it begins: the pairs are what queries seek."""
     found = clusters(text)
-    terms = [_character(text[start:end]) for start, end in found]
+    terms = [_character[text[start:end]] for start, end in found]
     parts: list[_Part] = []
     for place, (start, end) in enumerate(found):
         if place + 1 < len(found):
@@ -290,7 +303,28 @@ def _word(parts: Sequence[_Part], places: int) -> _Word:
     return _Word(tuple(parts), places, frozenset(part.term for part in parts))
 
 
-_character = lru_cache(REMEMBERED_WORDS)(fold)
+def _word_bytes(text: str, word: _Word) -> int:
+    """As `bytes_of` has it, about, in a tenth of the time."""
+    return _key_bytes(text) + _WORD_BYTES + _PART_BYTES * len(word.parts)
+
+
+def _key_bytes(text: str, _: object = None) -> int:
+    return sys.getsizeof(text)
+
+
+def _tokens_bytes(text: str, found: Sequence[Token]) -> int:
+    return _key_bytes(text) + _TOKEN_BYTES * len(found)
+
+
+def _typed_bytes(text: str, words: Sequence[tuple[int, _Word]]) -> int:
+    return _key_bytes(text) + sum(_word_bytes("", word) for _, word in words)
+
+
+def _scattered_bytes(sought: _Sought, found: Sequence[Token]) -> int:
+    return bytes_of(sought) + _TOKEN_BYTES * len(found)
+
+
+_character = BoundedCache(fold, CHARACTERS_BYTES)
 
 
 def _in_order(words: Iterable[tuple[int, _Word]]) -> list[Token]:

@@ -8,29 +8,31 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ragdocs.bounded_cache import ENTRY_BYTES, bytes_of
 from ragdocs.indices.keyword import Unit
 from ragdocs.models import QueryField
 from ragdocs.store.records import Position
 from ragdocs.store.snapshot import Snapshot
 
-MOST_REMEMBERED = 20_000
-"""About 4 MB."""
+MOST_BYTES = 4 << 20
 
 Sought = tuple[tuple[str, ...], QueryField | None]
 """A unit, whatever its weight."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Counted:
     """What is known of one commit."""
 
     position: Position
     total: int
     rows: dict[Sought, int] = field(default_factory=dict[Sought, int])
+    bytes: int = 0
+    """Of the rows, about: two threads may count at the same moment."""
 
     def serves(self, position: Position) -> bool:
         """Whether it is of that commit, and has room."""
-        return self.position == position and len(self.rows) < MOST_REMEMBERED
+        return self.position == position and self.bytes < MOST_BYTES
 
 
 class Fts5Counts:
@@ -56,6 +58,7 @@ class Fts5Counts:
         for unit in unknown:
             if not is_word(unit):
                 rows[_sought(unit)] = self._matching(snapshot, unit)
+        counted.bytes += sum(bytes_of(_sought(unit)) + ENTRY_BYTES for unit in unknown)
         return counted.total, {unit: rows[_sought(unit)] for unit in units}
 
     def _words(self, snapshot: Snapshot, words: Sequence[str]) -> dict[Sought, int]:

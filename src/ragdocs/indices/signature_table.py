@@ -5,8 +5,8 @@ Making the bitmaps of a query's candidates took three times as long as comparing
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache
 
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.indices.signatures import SIGNATURE_BITS, ngram_signature
 from ragdocs.indices.table_rows import has_exactly
 from ragdocs.store.connection import Database, Row
@@ -17,9 +17,9 @@ from ragdocs.store.snapshot import Snapshot
 TABLE = "signatures"
 _KIND = "signature"
 _BYTES = SIGNATURE_BITS // 8
-# About 5 MB. As with chunks (store/snapshot.py): what equals a row that was checked, to the last
-# byte, needs no check again.
-_REMEMBERED_ROWS = 4096
+ROWS_BYTES = 4 << 20
+"""As with chunks (store/snapshot.py): what equals a row that was checked, to the last byte, needs
+no check again."""
 
 
 class SignatureIndex:
@@ -70,15 +70,17 @@ def signatures_of(snapshot: Snapshot, keys: Collection[ChunkKey]) -> dict[ChunkK
             "WHERE key IN (SELECT value FROM json_each(?))",
             (json.dumps(unread),),
         )
-        read.update((row[0], _read(row)) for row in rows)
+        read.update((row[0], _bitmaps[row]) for row in rows)
     return {key: read[key] for key in keys if key in read}
 
 
-@lru_cache(_REMEMBERED_ROWS)
 def _read(row: Row) -> int:
     key, hashed, ngrams = row
     check_row(_KIND, (key, ngrams), hashed)
     return int.from_bytes(ngrams, "little")
+
+
+_bitmaps = BoundedCache(_read, ROWS_BYTES)
 
 
 def _rows(database: Database, doc: int) -> Iterator[Row]:

@@ -10,12 +10,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice
 
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import (
-    REMEMBERED_WORDS,
     Analyzer,
     analysis_fingerprint,
     text_analyzer,
@@ -36,16 +36,24 @@ them. Real pages have up to 2,700."""
 MIN_CONCEPT_CHARS = 3
 """The seeds' minimum for words that are added to queries."""
 _CHAIN = re.compile("[.:]")
+ENTRIES_BYTES = 4 << 20
+HASHES_BYTES = 1 << 20
 
 Entry = tuple[str, str, bool]
 """A word as written, folded; its term; whether it may be added to a query (a concept): of three
 letters or more, no stop word, no number, no chain of names such as `help.example.org`."""
 
 
-@lru_cache(REMEMBERED_WORDS)
 def term_hash(word: str) -> TextHash:
     """Stands for a word by itself in the cache of embeddings; no passage has the same."""
+    return _term_hashes[word]
+
+
+def _hash_term(word: str) -> TextHash:
     return TextHash(row_hash("term", (word,)))
+
+
+_term_hashes = BoundedCache(_hash_term, HASHES_BYTES)
 
 
 class WordList:
@@ -54,7 +62,7 @@ class WordList:
     def __init__(self, stemmer: Stemmer) -> None:
         self._analyzer: Analyzer = text_analyzer(stemmer)
         self._fold = fold_for(stemmer)
-        self._remembered = lru_cache(REMEMBERED_WORDS)(self._entries)
+        self._remembered = BoundedCache(self._entries, ENTRIES_BYTES)
 
     def of(self, texts: Iterable[str]) -> set[Entry]:
         """Distinct words are found first and analysed then: most of a text is repetition.
@@ -70,7 +78,7 @@ class WordList:
         found: set[Entry] = set()
         for word in raw:
             is_short = len(word) <= MAX_WORD_CHARS
-            found.update(self._remembered(word) if is_short else self._entries(word))
+            found.update(self._remembered[word] if is_short else self._entries(word))
         return found
 
     def _entries(self, raw: str) -> tuple[Entry, ...]:

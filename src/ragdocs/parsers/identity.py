@@ -3,13 +3,12 @@
 import re
 import unicodedata
 from collections import Counter
-from functools import lru_cache
 
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.models import PREAMBLE, DocId, Slug, TreeName
 
 MAX_SLUG_CHARS = 200
-MAX_REMEMBERED_CHARS = 400
-"""A heading of megabytes must not stay in memory for having been read once."""
+SLUGS_BYTES = 1 << 20
 _EMPTY_SLUG = "section"
 
 # `%`, `#` and `~` are the id's own syntax; controls would break a line of output; a byte that is
@@ -43,15 +42,15 @@ def document_id(tree: TreeName, path: str) -> DocId:
 
 def slugify(text: str) -> Slug:
     """GitHub's rule: lower case, letters, digits, `-` and `_` kept, each space a hyphen."""
-    return _short_slug(text) if len(text) <= MAX_REMEMBERED_CHARS else _slug(text)
+    return _slugs[text]
 
 
-def _slug(text: str) -> Slug:
+def _make_slug(text: str) -> Slug:
     slug = _NOT_IN_SLUG.sub(_keep_mark, text.strip().lower()).replace(" ", "-")
     return Slug(slug[:MAX_SLUG_CHARS])
 
 
-_short_slug = lru_cache(maxsize=8192)(_slug)
+_slugs = BoundedCache(_make_slug, SLUGS_BYTES)
 
 
 def _keep_mark(found: re.Match[str]) -> str:

@@ -9,9 +9,10 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.models import LinkKind, LinkSyntax, WarningKind
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 # One set of characters is looked for much faster than the alternatives that may begin there.
+RENDERED_BYTES = 1 << 20
 _SPECIAL = re.compile(r"[\\`<%!\[\]#]")
 _STEP = re.compile(
     r"""\\[\s\S]                                  # an escape takes the next character with it
@@ -257,7 +259,7 @@ def heading_text(content: str) -> str:
     """A heading's words without its markup, as a reader sees them."""
     if len(content) > _MAX_HEADING_CHARS or not _MARKUP.search(content):
         return _one_line(content)
-    return _rendered_text(content)
+    return _rendered_texts[content]
 
 
 @cache
@@ -267,11 +269,13 @@ def _inline_parser() -> "MarkdownIt":
     return MarkdownIt("commonmark").enable("strikethrough")
 
 
-@lru_cache(maxsize=4096)
-def _rendered_text(content: str) -> str:
+def _render(content: str) -> str:
     shown = _WIKI_TEXT.sub(lambda found: found[1].rpartition("|")[2], content)
     tokens = _inline_parser().parseInline(shown)
     return _one_line("".join(_texts(tokens)))
+
+
+_rendered_texts = BoundedCache(_render, RENDERED_BYTES)
 
 
 def _texts(tokens: "list[Token]") -> Iterator[str]:

@@ -3,14 +3,17 @@
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.errors import QueryError
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.requests import Filters
 from ragdocs.store.records import StoredDocument
+
+PATHS_BYTES = 24 << 20
+"""Of 50,000 documents, about: a filter looks at every one, and takes what has room."""
 
 IsMatch = Callable[[StoredDocument], bool]
 
@@ -36,8 +39,8 @@ def _checks(filters: Filters) -> Iterator[IsMatch]:
     if filters.trees:
         yield lambda document: document.tree in filters.trees
     if filters.paths:
-        wanted = [_components(path) for path in filters.paths]
-        yield lambda document: any(_begins(_components(document.path), path) for path in wanted)
+        wanted = [_split(path) for path in filters.paths]
+        yield lambda document: any(_begins(_components[document.path], path) for path in wanted)
     if filters.excluded_files:
         yield _is_kept(filters.excluded_files)
     if filters.tags:
@@ -76,12 +79,12 @@ def cut_at_elbow(candidates: Sequence[Candidate], ratio: float) -> list[Candidat
 
 def _is_kept(excluded: Sequence[str]) -> IsMatch:
     """Leaves out a file by its path, its folder's path, its bare name or its id."""
-    named = {name: parts for name in excluded if (parts := _components(name))}
+    named = {name: parts for name in excluded if (parts := _split(name))}
     every = frozenset(named.values())
     lengths = sorted({len(parts) for parts in every})
 
     def is_kept(document: StoredDocument) -> bool:
-        parts = _components(document.path)
+        parts = _components[document.path]
         if document.id in named or parts[-1:] in every:
             return False
         return not any(parts[:length] in every for length in lengths)
@@ -93,10 +96,13 @@ def _begins(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     return parts[: len(wanted)] == wanted
 
 
-@lru_cache(1 << 16)
-def _components(path: str) -> tuple[str, ...]:
+def _split(path: str) -> tuple[str, ...]:
     """Composed, because what is typed and what a file system gives back may differ in that."""
     return PurePosixPath(unicodedata.normalize("NFC", path).lstrip("/")).parts
+
+
+_components = BoundedCache(_split, PATHS_BYTES)
+"""Of documents only: what is typed into filters is never the same for long."""
 
 
 def _has_tag(document: StoredDocument, wanted: str) -> bool:

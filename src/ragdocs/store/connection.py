@@ -22,8 +22,9 @@ BUSY_SECONDS = 5.0
 # SQLite allows at least 999 bound values in one statement; some are needed for other things.
 VALUES_PER_QUERY = 500
 _ROWS_PER_PAGE = 256
-# Indices of a large store are then searched in memory; SQLite's own default is 2 MB.
-_CACHE_KIB = 32 * 1024
+# Of each connection. Indices of a large store are then searched in memory; SQLite's own default is
+# 2 MB.
+_CACHE_KIB = 16 * 1024
 
 Row = tuple[Any, ...]
 Identity = tuple[int, int]
@@ -209,6 +210,9 @@ class Database:
         wanted = list(members)
         for start in range(0, len(wanted), VALUES_PER_QUERY):
             part = wanted[start : start + VALUES_PER_QUERY]
+            # The last one again and again up to a power of two: a statement for each number of
+            # values would be compiled, and kept, for hundreds of them.
+            part += part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
             marks = ",".join("?" * len(part))
             yield from self.all(sql.replace("IN (*)", f"IN ({marks})"), [*values, *part])
 

@@ -1,6 +1,7 @@
 """Documents and their headings as rows, and back."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -41,6 +42,14 @@ _DOCUMENT = """id, tree, path, title, date, date_us, date_source, encoding, size
 SELECT_DOCUMENTS = f"SELECT row_hash, {_DOCUMENT} FROM documents"
 SELECT_HEADINGS = """SELECT h.row_hash, d.id, h.position, h.level, h.text, h.slug, h.byte_start,
     h.byte_end, h.line_start, h.line_end FROM headings h JOIN documents d ON d.key = h.doc"""
+
+_OBJECTS_BYTES = 1200
+"""Of what is made of a row beside its texts."""
+
+
+def row_bytes(row: Row, _: object = None) -> int:
+    """Of a row and the document that is read from it, which has the front matter once more."""
+    return 2 * sum(map(sys.getsizeof, row)) + _OBJECTS_BYTES
 
 
 def document_values(file: IndexedFile) -> Values:

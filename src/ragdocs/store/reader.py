@@ -22,6 +22,9 @@ from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
 from ragdocs.store.verification import check_compatible
 
+MOST_IDLE = 3
+"""As many searches as run at once: each connection has pages of the store in memory."""
+
 
 class Reader(Closable):
     """A store that can be looked at; with a fingerprint, only one built with those settings, and
@@ -153,7 +156,7 @@ class Reader(Closable):
 
     def _give_back(self, database: Database) -> None:
         with self._lock:
-            if not self._closed:
+            if not self._closed and len(self._idle) < MOST_IDLE:
                 self._idle.append(database)
                 return
         database.close()

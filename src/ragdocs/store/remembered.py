@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from ragdocs.models import DocId
 from ragdocs.store.records import ChunkKey, Position, StoredChunk, StoredDocument
 
-MOST_CHUNKS = 4096
-"""About 10 MB of passages; the documents are no more than those."""
+MOST_BYTES = 8 << 20
+"""Of chunks and documents."""
+MOST_NUMBERS = 4096
+"""Of each view; none takes a kilobyte."""
 
 Numbers = dict[int | str, int]
 """By a chunk's number, or a document's id."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Remembered:
     """Filled by every snapshot of the commit, in whichever thread."""
 
@@ -25,8 +27,11 @@ class Remembered:
     documents: dict[DocId, StoredDocument] = field(default_factory=dict[DocId, StoredDocument])
     numbers: dict[str, Numbers] = field(default_factory=dict[str, Numbers])
     """What views have read of their own tables, by the view's name."""
+    bytes: int = 0
+    """Of the chunks and documents, about: two threads may count at the same moment."""
 
     def serves(self, position: Position) -> bool:
         """Whether it is of that commit, and has room."""
-        held = max(len(self.chunks), len(self.documents), *map(len, self.numbers.values()))
-        return self.position == position and held < MOST_CHUNKS
+        numbers = max(map(len, self.numbers.values()), default=0)
+        has_room = self.bytes < MOST_BYTES and numbers < MOST_NUMBERS
+        return self.position == position and has_room

@@ -6,12 +6,12 @@ byte, needs neither the check nor the parsing again (specs/0029).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import TypeVar
 
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.errors import IndexCorrupt
 from ragdocs.models import ChunkId, DocId, Heading, TreeName
-from ragdocs.store import change_log, embedding_cache
+from ragdocs.store import change_log, chunk_rows, document_rows, embedding_cache
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE, read_chunk, read_code
 from ragdocs.store.collection import no_collection
 from ragdocs.store.connection import Database, Row
@@ -43,10 +43,9 @@ from ragdocs.store.stored_index import StoredIndex, in_step
 from ragdocs.store.verification import check_rows, check_structure
 
 VECTORS_PER_BATCH = 4096
-# About 10 MB of passages, and 10 MB of documents' front matter.
-_REMEMBERED_ROWS = 4096
-_known_chunk = lru_cache(_REMEMBERED_ROWS)(read_chunk)
-_known_document = lru_cache(_REMEMBERED_ROWS)(read_document)
+CHUNKS_BYTES, DOCUMENTS_BYTES = 8 << 20, 4 << 20
+_known_chunks = BoundedCache(read_chunk, CHUNKS_BYTES, chunk_rows.row_bytes)
+_known_documents = BoundedCache(read_document, DOCUMENTS_BYTES, document_rows.row_bytes)
 _T = TypeVar("_T")
 
 
@@ -95,15 +94,17 @@ class Snapshot:
 
     def document(self, doc_id: DocId) -> StoredDocument | None:
         row = self._database.one(f"{SELECT_DOCUMENTS} WHERE id = ?", (doc_id,))
-        return _known_document(row) if row else None
+        return _known_documents[row] if row else None
 
     def documents_by_id(self, doc_ids: Iterable[DocId]) -> dict[DocId, StoredDocument]:
         """Those of the documents that are still there; four times as fast as one by one."""
         wanted = list(doc_ids)
         read = self._remembered.documents
         unread = [doc_id for doc_id in wanted if doc_id not in read]
-        rows = self._database.all_in(f"{SELECT_DOCUMENTS} WHERE id IN (*)", unread)
-        read.update((document.id, document) for document in map(_known_document, rows))
+        for row in self._database.all_in(f"{SELECT_DOCUMENTS} WHERE id IN (*)", unread):
+            document = _known_documents[row]
+            read[document.id] = document
+            self._remembered.bytes += document_rows.row_bytes(row)
         return {doc_id: read[doc_id] for doc_id in wanted if doc_id in read}
 
     def documents(self, tree: TreeName | None = None) -> Iterator[StoredDocument]:
@@ -121,7 +122,7 @@ class Snapshot:
 
     def chunk(self, chunk_id: ChunkId) -> StoredChunk | None:
         row = self._database.one(f"{SELECT_CHUNKS} WHERE c.id = ?", (chunk_id,))
-        return _known_chunk(row) if row else None
+        return _known_chunks[row] if row else None
 
     def chunks(self, doc_id: DocId) -> tuple[StoredChunk, ...]:
         """The whole tree of a document, in document order."""
@@ -133,8 +134,10 @@ class Snapshot:
         wanted = list(keys)
         read = self._remembered.chunks
         unread = [key for key in wanted if key not in read]
-        rows = self._database.all_in(f"{SELECT_CHUNKS} WHERE c.key IN (*)", unread)
-        read.update((chunk.key, chunk) for chunk in map(_known_chunk, rows))
+        for row in self._database.all_in(f"{SELECT_CHUNKS} WHERE c.key IN (*)", unread):
+            chunk = _known_chunks[row]
+            read[chunk.key] = chunk
+            self._remembered.bytes += chunk_rows.row_bytes(row)
         return {key: read[key] for key in wanted if key in read}
 
     def leaves(self, doc_id: DocId | None = None) -> Iterator[StoredChunk]:
@@ -249,7 +252,7 @@ class Snapshot:
 
     def _chunks(self, where: str, *values: object) -> tuple[StoredChunk, ...]:
         rows = self._database.all(f"{SELECT_CHUNKS} WHERE {where}", values)
-        return tuple(map(_known_chunk, rows))
+        return tuple(map(_known_chunks.__getitem__, rows))
 
     def _links(self, where: str, *values: object) -> tuple[ResolvedLink, ...]:
         return tuple(map(read_link, self._database.all(f"{SELECT_LINKS} WHERE {where}", values)))
