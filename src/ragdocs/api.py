@@ -166,6 +166,7 @@ class Index(Closable):
                 with suppress(EmbeddingError):
                     is_pruned = rebuild and not outcome.taken_over
                     _ = manager.prune() if is_pruned else manager.tidy()
+            manager.shrink()
         return Updated(outcome, filled.stored, filled.error)
 
     def bring_in_step(self) -> Updated | None:

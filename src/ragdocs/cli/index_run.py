@@ -192,10 +192,12 @@ class _Vectors:
         may go and come back; and so may the settings of an index that was taken over."""
         if self._ending.begun.is_set():
             return 0
+        forgotten = 0
         with suppress(IndexStoreError):  # the next run will do
             is_pruned = self._orders.rebuild and not outcome.taken_over
-            return self._manager.prune() if is_pruned else self._manager.tidy()
-        return 0
+            forgotten = self._manager.prune() if is_pruned else self._manager.tidy()
+        self._manager.shrink()
+        return forgotten
 
 
 def _contents(app: App) -> Contents | None:

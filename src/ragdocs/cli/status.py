@@ -117,6 +117,8 @@ def _holdings(status: "Status") -> str:
     ]
     if found.links_unresolved:
         said.append(f"{number_of(found.links_unresolved, 'link')} to nowhere")
+    if found.unused_vector_bytes:
+        said.append(f"{size_text(found.unused_vector_bytes)} of unused vectors")
     return ", ".join(said)
 
 

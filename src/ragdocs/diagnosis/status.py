@@ -35,6 +35,8 @@ class Holdings:
     files_with_loss: int = 0
     """Indexed, but not all that stands in them can be found or shown: see `warnings`."""
     links_unresolved: int = 0
+    unused_vector_bytes: int = 0
+    """Vectors of texts that are gone, kept for a while: as of the last look, once a day."""
     generation: int = 0
 
 

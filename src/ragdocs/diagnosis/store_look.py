@@ -119,6 +119,7 @@ def _holdings(snapshot: Snapshot, model: str) -> Holdings:
         files_waiting=snapshot.waiting,
         files_failed=count("failures"),
         links_unresolved=snapshot.count_unresolved_links(),
+        unused_vector_bytes=snapshot.unused_vector_bytes,
         generation=snapshot.position.generation,
     )
 

@@ -67,6 +67,7 @@ class IndexDuty:
         self._has_pending = True
         self._fill_at = 0.0
         self._tidy_at = 0.0
+        self._can_shrink = False
         self._watching: tuple[Watcher, FileLock] | None = None
         self._told_at = 0.0
         self._looked_at = 0.0
@@ -220,7 +221,7 @@ class IndexDuty:
             self._update(manager, None)
         self._board.say(duty=Duty.UNWATCHED)
         self._fill(manager)
-        if not self._can_fill():
+        if not self._can_fill() and not self._can_shrink:
             self._stop.wait(TICK_SECONDS)
 
     def _update(
@@ -247,7 +248,7 @@ class IndexDuty:
     def _next_hints(self, watcher: Watcher) -> Hints | None:
         """Waits only when there is nothing else to be done."""
         pause = AGAIN_SECONDS if self._again else TICK_SECONDS
-        hints = watcher.wait(0 if self._can_fill() else pause)
+        hints = watcher.wait(0 if self._can_fill() or self._can_shrink else pause)
         if not self._again:
             return hints
         again, self._again = self._again, frozenset[TreePath]()
@@ -290,6 +291,7 @@ class IndexDuty:
                 self._fill_at = time.monotonic() + EMBEDDING_RETRY_SECONDS
             self._board.say(trouble=filled.error)
         if not self._can_fill():
+            self._can_shrink = manager.shrink_some()
             self._settle()
 
     def _settle(self) -> None:

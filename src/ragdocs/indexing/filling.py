@@ -5,8 +5,10 @@ not embedded again, and neither is what another variant of the index has a vecto
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from ragdocs.embedding.base import Embedder
 from ragdocs.errors import EmbeddingError, IndexIncompatible, IndexLocked
@@ -14,8 +16,10 @@ from ragdocs.indexing.index_access import LOST, IndexAccess
 from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.outcome import Phase, Progress
 from ragdocs.indices.term_vectors import TermVectors
+from ragdocs.store.embedding_cache import FLOAT_BYTES, UnusedVector
 from ragdocs.store.records import ChangeKind, PendingText, Position, TextHash
 from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.stored_index import StoredIndex
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.variants import SiblingVectors
 
@@ -26,6 +30,12 @@ MAX_DOCUMENTS = 256
 FIRST_TEXTS, MIN_TEXTS, MAX_TEXTS = 16, 1, 256
 QUICK_SECONDS, SLOW_SECONDS = 0.25, 1.0
 """A piece of work grows and shrinks to stay between these: a stop must not wait two seconds."""
+
+SPARE_BYTES, SPARE_SECONDS = 64 << 20, 30 * 24 * 3600
+"""Vectors that nothing uses are kept for files that come back, by an undo or another branch: so
+much or as much as is in use, whichever is more, and for so long."""
+DROPPED_AT_ONCE = 2000
+"""In one transaction: some ten milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,24 @@ class Filled:
     stored: int = 0
     has_more: bool = False
     error: str = ""
+
+
+def find_excess(unused: Sequence[UnusedVector], used_bytes: int, now: int) -> list[UnusedVector]:
+    """What is too much of the unused, or too old: the oldest first."""
+    by_age = sorted(unused, key=lambda one: (now if one.since is None else one.since, one.key))
+    excess = sum(one.size for one in by_age) - max(SPARE_BYTES, used_bytes)
+    found: list[UnusedVector] = []
+    for one in by_age:
+        is_old = one.since is not None and now - one.since > SPARE_SECONDS
+        if excess <= 0 and not is_old:
+            break
+        found.append(one)
+        excess -= one.size
+    return found
+
+
+def _drop(keys: Sequence[int], models: Collection[str], transaction: Transaction) -> int:
+    return transaction.drop_unused(keys, models)
 
 
 class Filler:
@@ -97,6 +125,30 @@ class Filler:
         self._embedder.load()
         models = {self._embedder.identity}
         return self._store(lambda transaction: transaction.prune_embeddings(models))
+
+    def drop_excess(self, tables: Sequence[StoredIndex], now: int) -> int:
+        """Keeps what is unused within its bounds; says how many vectors went.
+
+        What is unused is found without the lock, which is taken for short pieces only.
+        """
+        if self._embedder is None:
+            return 0
+        self._embedder.load()
+        models = {self._embedder.identity}
+        with self._access.reader.snapshot() as snapshot:
+            unused = snapshot.unused_vectors(models, tables)
+            used = snapshot.ledger.count("embeddings") - len(unused)
+        excess = find_excess(unused, used * self._embedder.dimension * FLOAT_BYTES, now)
+        dropped = 0
+        for start in range(0, len(excess), DROPPED_AT_ONCE):
+            if self._control.stop.is_set():
+                return dropped
+            part = [one.key for one in excess[start : start + DROPPED_AT_ONCE]]
+            dropped += self._store(partial(_drop, part, models))
+        gone = {one.key for one in excess}
+        with suppress(IndexLocked):  # the next time will do
+            self._access.mark_unused([one.key for one in unused if one.key not in gone], now)
+        return dropped
 
     def _fill(self, embedder: Embedder) -> Filled:
         texts = self._access.retried(lambda: self._next(embedder))

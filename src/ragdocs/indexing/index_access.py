@@ -5,7 +5,7 @@ the whole store, and is kept open; each transaction takes the write lock for its
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from itertools import chain, count, repeat
 from pathlib import Path
@@ -199,6 +199,32 @@ class IndexAccess:
             IndexIncompatible, IndexCorrupt, IndexMissing: see LOST.
         """
         return self.retried(lambda: self._run_locked(work))
+
+    def shrink_some(self) -> bool:
+        """One short step of giving space back; whether there may be more to do.
+
+        Raises IndexLocked while others write: nothing is waited for.
+        """
+        return self._writer is not None and self._maintain(Writer.shrink_some)
+
+    def mark_unused(self, keys: Collection[int], now: int) -> None:
+        """Notes since when vectors have been unused. Raises as `shrink_some` does."""
+        self._maintain(lambda writer: writer.mark_unused(keys, now))
+
+    def _maintain(self, work: Callable[[Writer], _T]) -> _T:
+        lock = try_write_lock(self._setup.directory)
+        if lock is None:
+            raise IndexLocked(f"{self._setup.directory} is being written by another program")
+        with lock:
+            if self._writer is None:
+                self._open()
+            try:
+                return work(self._opened())
+            except IndexLocked:
+                raise
+            except BaseException:
+                self._close_writer()
+                raise
 
     def lose(self, error: Exception) -> None:
         """After one of LOST: what was open or known is not to be used any more."""

@@ -8,8 +8,8 @@ import time
 
 from ragdocs.closable import Closable
 from ragdocs.embedding.base import Embedder
-from ragdocs.errors import EmbeddingError, IndexLocked
-from ragdocs.indexing.filling import Filled, Filler
+from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
+from ragdocs.indexing.filling import SPARE_BYTES, Filled, Filler
 from ragdocs.indexing.hints import Hints
 from ragdocs.indexing.index_access import LOST, IndexAccess
 from ragdocs.indexing.index_setup import Control, IndexSetup
@@ -17,12 +17,15 @@ from ragdocs.indexing.outcome import Outcome
 from ragdocs.indexing.survey import paths_of
 from ragdocs.indexing.updating import Update
 from ragdocs.indices.term_vectors import TermVectors
+from ragdocs.store.records import Position
 
 MAX_RESTARTS = 3
 """A store that is lost again and again, while it is written, is not to be had now."""
 
-SPARE_VECTORS = 20_000
-"""About 30 MB."""
+SPARE_VECTORS = 2 * SPARE_BYTES // (4 * 384)
+"""Of the built-in model."""
+LOOK_SECONDS = 24 * 3600
+"""How often unused vectors are looked for; sooner when there are far too many."""
 
 
 class IndexManager(Closable):
@@ -39,6 +42,8 @@ class IndexManager(Closable):
         self._control = control or Control()
         self._access = IndexAccess(setup, self._control)
         self._filler = Filler(self._access, self._control, embedder, terms)
+        self._shrunk: Position | None = None
+        """The commit after which there was no more space to give back."""
 
     def open(self) -> None:
         """Opens the store for writing now, with its checks, instead of at the first change."""
@@ -107,17 +112,46 @@ class IndexManager(Closable):
         return self._filler.prune()
 
     def tidy(self) -> int:
-        """Prunes when much is unused, or made by another model: a little is kept, for files that
-        go and come back."""
+        """Forgets what is too much of unused vectors, or unused for too long: the others are kept
+        for files that come back."""
+        now = self._control.clock_ns() // 10**9
         with self._access.reader.snapshot() as snapshot:
             vectors, chunks = (snapshot.ledger.count(table) for table in ("embeddings", "chunks"))
-            ((models,),) = snapshot.select("SELECT count(*) FROM models")
-        if vectors <= 2 * chunks + SPARE_VECTORS and models <= 1:
+            looked = snapshot.looked_for_unused
+        is_new = looked is not None and 0 <= now - looked < LOOK_SECONDS
+        if not vectors or (is_new and vectors <= 2 * chunks + SPARE_VECTORS):
             return 0
         try:
-            return self.prune()
+            return self._filler.drop_excess(self._setup.tables, now)
         except EmbeddingError:  # without its model it is not known which vectors are its own
             return 0
+
+    def shrink_some(self) -> bool:
+        """One short step of giving back the space that deletions left; whether there may be more
+        to do. What fails, on a full disk for example, is left for another time."""
+        try:
+            with self._access.reader.snapshot() as snapshot:
+                is_known = snapshot.position == self._shrunk
+                self._shrunk = snapshot.position
+                if is_known or not snapshot.space.is_wasted:
+                    return False
+            has_more = self._access.shrink_some()
+        except IndexLocked:
+            self._shrunk = None
+            return False
+        except LOST as error:
+            self._access.lose(error)
+            return False
+        except IndexStoreError:
+            return False
+        if has_more:
+            self._shrunk = None
+        return has_more
+
+    def shrink(self) -> None:
+        """All of it."""
+        while self.shrink_some() and not self._control.stop.is_set():
+            pass
 
     def close(self) -> None:
         self._access.close()

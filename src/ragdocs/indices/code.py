@@ -12,7 +12,14 @@ from functools import partial
 from ragdocs.indices.analysis import Analyzer, analysis_version
 from ragdocs.indices.code_languages import language_names
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
-from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, holds_rows, written
+from ragdocs.indices.fts5_tables import (
+    check_table,
+    compact_table,
+    create_table,
+    drop_table,
+    holds_rows,
+    written,
+)
 from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import Unit, rarest
 from ragdocs.models import DocId
@@ -43,6 +50,9 @@ class CodeIndex:
 
     def check(self, database: Database) -> None:
         check_table(database, TABLE)
+
+    def compact(self, database: Database, pages: int) -> bool:
+        return compact_table(database, TABLE, pages)
 
     def put(self, database: Database, doc: int) -> None:
         rows = self._rows(database, doc)

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.fts5_counts import match_expression
 from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
-from ragdocs.indices.fts5_tables import check_table, create_table, drop_table, holds_rows, written
+from ragdocs.indices.fts5_tables import (
+    check_table,
+    compact_table,
+    create_table,
+    drop_table,
+    holds_rows,
+    written,
+)
 from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, field_texts
 from ragdocs.indices.keyword_conditions import Fts5Conditions
@@ -40,6 +47,9 @@ class Fts5Index:
 
     def check(self, database: Database) -> None:
         check_table(database, TABLE)
+
+    def compact(self, database: Database, pages: int) -> bool:
+        return compact_table(database, TABLE, pages)
 
     def put(self, database: Database, doc: int) -> None:
         marks = ", ".join("?" * len(FIELDS))

@@ -9,6 +9,9 @@ from ragdocs.store.connection import Database, Row
 _GAP = "\u241f"
 """Between a text's words and the wholes behind them, so that no phrase reaches across."""
 
+_WORK_DONE = 2
+"""Fewer changes mean, as FTS5's documentation has it, that there was nothing to merge."""
+
 
 def create_table(database: Database, table: str, columns: str) -> None:
     # The ascii tokenizer takes every character beyond ASCII as part of a word, and our terms hold
@@ -29,6 +32,15 @@ def check_table(database: Database, table: str) -> None:
     """Compares what is searched with what was put in: a flipped bit in a list of rows would
     otherwise hide some of them, and no page or row would look damaged."""
     database.run(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+
+
+def compact_table(database: Database, table: str, pages: int) -> bool:
+    """Merges some of what was written at different times into one: only then do rows that were
+    deleted leave the lists of those that have a word."""
+    before = database.changes
+    # Negative: all of it is to become one, whatever its age.
+    database.run(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-pages,))
+    return database.changes - before >= _WORK_DONE
 
 
 def holds_rows(

@@ -221,9 +221,23 @@ class Database:
         with self._translated():
             return self._connection.execute(sql, values).rowcount
 
+    @property
+    def changes(self) -> int:
+        """How many rows this connection has written so far."""
+        return self._connection.total_changes
+
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         with self._translated():
             self._connection.executemany(sql, rows)
+
+    @contextmanager
+    def impatient(self) -> Generator[None]:
+        """What others hold is not waited for."""
+        self.run("PRAGMA busy_timeout = 0")
+        try:
+            yield
+        finally:
+            self.run(f"PRAGMA busy_timeout = {round(self._timeout * 1000)}")
 
     def rollback(self) -> None:
         """Ends a transaction that cannot be kept; SQLite may have ended it by itself already."""

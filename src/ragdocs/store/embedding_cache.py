@@ -6,6 +6,7 @@ They outlive documents, renames and rebuilds, so that no text is ever embedded t
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
@@ -33,6 +34,22 @@ _SOME_VECTORS = """SELECT c.key, c.doc, e.row_hash, e.text_hash, e.vector FROM c
 _VECTORS_OF = (
     "SELECT text_hash, row_hash, vector FROM embeddings WHERE model = ? AND text_hash IN (*)"
 )
+_UNUSED = "unused_vectors"
+_LOOK = 0
+"""No vector's key: since when the others are known."""
+# Only a note, for dropping the oldest first: made when it is needed, and nothing without it is
+# wrong. So it is no part of the schema, and of no row's hash.
+_MAKE_UNUSED = f"""CREATE TABLE IF NOT EXISTS {_UNUSED} (embedding INTEGER PRIMARY KEY,
+    since INTEGER NOT NULL)"""
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedVector:
+    """A stored vector that nothing uses; `since`, in seconds, when that was noted first."""
+
+    key: int
+    size: int
+    since: int | None
 
 
 def vector_hash(model: str, text_hash: bytes, vector: bytes) -> bytes:
@@ -107,6 +124,85 @@ def prune(
     count = database.run(f"DELETE {useless}", values)
     database.run("DELETE FROM models WHERE key NOT IN (SELECT model FROM embeddings)")
     return count
+
+
+def find_unused(
+    database: Database, models: Collection[str], texts: Collection[TextHash]
+) -> list[UnusedVector]:
+    """Vectors of other models, or of texts that no chunk holds, nor any index inside the store:
+    `texts` are what those hold. Only reads."""
+    keys = {found[0] for model in models if (found := model_key(database, model))}
+    dimensions = dict(database.all("SELECT key, dimension FROM models"))
+    since = _marks(database)
+    rows = database.each(
+        """SELECT e.key, e.model, e.text_hash, EXISTS (SELECT 1 FROM chunks c
+        WHERE c.text_hash = e.text_hash) FROM embeddings e"""
+    )
+    return [
+        UnusedVector(key, FLOAT_BYTES * dimensions[model], since.get(key))
+        for key, model, text, is_held in rows
+        if model not in keys or not (is_held or text in texts)
+    ]
+
+
+def looked_for_unused(database: Database) -> int | None:
+    """When that was done last, in seconds."""
+    return _marks(database, _LOOK).get(_LOOK)
+
+
+def mark_unused(database: Database, keys: Collection[int], now: int) -> None:
+    """Notes that these have been unused since now, or since when it was noted first, that all
+    others are in use, and that this was looked for now."""
+    database.run(_MAKE_UNUSED)
+    marked = _marks(database).keys()
+    database.many(
+        f"DELETE FROM {_UNUSED} WHERE embedding = ?", [(key,) for key in marked - set(keys)]
+    )
+    database.many(
+        f"INSERT OR REPLACE INTO {_UNUSED} (embedding, since) VALUES (?, ?)",
+        [(key, now) for key in (_LOOK, *keys) if key not in marked],
+    )
+
+
+def drop_unused(
+    database: Database, ledger: Ledger, keys: Collection[int], models: Collection[str]
+) -> int:
+    """Forgets these vectors, except those that a chunk has come to hold meanwhile."""
+    own = ",".join(str(found[0]) for model in models if (found := model_key(database, model)))
+    rows = database.all_in(
+        f"""SELECT key, row_hash FROM embeddings e WHERE (model NOT IN ({own}) OR NOT EXISTS
+        (SELECT 1 FROM chunks c WHERE c.text_hash = e.text_hash)) AND key IN (*)""",
+        keys,
+    )
+    found = dict(rows)
+    ledger.drop("embeddings", found.values())
+    database.many("DELETE FROM embeddings WHERE key = ?", [(key,) for key in found])
+    database.run("DELETE FROM models WHERE key NOT IN (SELECT model FROM embeddings)")
+    return len(found)
+
+
+def unused_bytes(database: Database) -> int:
+    """Of the vectors that were unused when that was looked for last."""
+    if not _has_marks(database):
+        return 0
+    found = database.one(
+        f"""SELECT coalesce(sum(m.dimension), 0) FROM {_UNUSED} u
+        JOIN embeddings e ON e.key = u.embedding JOIN models m ON m.key = e.model"""
+    )
+    return FLOAT_BYTES * found[0] if found else 0
+
+
+def _has_marks(database: Database) -> bool:
+    return database.one("SELECT 1 FROM sqlite_master WHERE name = ?", (_UNUSED,)) is not None
+
+
+def _marks(database: Database, *keys: int) -> dict[int, int]:
+    """All, or those of some keys."""
+    if not _has_marks(database):
+        return {}
+    where = " WHERE embedding IN (*)" if keys else " WHERE embedding > 0"
+    select = f"SELECT embedding, since FROM {_UNUSED}{where}"
+    return dict(database.all_in(select, keys) if keys else database.all(select))
 
 
 def documents_with(database: Database, texts: Iterable[TextHash]) -> set[DocId]:

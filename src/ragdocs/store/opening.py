@@ -21,6 +21,7 @@ from ragdocs.store.schema import (
     schema_version,
     table_names,
 )
+from ragdocs.store.space import is_shrinkable
 from ragdocs.store.stored_index import StoredIndex, bring_up
 from ragdocs.store.verification import (
     check_compatible,
@@ -30,7 +31,7 @@ from ragdocs.store.verification import (
 )
 
 _NOTHING = Position(0, "")
-_WAL_BYTES = 64 * 1024 * 1024
+_WAL_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,10 @@ def _prepare(database: Database, expected: Expected, created: bool) -> Prepared:
 
 
 def _configure(database: Database) -> None:
+    # Before the first page is written: from then on only VACUUM changes it. Not said again, which
+    # would write to the store.
+    if not is_shrinkable(database):
+        database.run("PRAGMA auto_vacuum = INCREMENTAL")
     mode = database.one("PRAGMA journal_mode = WAL")
     if mode != ("wal",):
         raise IndexStoreError(f"{database.path} is on a file system without shared memory")

@@ -21,6 +21,7 @@ from ragdocs.store.document_rows import (
     read_document,
     read_heading,
 )
+from ragdocs.store.embedding_cache import UnusedVector
 from ragdocs.store.file_rows import SELECT_FAILURES, SELECT_FILES, read_failure, read_file
 from ragdocs.store.ledger import Ledger, Meta
 from ragdocs.store.link_rows import SELECT_LINKS, read_link
@@ -39,7 +40,8 @@ from ragdocs.store.records import (
     VectorBatch,
 )
 from ragdocs.store.remembered import Numbers, Remembered
-from ragdocs.store.stored_index import StoredIndex, in_step
+from ragdocs.store.space import Space, measure
+from ragdocs.store.stored_index import StoredIndex, held_texts, in_step
 from ragdocs.store.verification import check_rows, check_structure
 
 VECTORS_PER_BATCH = 4096
@@ -220,6 +222,23 @@ class Snapshot:
         """The vectors (little-endian float32) of texts that need not be a chunk's."""
         return embedding_cache.vectors_of(self._database, model, texts)
 
+    def unused_vectors(
+        self, models: Collection[str], indices: Sequence[StoredIndex]
+    ) -> list[UnusedVector]:
+        """Of models other than these, or of texts that no chunk holds, nor any of the indices."""
+        texts = held_texts(self._database, indices)
+        return embedding_cache.find_unused(self._database, models, texts)
+
+    @property
+    def looked_for_unused(self) -> int | None:
+        """When vectors that nothing uses were looked for last, in seconds."""
+        return embedding_cache.looked_for_unused(self._database)
+
+    @property
+    def unused_vector_bytes(self) -> int:
+        """How much was unused when that was looked for last."""
+        return embedding_cache.unused_bytes(self._database)
+
     def missing_embeddings(
         self, model: str, doc_ids: Collection[DocId] | None = None, limit: int = 1000
     ) -> tuple[PendingText, ...]:
@@ -231,6 +250,11 @@ class Snapshot:
 
     def count_missing_embeddings(self, model: str) -> int:
         return embedding_cache.count_missing(self._database, model)
+
+    @property
+    def space(self) -> Space:
+        """How large the store's file is, and how much of that is free."""
+        return measure(self._database)
 
     def verify(self, *, deep: bool = False) -> None:
         """Raises IndexCorrupt when the store is not whole; `deep` checks every single row."""

@@ -65,6 +65,15 @@ class ChecksRows(Protocol):
         ...
 
 
+@runtime_checkable
+class Compacts(Protocol):
+    """A stored index that keeps something of deleted documents until it is compacted."""
+
+    def compact(self, database: Database, pages: int) -> bool:
+        """Writes about so many pages; whether there was anything to do. Within a transaction."""
+        ...
+
+
 def in_step(
     database: Database, indices: Sequence[StoredIndex], position: Position
 ) -> list[StoredIndex]:
@@ -92,6 +101,16 @@ def check_in_step(database: Database, indices: Sequence[StoredIndex], position: 
             f"{database.path} was last written by another version of this program or with another "
             f"keyword engine, which left out what this one needs ({names}): update the index"
         )
+
+
+def held_texts(database: Database, indices: Sequence[StoredIndex]) -> set[TextHash]:
+    """The texts of the indices themselves that have vectors."""
+    return {
+        text
+        for index in indices
+        if isinstance(index, HoldsTexts)
+        for text in index.text_hashes(database)
+    }
 
 
 def bring_up(database: Database, indices: Sequence[StoredIndex], position: Position) -> bool:

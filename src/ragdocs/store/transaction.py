@@ -22,7 +22,7 @@ from ragdocs.store.ledger import Meta, write_meta
 from ragdocs.store.link_resolution import Names
 from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash
 from ragdocs.store.rows import storable
-from ragdocs.store.stored_index import HoldsTexts, StoredIndex
+from ragdocs.store.stored_index import StoredIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,14 @@ class Transaction:
     def prune_embeddings(self, models: Collection[str]) -> int:
         """Forgets vectors of models other than these, and of texts that no chunk holds, nor any
         of the indices inside the store."""
-        texts = [
-            text
-            for index in self._indices
-            if isinstance(index, HoldsTexts)
-            for text in index.text_hashes(self._database)
-        ]
+        texts = stored_index.held_texts(self._database, self._indices)
         count = embedding_cache.prune(self._database, self._ledger, models, texts)
+        self._dirty |= count > 0
+        return count
+
+    def drop_unused(self, keys: Collection[int], models: Collection[str]) -> int:
+        """Forgets these of the vectors that are of other models, or that no chunk holds."""
+        count = embedding_cache.drop_unused(self._database, self._ledger, keys, models)
         self._dirty |= count > 0
         return count
 

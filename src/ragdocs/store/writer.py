@@ -1,6 +1,6 @@
 """The one that writes. Its caller holds the write lock while it is opened and in transactions."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +8,11 @@ from typing import Self
 
 from ragdocs.closable import Closable
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
-from ragdocs.store import change_log
+from ragdocs.store import change_log, space
 from ragdocs.store.connection import store_path
+from ragdocs.store.embedding_cache import mark_unused
 from ragdocs.store.files import delete_files, make_way
-from ragdocs.store.ledger import read_meta, write_meta
+from ragdocs.store.ledger import Meta, read_meta, write_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
 from ragdocs.store.reader import release_all
 from ragdocs.store.records import Position
@@ -98,6 +99,7 @@ class Writer(Closable):
                 bring_up(writer._database, expected.indices, writer.position)
                 deep = expected.deep or not is_as_left
                 repair(writer._database, expected.indices, writer.position, deep=deep)
+            space.make_shrinkable(writer._database)
             writer._seal(writer.position)
         except BaseException:
             writer.close()
@@ -148,6 +150,48 @@ class Writer(Closable):
 
         Raises Unsealed when something else has changed the store since the last one.
         """
+        with self._begun() as meta:
+            is_remade = bring_up(self._database, self._indices, meta.position)
+            transaction = Transaction(self._database, meta, self._indices)
+            yield transaction
+            is_changed = transaction.finish()
+            if is_changed or is_remade:
+                self._database.run("COMMIT")
+            if is_changed:
+                transaction.committed()
+        self._seal(transaction.position)
+
+    def shrink_some(self) -> bool:
+        """One short step of giving space back, if much of the file is free; whether there may be
+        more to do. The documents are those of the same commit before and after.
+
+        Raises Unsealed as `transaction` does.
+        """
+        with self._begun() as meta:
+            found = space.measure(self._database)
+            if found.is_wasted:
+                space.shrink(self._database, self._indices, found)
+                self._database.run("COMMIT")
+        left = space.measure(self._database)
+        if not left.is_wasted:
+            space.put_log_away(self._database)
+        self._seal(meta.position)
+        return left.is_wasted
+
+    def mark_unused(self, keys: Collection[int], now: int) -> None:
+        """Notes since when these vectors have been unused. No document changes, so it is the same
+        commit before and after.
+
+        Raises Unsealed as `transaction` does.
+        """
+        with self._begun() as meta:
+            mark_unused(self._database, keys, now)
+            self._database.run("COMMIT")
+        self._seal(meta.position)
+
+    @contextmanager
+    def _begun(self) -> Generator[Meta]:
+        """A transaction on the store as it was left; rolled back unless it was committed."""
         if not self._database.is_in_place():
             raise IndexIncompatible(f"{self._database.path} was replaced: open it again")
         try:
@@ -158,15 +202,7 @@ class Writer(Closable):
                 where = self._database.path
                 raise Unsealed(f"{where} was changed by another program: it is checked")
             with self._sealed_again(meta.position):
-                is_remade = bring_up(self._database, self._indices, meta.position)
-                transaction = Transaction(self._database, meta, self._indices)
-                yield transaction
-                is_changed = transaction.finish()
-                if is_changed or is_remade:
-                    self._database.run("COMMIT")
-                if is_changed:
-                    transaction.committed()
-            self._seal(transaction.position)
+                yield meta
         finally:
             self._database.rollback()
 

@@ -64,10 +64,12 @@ def _lines(
     yield one_line(status.summary)
     yield from map(one_line, status.notes)
     holdings, disk = status.holdings, status.disk
+    unused = holdings.unused_vector_bytes
+    kept = f" ({unused:,} bytes of unused ones)" if unused else ""
     yield (
         f"{holdings.documents:,} documents, {holdings.passages:,} passages, {holdings.vectors:,} "
-        f"vectors, {holdings.links_unresolved:,} links that lead nowhere; {disk.total:,} bytes in "
-        f"{one_line(status.index_directory)}"
+        f"vectors{kept}, {holdings.links_unresolved:,} links that lead nowhere; "
+        f"{disk.total:,} bytes in {one_line(status.index_directory)}"
     )
     for tree in status.trees:
         problem = f"; {one_line(tree.problem)}" if tree.problem else ""
