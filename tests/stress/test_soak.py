@@ -11,9 +11,7 @@ FLAT_BYTES = 1 << 20
 """A thousand requests, over the last two thirds. Caches that count entries grew by 5.6 MB."""
 
 
-def test_half_an_hour_of_edits_and_distinct_requests(
-    tmp_path: Path, seed: int, measured: Measured
-):
+def test_half_an_hour_of_edits_and_distinct_requests(tmp_path: Path, seed: int, measured: Measured):
     figures = Soak(tmp_path, seed, notes=600).run(seconds=SECONDS)
     first, last = figures.samples[0][1], figures.samples[-1][1]
     measured(
