@@ -64,8 +64,10 @@ def shrink(database: Database, indices: Sequence[StoredIndex], space: Space) -> 
     pages = max(1, STEP_BYTES // space.page_bytes)
     compacting = [index for index in indices if isinstance(index, Compacts)]
     if not any(index.compact(database, pages) for index in compacting):
-        # One row for each page: the statement is at its end when all were fetched.
-        database.all(f"PRAGMA incremental_vacuum({pages})")
+        # One at a time: the statement gives a row without columns for each page, and Python's
+        # module takes the first for its end.
+        for _ in range(min(pages, space.free_pages)):
+            database.run("PRAGMA incremental_vacuum(1)")
 
 
 def put_log_away(database: Database) -> None:
