@@ -165,7 +165,7 @@ def test_a_store_of_an_earlier_version_can_give_space_back_once_it_was_opened(tm
 
 
 def test_distinct_requests_do_not_add_to_memory(tmp_path):
-    """Once all that is loaded at first is there, and while caches still fill. See `tests/stress`."""
+    """Once all that is loaded at first is there; caches still fill. See `tests/stress`."""
     editor = Editor(tmp_path / "docs", "memory")
     editor.populate(100)
     asker = Asker("memory requests", editor)

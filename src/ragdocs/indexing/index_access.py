@@ -217,7 +217,9 @@ class IndexAccess:
             raise IndexLocked(f"{self._setup.directory} is being written by another program")
         with lock:
             if self._writer is None:
-                self._open()
+                self._open(takes_over=False)
+                if reason := self._opened().rebuilt:
+                    raise IndexIncompatible(f"the index was emptied: {reason}")
             try:
                 return work(self._opened())
             except IndexLocked:
