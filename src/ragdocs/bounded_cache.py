@@ -31,11 +31,16 @@ class BoundedCache(dict[K, V], Generic[K, V]):
         make: Callable[[K], V],
         most_bytes: int,
         size: Callable[[K, V], int] | None = None,
+        *,
+        largest: int = 0,
     ) -> None:
+        """`largest`: an entry that needs more than half the room is kept too, up to so many bytes,
+        until others have taken its place."""
         super().__init__()
         self._make = make
         self._size = size or _bytes_of_both
         self._room = most_bytes // 2
+        self._largest = max(self._room, largest)
         self._younger = self._older = 0
         self._old: dict[K, V] = {}
         self._lock = threading.Lock()
@@ -49,7 +54,7 @@ class BoundedCache(dict[K, V], Generic[K, V]):
         old = self._old
         value = old[key] if key in old else self._make(key)
         size = ENTRY_BYTES + self._size(key, value)
-        if size <= self._room:
+        if size <= self._largest:
             with self._lock:
                 self._keep(key, value, size)
         return value

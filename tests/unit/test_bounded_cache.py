@@ -60,6 +60,18 @@ def test_a_value_larger_than_the_room_is_made_each_time_and_pushes_nothing_out()
     assert cache.bytes <= 10_000
 
 
+def test_a_large_value_that_is_allowed_is_kept_until_others_come():
+    make = Counted()
+    cache = BoundedCache(make, 10_000, largest=60_000)
+    make._size = 50_000
+    assert cache["huge"] == cache["huge"]
+    make._size = 1000
+    for number in range(30):
+        assert cache[number]
+    assert make.made.count("huge") == 1
+    assert cache.bytes <= 10_000
+
+
 def test_what_cannot_be_made_is_tried_again():
     def fail(key):
         raise ValueError(key)

@@ -43,8 +43,8 @@ TEXT_WORDS_BYTES, CODE_WORDS_BYTES = 8 << 20, 4 << 20
 """Some 12,000 words, and half as many: more than most folders have."""
 TERMS_BYTES = 2 << 20
 QUERIES_BYTES = 256 << 10
-TYPED_BYTES = 8 << 20
-"""The longest text that may be typed, without spaces between its words, takes half of it."""
+TYPED_BYTES, LONGEST_BYTES = 512 << 10, 4 << 20
+"""Of what was typed last; the longest text that may be typed, without spaces, takes the latter."""
 PASSAGES_BYTES = 1 << 20
 """What is ranked by where its words stand is shown with them marked a moment later."""
 CHARACTERS_BYTES = 1 << 20
@@ -117,8 +117,12 @@ class Analyzer:
         self._terms_of = BoundedCache(self._find_terms, TERMS_BYTES, _key_bytes)
         self._plain_parts = BoundedCache(self._find_plain_parts, QUERIES_BYTES)
         self._scattered = BoundedCache(self._find_scattered, PASSAGES_BYTES, _scattered_bytes)
-        self._query = BoundedCache(self._find_query, TYPED_BYTES, _tokens_bytes)
-        self._typed = BoundedCache(self._find_words, TYPED_BYTES, _typed_bytes)
+        self._query = BoundedCache(
+            self._find_query, TYPED_BYTES, _tokens_bytes, largest=LONGEST_BYTES
+        )
+        self._typed = BoundedCache(
+            self._find_words, TYPED_BYTES, _typed_bytes, largest=LONGEST_BYTES
+        )
 
     def tokens(self, text: str) -> list[Token]:
         """Every token of a text, in order; a whole before what it is made of."""
