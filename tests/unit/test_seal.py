@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from ragdocs.errors import IndexCorrupt
 from ragdocs.store import writer as writer_module
 from ragdocs.store.connection import look_at
 from ragdocs.store.folder import SEAL_FILE
@@ -177,6 +178,18 @@ def test_a_reader_has_doubts_until_it_is_sealed_again(writer, tmp_path):
         seal(tmp_path, writer.position)
         reader.position()
         assert reader.doubts == 3
+
+
+def test_what_cannot_be_read_of_a_changed_store_is_damage(writer, tmp_path):
+    def fail():
+        with Reader.open(tmp_path) as reader, reader.snapshot():
+            raise AttributeError("a number where a word should be")
+
+    with pytest.raises(AttributeError):
+        fail()
+    os.utime(tmp_path / "store.db")
+    with pytest.raises(IndexCorrupt, match="was changed by another program"):
+        fail()
 
 
 def test_nothing_is_written_onto_what_is_not_sealed(writer, tmp_path):

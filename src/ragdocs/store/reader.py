@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from ragdocs.closable import Closable
-from ragdocs.errors import IndexCorrupt, IndexStoreError
+from ragdocs.errors import IndexCorrupt, IndexStoreError, RagdocsError
 from ragdocs.store.change_log import follows
 from ragdocs.store.connection import BUSY_SECONDS, Database, store_path
 from ragdocs.store.records import Position
@@ -84,8 +84,15 @@ class Reader(Closable):
                 meta = check_compatible(database, self._fingerprint, self._settings)
                 check_in_step(database, self._indices, meta.position)
                 database.remember_sides()
-                self._compare(database, meta.position, seen, sealed)
-                yield Snapshot(database, meta, self._remember(meta.position))
+                is_doubtful = self._compare(database, meta.position, seen, sealed)
+                try:
+                    yield Snapshot(database, meta, self._remember(meta.position))
+                except (RagdocsError, OSError):
+                    raise
+                except Exception as error:
+                    if is_doubtful or is_broken(self._directory, meta.position, sealed):
+                        raise _misread(self.path, error) from error
+                    raise
             finally:
                 database.rollback()
 
@@ -136,17 +143,19 @@ class Reader(Closable):
 
     def _compare(
         self, database: Database, position: Position, seen: Position | None, sealed: Seal | None
-    ) -> None:
+    ) -> bool:
         """A broken seal, commits that are gone again, or another history are a doubt. It need not
-        be damage, and the one that writes can settle it."""
+        be damage, and the one that writes can settle it. Returns whether there is one."""
         with self._lock:
             if self._seen == seen:
                 self._seen = position
         is_other = seen is not None and not follows(database, position, seen)
-        if is_other or is_broken(self._directory, position, sealed):
+        is_doubtful = is_other or is_broken(self._directory, position, sealed)
+        if is_doubtful:
             with self._lock:
                 self.doubts += 1
                 self._remembered = None
+        return is_doubtful
 
     def _remember(self, position: Position) -> Remembered:
         with self._lock:
@@ -160,6 +169,13 @@ class Reader(Closable):
                 self._idle.append(database)
                 return
         database.close()
+
+
+def _misread(path: Path, error: Exception) -> IndexCorrupt:
+    """Of a store that something else has changed, a page may be read as a part of another table: a
+    number stands where a word should be. No check of single rows sees that."""
+    what = type(error).__name__
+    return IndexCorrupt(f"{path} was changed by another program and cannot be read ({what})")
 
 
 _readers: weakref.WeakSet[Reader] = weakref.WeakSet()
