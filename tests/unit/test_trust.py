@@ -226,6 +226,70 @@ def test_no_project_chooses_from_the_users_own_folders(home):
     assert list(home.ignored()) == ["tree.notes"]
 
 
+@pytest.mark.parametrize("by", ["file", "variable", "tree-variable", "flag"])
+def test_no_project_chooses_from_documents_that_the_user_named(home, by):
+    home.user('[indexing]\nexclude = ["private/"]\n')
+    home.write(FILE, '[indexing]\ninclude = ["**/*"]\nexclude = []\n')
+    more = {}
+    if by == "file":
+        home.user('[indexing]\ndocuments_path = "~/notes"\nexclude = ["private/"]\n')
+    elif by == "variable":
+        home.environ["RAGDOCS_INDEXING__DOCUMENTS_PATH"] = str(home.home / "notes")
+    elif by == "tree-variable":
+        home.environ["RAGDOCS_TREE__NOTES"] = f"{{ path = '{home.home / 'notes'}' }}"
+    else:
+        flags = {"indexing": {"documents_path": str(home.home / "notes")}}
+        more = {"flags": flags, "config_file": home.project}
+    (tree,) = home.load(**more).trees
+    assert tree.root == home.home / "notes"
+    assert (tree.include, tree.exclude) == (
+        ("**/*.md", "**/*.markdown", "**/*.txt"),
+        ("private/",),
+    )
+
+
+def test_a_project_inside_of_another_does_not_choose_from_the_others_folders(home):
+    home.write(FILE, '[indexing]\nexclude = ["private/"]\n[tree.docs]\npath = "docs"\n')
+    home.write("vendor/.ragdocs.toml", '[indexing]\nexclude = []\n[tree.own]\npath = "."\n')
+    docs, own = home.load(home.project / "vendor").trees
+    assert (docs.name, docs.exclude) == ("docs", ("private/",))
+    assert (own.name, own.exclude) == ("own", ())
+    # From what lies in its own folder it does, whoever named it.
+    home.environ["RAGDOCS_TREE__OWN"] = f"{{ path = '{home.project / 'vendor'}' }}"
+    assert home.load(home.project / "vendor").trees[1].exclude == ()
+
+
+def test_a_project_inside_of_another_does_not_take_back_what_that_is_trusted_with(home):
+    home.write(FILE, "[embedding]\nlocal_files_only = true\n")
+    home.trust()
+    home.write("vendor/.ragdocs.toml", "[embedding]\nlocal_files_only = false\n")
+    reading = home.read(home.project / "vendor")
+    assert reading.config is not None
+    assert reading.config.embedding.local_files_only
+    assert [one.key for one in reading.ignored] == ["embedding.local_files_only"]
+
+
+def test_a_folder_that_bears_our_folders_name_speaks_for_itself_alone(home):
+    home.write(".mcp-markdown-ragdocs/.ragdocs.toml", '[indexing]\ndocuments_path = "docs"\n')
+    folder = home.project / ".mcp-markdown-ragdocs"
+    assert home.load(folder).trees[0].root == folder / "docs"
+    home.write(".mcp-markdown-ragdocs/.ragdocs.toml", "[search]\n")
+    assert home.load(folder).trees[0].root == folder
+
+
+def test_patterns_are_part_of_what_is_trusted_where_they_choose_from_folders_outside(home):
+    text = '[indexing]\nexclude = ["private/"]\n[tree.notes]\npath = "~/notes"\n'
+    home.write(FILE, text)
+    home.trust()
+    assert home.load().trees[0].exclude == ("private/",)
+    home.write(FILE, text + "[search]\nmmr_lambda = 0.1\n")
+    assert home.ignored() == {}
+    home.write(FILE, text.replace('"private/"', ""))
+    assert home.ignored() == {"tree.notes": Standing.CHANGED}
+    home.write(FILE, text.replace("exclude", 'include = ["**/*"]\nexclude'))
+    assert home.ignored() == {"tree.notes": Standing.CHANGED}
+
+
 def test_variables_flags_and_a_named_file_are_the_users_own_word(home):
     file = home.write(FILE, '[embedding]\nprovider = "http"\n[indexing]\nindex_path = "ix"\n')
     assert set(home.ignored()) == {"embedding.provider", "indexing.index_path"}

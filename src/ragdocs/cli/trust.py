@@ -158,11 +158,17 @@ def _grant(file: "ProjectFile") -> "Grant":
 
 
 def _show(file: "ProjectFile") -> None:
+    from ragdocs.config.notation import toml_value
+
     request = file.request
     click.echo(f"{short(str(request.file))} {file.standing.words}. It asks for:")
     for ask in request.asks:
         click.echo(f"  {_setting(ask)}")
         click.echo(f"      {ask.authority.meaning}")
+    if request.chosen:
+        click.echo("These choose from the folders that it names; a change to them asks again:")
+    for key, value in request.chosen.items():
+        click.echo(f"  {shown(f'{key} = {toml_value(value)}')}")
     loaded = request.loaded()
     if loaded:
         click.echo("These are loaded from the project; a change to them asks again:")
@@ -276,7 +282,14 @@ def _project_files_value(
         ]
         loaded = [os.fspath(path) for path in one.request.loaded()]
         standing = Standing.TRUSTED if name in trusted else one.standing
-        return {"file": name, "standing": standing.value, "asks": asks, "loaded": loaded}
+        chosen = {key: plain_value(given) for key, given in one.request.chosen.items()}
+        return {
+            "file": name,
+            "standing": standing.value,
+            "asks": asks,
+            "patterns": chosen,
+            "loaded": loaded,
+        }
 
     return {"files": [value(one) for one in files], "trusted": sorted(trusted)}
 

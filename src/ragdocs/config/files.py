@@ -73,7 +73,8 @@ def project_chain(start: Path, findings: Findings, foreign: list[Path]) -> Itera
         for path in there:
             file = read(path, OriginKind.PROJECT, findings)
             if file is not None:
-                yield replace(file, project=folder)
+                # Not `folder_of`: the folder itself may bear our folder's name.
+                yield replace(file, project=folder, source=replace(file.source, base=folder))
             if file is not None and file.table.get("root") is True:
                 return
 

@@ -68,6 +68,13 @@ class ProjectFile:
     layer: Layer
     whole: Layer
 
+    @property
+    def trusted(self) -> Layer:
+        """What is in force only because the user said so."""
+        if self.standing is not Standing.TRUSTED:
+            return {}
+        return {ask.path: self.whole[ask.path] for ask in self.request.asks}
+
 
 def load_config(
     config_file: Path | None = None,
@@ -127,7 +134,7 @@ def read_config(
         return _failed(findings, paths, unheard)
     # Without a home there is still one place that is the user's: the working directory.
     cache = cache_folder(environ) or here / PROJECT_FOLDER
-    config = _config(whole, merged, paths, cache, layers.users_indexing(given) or whole.indexing)
+    config = _config(whole, merged, paths, cache, _Patterns(layers, given, whole.indexing))
     config = replace(config, ignored=unheard)
     notes = (*findings.notes, *advise(config))
     return Reading(config, (), notes, paths, unheard)
@@ -234,6 +241,7 @@ class _Layers:
         bases = [one.source.base for one in files if one.source.kind is OriginKind.PROJECT]
         documents = bases[0].resolve() if bases else start
         own: Layer = {}
+        trusted: Layer = {}
         projects: list[ProjectFile] = []
         ledger = Ledger(trust_file(environ))
         for file in reversed(files):
@@ -241,7 +249,10 @@ class _Layers:
             if file.project is None:
                 own = merge([own, layer])
             else:
-                projects.insert(0, _judged(file.path, file.project, layer, own, ledger))
+                request = request_of(file.path, file.project, layer, own, trusted)
+                one = _judged(request, layer, ledger)
+                projects.insert(0, one)
+                trusted = merge([trusted, one.trusted])
         environment = merge(environment_layers(environ, here, findings))
         default = {DOCUMENTS_PATH: Assigned(documents, _BY_DEFAULT)}
         return cls(default, own, projects, environment, ledger.problem)
@@ -249,14 +260,6 @@ class _Layers:
     def in_force(self) -> Layer:
         projects = (one.layer for one in reversed(self.projects))
         return merge([self.default, self.own, *projects, self.environment])
-
-    def users_indexing(self, flags: Layer) -> IndexingConfig | None:
-        """Without the projects' word, for the user's own trees; None where there are not both."""
-        if not self.projects or not any(path[0] == "tree" for path in self.own):
-            return None
-        merged = merge([self.default, self.own, self.environment, flags])
-        only = {path: one for path, one in merged.items() if path[0] == "indexing"}
-        return Settings.model_validate(unflatten(only)).indexing
 
     def ignored(self, flags: Layer) -> Iterator[Ignored]:
         """What would be in force if every file were trusted, and is not."""
@@ -271,10 +274,47 @@ class _Layers:
                     yield one
 
 
-def _judged(
-    path: Path, project: Path, layer: Layer, otherwise: Layer, ledger: Ledger
-) -> ProjectFile:
-    request = request_of(path, project, layer, otherwise)
+class _Patterns:
+    """The settings that choose files, for each tree: a project's file chooses only from trees that
+    lie in its folder, that it names, or that a file below it names. From the user's own it never
+    does."""
+
+    def __init__(self, layers: _Layers, flags: Layer, whole: IndexingConfig) -> None:
+        self._layers = layers
+        self._flags = flags
+        self._made = {tuple(range(len(layers.projects))): whole}
+
+    def of(self, root: Path, origin: Origin) -> IndexingConfig:
+        heard = tuple(
+            number
+            for number, file in enumerate(self._layers.projects)
+            if self._is_heard(number, file, root, origin)
+        )
+        if heard not in self._made:
+            self._made[heard] = self._merged(heard)
+        return self._made[heard]
+
+    def _is_heard(self, number: int, file: ProjectFile, root: Path, origin: Origin) -> bool:
+        if origin.kind is OriginKind.USER:
+            return False
+        if root.is_relative_to(file.request.project):
+            return True
+        nearer = self._layers.projects[: number + 1]
+        return origin.kind is OriginKind.PROJECT and any(
+            os.fspath(one.request.file) == origin.where for one in nearer
+        )
+
+    def _merged(self, heard: tuple[int, ...]) -> IndexingConfig:
+        layers = self._layers
+        projects = (layers.projects[number].layer for number in reversed(heard))
+        merged = merge(
+            [layers.default, layers.own, *projects, layers.environment, self._flags],
+        )
+        only = {path: one for path, one in merged.items() if path[0] == "indexing"}
+        return Settings.model_validate(unflatten(only)).indexing
+
+
+def _judged(request: Request, layer: Layer, ledger: Ledger) -> ProjectFile:
     standing = request.standing(ledger)
     return ProjectFile(request, standing, granted(layer, request, standing), layer)
 
@@ -322,9 +362,9 @@ def _config(
     merged: Layer,
     files: tuple[Path, ...],
     cache: Path,
-    users: IndexingConfig,
+    patterns: _Patterns,
 ) -> Config:
-    trees = trees_of(merged, whole, users)
+    trees = trees_of(merged, whole, patterns.of)
     default = default_index(cache, ((one.name, one.root) for one in trees))
     return Config(
         indexing=whole.indexing,

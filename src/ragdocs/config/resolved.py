@@ -1,6 +1,6 @@
 """The configuration in force: sections, trees with absolute roots, and where each value is from."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -131,17 +131,20 @@ class Config:
         }
 
 
-def trees_of(merged: Layer, whole: Settings, users: IndexingConfig) -> tuple[Tree, ...]:
+def trees_of(
+    merged: Layer, whole: Settings, common: Callable[[Path, Origin], IndexingConfig]
+) -> tuple[Tree, ...]:
     """The configured trees by name; and `docs` when there is none, or when its folder was given.
 
-    The patterns for all trees are `users` for those of the user: no project chooses from them.
+    `common` has the patterns for all trees, as far as they hold for one with that root and origin:
+    not every project chooses from it.
     """
 
     def made(name: str, given: Assigned, own: TreeConfig) -> Tree:
+        patterns = common(own.path, given.origin)
+        include = patterns.include if own.include is None else own.include
+        exclude = (*patterns.exclude, *own.exclude)
         scope = _scope(given.origin)
-        common = users if scope is TreeScope.GLOBAL else whole.indexing
-        include = common.include if own.include is None else own.include
-        exclude = (*common.exclude, *own.exclude)
         return Tree(TreeName(name), own.path, include, exclude, scope, given.within)
 
     trees = [made(name, merged[("tree", name)], tree) for name, tree in whole.tree.items()]

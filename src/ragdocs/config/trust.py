@@ -41,6 +41,7 @@ LOCK_SECONDS = 10.0
 _VERSION = 1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ABSENT = object()
+_PATTERNS: tuple[KeyPath, ...] = (("indexing", "include"), ("indexing", "exclude"))
 
 
 class Standing(StrEnum):
@@ -131,11 +132,16 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one project file asks for. `project` is the folder that it speaks for."""
+    """What one project file asks for. `project` is the folder that it speaks for.
+
+    `chosen` are its patterns, if it asks for folders: they are in force without trust for what is
+    the project's, and with it they choose from those folders.
+    """
 
     file: Path
     project: Path
     asks: tuple[Ask, ...]
+    chosen: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def standing(self, ledger: Ledger) -> Standing:
         """Reads nothing but the file of grants, unless that has a grant for these settings."""
@@ -164,14 +170,19 @@ class Request:
     @property
     def _settings(self) -> dict[str, object]:
         """In the form in which they are kept, so that equal values are equal."""
-        return json.loads(json.dumps({ask.key: _kept(ask.value) for ask in self.asks}, default=str))
+        asked = {ask.key: _kept(ask.value) for ask in self.asks}
+        chosen = {key: _kept(value) for key, value in self.chosen.items()}
+        return json.loads(json.dumps({**asked, **chosen}, default=str))
 
     def _digests(self, known: Mapping[str, str]) -> dict[str, str]:
         return {os.fspath(at): digest(at, known.get(os.fspath(at), "")) for at in self.loaded()}
 
 
-def request_of(file: Path, project: Path, layer: Layer, otherwise: Layer) -> Request:
-    """`otherwise` is the user's own word: a value that changes nothing asks for nothing."""
+def request_of(
+    file: Path, project: Path, layer: Layer, otherwise: Layer, trusted: Layer
+) -> Request:
+    """`otherwise` is the user's own word: a value that changes nothing asks for nothing. But one
+    that takes back what another file is `trusted` with asks as well."""
 
     def asks() -> Iterator[Ask]:
         for path, assigned in layer.items():
@@ -180,11 +191,15 @@ def request_of(file: Path, project: Path, layer: Layer, otherwise: Layer) -> Req
                 continue
             setting = find(path)
             default = setting.default if setting else _ABSENT
-            before = otherwise[path].value if path in otherwise else default
-            if authority.asks(assigned.value, before, project):
+            before = [otherwise[path].value if path in otherwise else default]
+            before += [trusted[path].value] if path in trusted else []
+            if any(authority.asks(assigned.value, one, project) for one in before):
                 yield Ask(path, assigned.value, assigned.origin, authority)
 
-    return Request(file, project, tuple(sorted(asks(), key=lambda ask: ask.origin.line or 0)))
+    asked = tuple(sorted(asks(), key=lambda ask: ask.origin.line or 0))
+    has_folders = any(ask.authority.asks is leaves_project for ask in asked)
+    patterns = [path for path in _PATTERNS if has_folders and path in layer]
+    return Request(file, project, asked, {key_text(path): layer[path].value for path in patterns})
 
 
 def granted(layer: Layer, request: Request, standing: Standing) -> Layer:
