@@ -191,6 +191,35 @@ def test_the_instructions_in_a_file(project):
     assert not list(project.glob("*.bak"))
 
 
+@pytest.mark.parametrize(
+    ("link", "target", "words"),
+    [
+        ("CLAUDE.md", "../.bashrc", ("agents", "--write", "CLAUDE.md")),
+        (".ragdocs.toml", "../.bashrc", ("init", "--force")),
+        (".mcp.json", "../.bashrc", ("install", "--client", "claude-code", "--project")),
+        (".cursor", "../.cursor", ("install", "--client", "cursor", "--project")),
+    ],
+)
+def test_no_link_of_a_project_chooses_which_file_is_written(project, link, target, words):
+    kept = [
+        write(project.parent, ".bashrc", "{}\n"),
+        write(project.parent, ".cursor/mcp.json", "{}"),
+    ]
+    before = [(file.read_bytes(), file.stat().st_ino) for file in kept]
+    (project / link).symlink_to(target)
+    assert "is a link to" in run(*words, code=1).stderr
+    assert [(file.read_bytes(), file.stat().st_ino) for file in kept] == before
+    assert not list(project.parent.rglob("*.bak"))
+
+
+def test_a_link_that_stays_in_the_project_is_followed(project):
+    file = write(project, "AGENTS.md", "# Mine\n")
+    (project / "CLAUDE.md").symlink_to("AGENTS.md")
+    run("agents", "--write", "CLAUDE.md")
+    assert (project / "CLAUDE.md").is_symlink()
+    assert BLOCK in file.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("text", [BEGIN, END, f"{END}\n{BEGIN}", BLOCK + BLOCK])
 def test_marks_that_make_no_sense_are_left_alone(project, text):
     file = write(project, "AGENTS.md", text)

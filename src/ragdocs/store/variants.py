@@ -216,17 +216,25 @@ def _drop(variant: Variant, now: float) -> bool:
         again = Variant(path, last_used(path))
         if not again.is_unused(now):
             return False
-        if is_variant(path):
-            path.rename(away)
-        else:
+        if not (is_variant(path) and _renamed(path, away)):
             _move_store(path, away)
     _delete(away)
     return True
 
 
+def _renamed(path: Path, away: Path) -> bool:
+    """False where it must not be: Windows renames no folder in which a file is open, as its locks
+    are now."""
+    try:
+        path.rename(away)
+    except PermissionError:
+        return False
+    return True
+
+
 def _move_store(path: Path, away: Path) -> None:
-    """Of a store beside variants, whose folder, locks and mark stay. The log goes first: it must
-    never meet a file that is not its own."""
+    """The store alone: its folder, locks and mark stay. The log goes first: it must never meet a
+    file that is not its own."""
     away.mkdir(mode=0o700)
     names = (*_STORE_FILES, USED_FILE, *_engines(path))
     for name in names:

@@ -167,6 +167,8 @@ class Writer(Closable):
 
         Raises Unsealed as `transaction` does.
         """
+        if not space.is_shrinkable(self._database):  # it could not be converted: no step would help
+            return False
         with self._begun() as meta:
             found = space.measure(self._database)
             if found.is_wasted:
