@@ -47,9 +47,9 @@ def test_an_inflected_word_is_found_by_another_form(tmp_path, language):
         assert engine.paths(asked) == ["said.md"]
 
 
-def test_another_language_makes_the_index_anew_by_itself_and_embeds_nothing_again(tmp_path):
+def test_another_language_has_an_index_of_its_own_and_embeds_nothing_again(tmp_path):
     write(tmp_path, "docs/katzen.md", "# Tiere\n\nDie Katzen schlafen.\n")
-    place = {"documents_path": str(tmp_path / "docs"), "index_path": str(tmp_path / "index")}
+    place = {"documents_path": str(tmp_path / "docs")}
 
     def run(stemmer):
         flags = {"indexing": place, "search": {"stemmer": stemmer, **WORDS_ONLY}}
@@ -60,9 +60,10 @@ def test_another_language_makes_the_index_anew_by_itself_and_embeds_nothing_agai
                 outcome = manager.update()
                 manager.fill()
             found = app.search(QueryRequest(queries=("Katze",))).results
-        return bool(outcome.rebuilt), [result.path for result in found], len(embedder.texts)
+        return outcome.added, [result.path for result in found], len(embedder.texts)
 
-    assert run("french") == (False, [], 1)
-    assert run("french")[0] is False
-    assert run("german") == (True, ["katzen.md"], 0)
-    assert run("german") == (False, ["katzen.md"], 0)
+    assert run("french") == (1, [], 1)
+    assert run("french") == (0, [], 0)
+    assert run("german") == (1, ["katzen.md"], 0)
+    assert run("german") == (0, ["katzen.md"], 0)
+    assert run("french") == (0, [], 0)

@@ -44,6 +44,7 @@ class Tree:
     root: Path
     include: tuple[str, ...] = ("*.md", "a")
     exclude: tuple[str, ...] = ("no",)
+    within: Path | None = None
 
 
 def act(root: Path, kind: str, path: str, other: str, number: int) -> None:

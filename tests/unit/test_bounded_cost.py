@@ -34,6 +34,7 @@ from ragdocs.search.sentences import BestSentence
 from ragdocs.search.spelling import Spelling
 from tests.corpus import ANALYZER
 from tests.engine import Engine, WordEmbedder
+from tests.kernels import ROUNDING
 from tests.vocabularies import vocabulary_store
 
 ENGINES = ("fts5", "whoosh", "tantivy")
@@ -144,11 +145,8 @@ def test_of_thousands_of_units_only_some_are_counted():
 def test_a_word_with_many_weights_is_one_unit_with_all_of_them():
     parsed = parse_query("fox^2 OR fox^3 OR title:fox^4 OR cat")
     units = compile_query(parsed, ANALYZER).units
-    assert [(unit.terms, unit.weight) for unit in units] == [
-        (("fox",), 5.0),
-        (("fox",), 4.0),
-        (("cat",), 1.0),
-    ]
+    assert [unit.terms for unit in units] == [("fox",), ("fox",), ("cat",)]
+    assert [unit.weight for unit in units] == pytest.approx([5.0, 4.0, 1.0])
 
 
 @pytest.mark.parametrize("joint", [" OR ", " -", " title:", ' "x" '])
@@ -371,7 +369,7 @@ def test_closeness_looks_at_each_place_a_few_times():
         "a": [(at, at + 1) for at in range(0, 100_000, 100)],
         "b": Counted((at, at + 1) for at in range(50, 100_000, 100)),
     }
-    assert closeness([("a", "b")], places) == 0.0
+    assert closeness([("a", "b")], places) == pytest.approx(0.0, abs=ROUNDING)
     assert Counted.looks <= 6 * len(places["a"])
 
 

@@ -27,6 +27,7 @@ class Tree:
     root: Path
     include: tuple[str, ...] = ("**/*.md",)
     exclude: tuple[str, ...] = ()
+    within: Path | None = None
 
 
 def entry(

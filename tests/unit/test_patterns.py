@@ -26,6 +26,7 @@ class Tree:
     root: Path
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
+    within: Path | None = None
 
 
 class Repository:

@@ -134,7 +134,7 @@ def test_a_setting_of_authority_is_ignored_until_the_file_is_trusted(home, key):
 
     assert [(one.key, one.standing) for one in before.ignored] == [(key, Standing.NOT_TRUSTED)]
     assert before.ignored[0].origin.where == str(file)
-    assert before.search.boosts.title == 9.0
+    assert before.search.boosts.title == pytest.approx(9.0)
     assert (before.embedding, before.indexing) == (usual.embedding, usual.indexing)
     assert before.search.rerank_model == usual.search.rerank_model
     assert (before.trees, before.index_place) == (usual.trees, usual.index_place)
@@ -305,7 +305,7 @@ def test_variables_flags_and_a_named_file_are_the_users_own_word(home):
 def test_a_folder_named_for_the_configuration_is_where_files_are_found(home, tmp_path):
     home.write(FILE, '[embedding]\nprovider = "http"\n[search]\nmmr_lambda = 0.1\n')
     config = home.load(tmp_path, config_file=home.project)
-    assert config.search.mmr_lambda == 0.1
+    assert config.search.mmr_lambda == pytest.approx(0.1)
     assert [one.key for one in config.ignored] == ["embedding.provider"]
     assert config.trees[0].root == home.project
 
@@ -319,12 +319,12 @@ def test_files_are_looked_for_from_the_documents_that_flags_name(home):
     def chosen(**flags):
         return home.load(flags=flags).search.mmr_lambda
 
-    assert chosen() == 0.1
-    assert chosen(indexing={"documents_path": "docs"}) == 0.1
-    assert chosen(indexing={"documents_path": str(notes)}) == 0.2
+    assert chosen() == pytest.approx(0.1)
+    assert chosen(indexing={"documents_path": "docs"}) == pytest.approx(0.1)
+    assert chosen(indexing={"documents_path": str(notes)}) == pytest.approx(0.2)
     one, other = {"path": str(notes)}, {"path": str(home.home / "notes")}
-    assert chosen(tree={"a": one, "b": other}) == 0.2
-    assert chosen(tree={"a": one, "b": {"path": str(home.project)}}) == 0.7
+    assert chosen(tree={"a": one, "b": other}) == pytest.approx(0.2)
+    assert chosen(tree={"a": one, "b": {"path": str(home.project)}}) == pytest.approx(0.7)
 
 
 def test_a_change_of_what_is_asked_for_asks_again_and_other_edits_do_not(home):
@@ -549,7 +549,7 @@ def test_a_file_of_another_account_above_does_not_decide(home, form):
     # Who owns the folder that one works in may have a file there.
     os.chown(home.project, 54321, 54321)
     above.write_text("[search]\nmmr_lambda = 0.1\n", encoding="utf-8")
-    assert home.load().search.mmr_lambda == 0.1
+    assert home.load().search.mmr_lambda == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
