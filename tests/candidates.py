@@ -34,7 +34,7 @@ class Corpus:
         ]
         return self
 
-    def nodes_of(self, doc_id):
+    def nodes_of(self, doc_id, _found=(), **_reach):
         return self._nodes[doc_id]
 
     def leaves(self, path):

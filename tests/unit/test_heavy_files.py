@@ -1,9 +1,11 @@
 """One heavy file: what it costs is bounded, and what is beyond a limit is said and still found."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from threading import Event
@@ -12,12 +14,15 @@ from types import SimpleNamespace
 import pytest
 from benchmarks.heavy_texts import KINDS, of_size
 
+from ragdocs.app import App
 from ragdocs.config.choices import Stemmer
+from ragdocs.config.loading import load_config
+from ragdocs.errors import IndexCorrupt
 from ragdocs.indexing import batching
 from ragdocs.indexing.preparation import Prepared
 from ragdocs.indices import vocabulary
 from ragdocs.indices.vocabulary import MAX_WORDS, WordList
-from ragdocs.models import FileState, WarningKind
+from ragdocs.models import DocId, FileState, WarningKind
 from ragdocs.parsers.blocks import (
     MAX_CODE_BLOCKS,
     MAX_HEADINGS,
@@ -25,8 +30,13 @@ from ragdocs.parsers.blocks import (
     MAX_REFERENCES,
 )
 from ragdocs.parsers.inline import MAX_LINKS, MAX_TAG_CHARS, MAX_TAGS
+from ragdocs.search.chunk_tree import ChunkTree
+from ragdocs.search.requests import QueryRequest
 from ragdocs.store import link_store
-from tests.managed_index import Place
+from ragdocs.store.folder import STORE_FILE
+from ragdocs.store.reader import Reader
+from ragdocs.store.snapshot import Snapshot
+from tests.managed_index import CountingEmbedder, Place
 from tests.parsing import chunk, parse
 
 MEGABYTE = 1_000_000
@@ -160,6 +170,96 @@ def test_every_kind_of_heavy_text_is_indexed_whole(kind: str):
     leaves = [node.text for node in chunk(text) if node.text is not None]
     body = document.source.text[document.body_start :]
     assert "".join(leaves) == (body if body.strip() else "")
+
+
+# Questions
+
+
+SECTIONS = "".join(
+    f"{'#' * (n % 6 + 1)} Part {n}\n\n{f'Some words of part {n} stand here. ' * (1 + n % 40)}\n\n"
+    for n in range(120)
+)
+
+
+@pytest.mark.parametrize("inside", [0, 300, 4_000, 10**9])
+def test_a_part_of_a_tree_has_all_that_is_in_and_above_it(tmp_path, inside: int):
+    place = Place(tmp_path)
+    with place.manager:
+        place.write("a.md", SECTIONS)
+        place.update()
+        with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
+            whole = ChunkTree(snapshot.chunks(DocId("docs:a.md")))
+            for found in whole.nodes:
+                part = ChunkTree(
+                    snapshot.chunks_near(DocId("docs:a.md"), [found.key], inside=inside)
+                )
+                own = found.chunk.id
+                assert [*part.ancestors(own)] == [*whole.ancestors(own)]
+                for node in (found, *whole.ancestors(own)):
+                    span = node.chunk.span
+                    if span.byte_end - span.byte_start <= inside:
+                        assert part.leaves(node.chunk.id) == whole.leaves(node.chunk.id)
+
+
+@pytest.mark.parametrize("beside", [1, 700, 10**9])
+def test_a_part_of_a_tree_has_what_is_beside_it(tmp_path, beside: int):
+    place = Place(tmp_path)
+    with place.manager:
+        place.write("a.md", SECTIONS)
+        place.update()
+        with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
+            leaves = [*snapshot.leaves(DocId("docs:a.md"))]
+            for found in leaves:
+                part = snapshot.chunks_near(DocId("docs:a.md"), [found.key], beside=beside)
+                first = found.chunk.span.byte_start - beside
+                last = found.chunk.span.byte_end + beside
+                assert [node for node in part if node.chunk.text is not None] == [
+                    leaf
+                    for leaf in leaves
+                    if leaf.chunk.span.byte_end > first and leaf.chunk.span.byte_start < last
+                ]
+
+
+def test_a_leaf_that_is_lost_is_noticed(tmp_path):
+    place = Place(tmp_path)
+    with place.manager:
+        place.write("a.md", SECTIONS)
+        place.update()
+        with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
+            one, lost, *_ = snapshot.leaves(DocId("docs:a.md"))
+        with closing(sqlite3.connect(place.index / STORE_FILE)) as database, database:
+            database.execute("DELETE FROM chunks WHERE key = ?", (lost.key,))
+        with (
+            Reader.open(place.index) as reader,
+            reader.snapshot() as snapshot,
+            pytest.raises(IndexCorrupt),
+        ):
+            snapshot.chunks_near(DocId("docs:a.md"), [one.key], beside=10_000)
+
+
+def test_a_question_reads_few_chunks_of_a_heavy_document(tmp_path, monkeypatch):
+    """Merging read every node of each document that it found something in."""
+    read = []
+    near = Snapshot.chunks_near
+
+    def noted(*args, **reach):
+        part = near(*args, **reach)
+        read.append(len(part))
+        return part
+
+    monkeypatch.setattr(Snapshot, "chunks_near", noted)
+    monkeypatch.setattr(Snapshot, "chunks", None)  # the whole tree is not asked for
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text(of_size("sections", MEGABYTE))
+    place = {"documents_path": str(folder), "index_path": str(tmp_path / "index")}
+    config = load_config(cwd=tmp_path, environ={"HOME": str(tmp_path)}, flags={"indexing": place})
+    with App(config, CountingEmbedder()) as app:
+        with app.manager() as manager:
+            manager.update()
+        app.search(QueryRequest(queries=("part 77",), top_n=10))
+    assert read
+    assert max(read) < 1_000  # of 5,400
 
 
 # In the store

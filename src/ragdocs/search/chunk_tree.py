@@ -1,15 +1,23 @@
-"""One document's chunk tree: what is above a node, and which leaves are below it.
+"""One document's chunk tree, or a part of it: what is above a node, and which leaves are below it.
 
 Told by `parent_id` alone: a slug that begins like another says nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
 
 from ragdocs.models import ChunkId, DocId
-from ragdocs.store.records import StoredChunk
+from ragdocs.store.records import ChunkKey, StoredChunk
 
-NodesOf = Callable[[DocId], Sequence[StoredChunk]]
-"""A document's whole chunk tree."""
+
+class NodesOf(Protocol):
+    """Reads a part of a document's chunk tree, as `Snapshot.chunks_near` does; more does no harm,
+    but a tree may have a hundred thousand nodes.
+    """
+
+    def __call__(
+        self, doc_id: DocId, found: Collection[ChunkKey], /, *, inside: int = 0, beside: int = 0
+    ) -> Sequence[StoredChunk]: ...
 
 
 class ChunkTree:

@@ -56,7 +56,9 @@ def merge_siblings(
     results: list[Candidate] = []
     for doc_id, found in documents.items():
         if _may_merge(found, rules, is_named):
-            results += _Merger(found, ChunkTree(nodes_of(doc_id)), rules, is_named).merged()
+            keys = {node.key for item in found for node in (item.stored, *item.left_out)}
+            tree = ChunkTree(nodes_of(doc_id, keys, inside=MAX_MERGED_BYTES))
+            results += _Merger(found, tree, rules, is_named).merged()
         else:
             results += found
     place = {item.id: index for index, item in enumerate(candidates)}

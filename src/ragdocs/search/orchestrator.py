@@ -6,7 +6,6 @@ It owns no ranking rule: the indices find, `weighing` weighs, the stages decide 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
@@ -233,7 +232,7 @@ class QueryOrchestrator:
         analyzer = self._indices.analyzer
         terms = frozenset(token.term for text in request.queries for token in analyzer.query(text))
         return StageTools(
-            nodes_of=cache(snapshot.chunks),
+            nodes_of=snapshot.chunks_near,
             is_named=names_all(terms, analyzer.terms),
             boosts=self._boosts(),
             judge=judge,

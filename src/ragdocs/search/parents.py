@@ -5,10 +5,13 @@ from dataclasses import replace
 
 from ragdocs.chunking.parents import passage_around
 from ragdocs.chunking.splitting import Limits
-from ragdocs.models import ChunkId, DocId
+from ragdocs.models import ChunkId
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.chunk_tree import ChunkTree, NodesOf
 from ragdocs.store.records import StoredChunk
+
+MOST_BYTES_PER_CHARACTER = 4
+"""Of every encoding that is read."""
 
 
 def expand_to_parents(
@@ -41,12 +44,11 @@ class _Expansion:
         """Leaf → the candidate whose passage holds it."""
         self._nodes_of = nodes_of
         self._size = size
-        self._trees: dict[DocId, ChunkTree] = {}
 
     def of(self, item: Candidate) -> Candidate:
-        doc_id = item.document.id
-        tree = self._trees.get(doc_id) or ChunkTree(self._nodes_of(doc_id))
-        self._trees[doc_id] = tree
+        # No passage of this size reaches further.
+        reach = self._size.maximum * MOST_BYTES_PER_CHARACTER
+        tree = ChunkTree(self._nodes_of(item.document.id, (item.stored.key,), beside=reach))
         leaves = self._free_around(item.stored, self._passage(item, tree))
         self.taken.update(dict.fromkeys((leaf.chunk.id for leaf in leaves), item.id))
         if len(leaves) == 1 and leaves[0].chunk.id == item.id:

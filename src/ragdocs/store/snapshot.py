@@ -5,7 +5,9 @@ queries ask for one by one are remembered whole: what equals a row that was chec
 byte, needs neither the check nor the parsing again (specs/0029).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 from ragdocs.bounded_cache import BoundedCache
@@ -142,6 +144,22 @@ class Snapshot:
             self._remembered.bytes += chunk_rows.row_bytes(row)
         return {key: read[key] for key in wanted if key in read}
 
+    def chunks_near(
+        self, doc_id: DocId, found: Collection[ChunkKey], *, inside: int = 0, beside: int = 0
+    ) -> tuple[StoredChunk, ...]:
+        """A part of a document's tree, in document order, with every parent of what is in it: the
+        chunks that were found, and all in the largest section around each that has at most `inside`
+        bytes, and all within so many bytes `beside` it.
+
+        A question reads this and never the whole tree, which may have a hundred thousand nodes.
+        """
+        above = self.chunks_by_key(self._with_parents(found))
+        keys = set(above)
+        for start, end in _joined(_stretches(above, found, inside, beside)):
+            keys.update(leaf.key for leaf in self._leaves_between(doc_id, start, end))
+        part = self.chunks_by_key(self._with_parents(keys))
+        return tuple(sorted(part.values(), key=lambda stored: stored.chunk.position))
+
     def leaves(self, doc_id: DocId | None = None) -> Iterator[StoredChunk]:
         """The leaves of a document in order, or those of all documents, by key."""
         if doc_id is not None:
@@ -274,6 +292,32 @@ class Snapshot:
         """Whether an index inside the store has what these documents, all there are, put there."""
         return index.holds(self._database, documents)
 
+    def _with_parents(self, keys: Iterable[ChunkKey]) -> list[ChunkKey]:
+        rows = self._database.all(
+            """WITH RECURSIVE above (key, parent) AS (
+            SELECT key, parent FROM chunks WHERE key IN (SELECT value FROM json_each(?))
+            UNION SELECT c.key, c.parent FROM above JOIN chunks c ON c.key = above.parent)
+            SELECT key FROM above""",
+            (json.dumps(list(keys)),),
+        )
+        return [ChunkKey(key) for (key,) in rows]
+
+    def _leaves_between(self, doc_id: DocId, start: int, end: int) -> list[StoredChunk]:
+        """Those that have any of these bytes; a damaged index can hide one of them."""
+        rows = self._database.all(
+            """WITH d (doc) AS (SELECT key FROM documents WHERE id = ?)
+            SELECT c.key FROM d JOIN chunks c ON c.doc = d.doc AND c.text IS NOT NULL
+            AND c.byte_start < ? AND c.byte_start >= coalesce((SELECT max(byte_start) FROM chunks
+            WHERE doc = d.doc AND text IS NOT NULL AND byte_start <= ?), 0)
+            ORDER BY c.byte_start""",
+            (doc_id, end, start),
+        )
+        found = [*self.chunks_by_key([ChunkKey(key) for (key,) in rows]).values()]
+        for one, following in pairwise(found):
+            if one.chunk.span.byte_end != following.chunk.span.byte_start:
+                raise IndexCorrupt(f"{doc_id!r} has lost some of its chunks: rebuild the index")
+        return found
+
     def _chunks(self, where: str, *values: object) -> tuple[StoredChunk, ...]:
         rows = self._database.all(f"{SELECT_CHUNKS} WHERE {where}", values)
         return tuple(map(_known_chunks.__getitem__, rows))
@@ -293,3 +337,32 @@ class Snapshot:
     def _number(self, sql: str) -> int:
         ((number,),) = self._database.all(sql)
         return number
+
+
+def _stretches(
+    above: Mapping[ChunkKey, StoredChunk], found: Iterable[ChunkKey], inside: int, beside: int
+) -> Iterator[tuple[int, int]]:
+    """The bytes around each chunk that was found, in any order."""
+    by_id = {stored.chunk.id: stored.chunk for stored in above.values()}
+    for key in found:
+        if key not in above:
+            continue
+        chunk = above[key].chunk
+        span = chunk.span
+        while chunk.parent_id is not None:
+            chunk = by_id[chunk.parent_id]
+            if chunk.span.byte_end - chunk.span.byte_start > inside:
+                break
+            span = chunk.span
+        yield span.byte_start - beside, span.byte_end + beside
+
+
+def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order, those that touch as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(stretches):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
