@@ -68,7 +68,7 @@ def _write(path: Path) -> None:
     from ragdocs.cli.kept_file import read_kept
     from ragdocs.errors import FileKept
 
-    file = read_kept(path)
+    file = read_kept(path, within=path.parent)
     try:
         text = with_block(file.text())
     except ValueError as error:

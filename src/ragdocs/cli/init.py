@@ -37,9 +37,10 @@ def init(is_global: bool, docs: tuple[Path, ...], force: bool) -> None:
 
     if is_global:
         path, text = _users(docs)
+        file = read_kept(path)
     else:
         path, text = _projects(here() if docs else documents_here(), docs)
-    file = read_kept(path)
+        file = read_kept(path, within=here())
     _refuse_to_overwrite(path, is_there=os.path.lexists(path), force=force)
     copy = file.put_aside() if file.data is not None else None
     file.replace(text)

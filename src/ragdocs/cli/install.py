@@ -135,7 +135,8 @@ def _put_into(path: Path, wish: _Wish, launch: "Launch") -> None:
     from ragdocs.errors import FileKept
 
     try:
-        planned = plan(wish.client, path, wish.name, launch)
+        project = here() if wish.in_project else None
+        planned = plan(wish.client, path, wish.name, launch, project)
         if planned.is_there_already:
             click.echo(f'{short(str(path))} has "{wish.name}" already, just so.')
         elif wish.dry_run:

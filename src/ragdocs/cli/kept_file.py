@@ -68,9 +68,18 @@ class KeptFile:
             raise FileKept(f"{_at(self.path)} takes UTF-8 only; a name in it is not") from error
 
 
-def read_kept(path: Path) -> KeptFile:
-    """Raises FileKept for what is no file, or cannot be read."""
+def read_kept(path: Path, within: Path | None = None) -> KeptFile:
+    """`within`: a folder that may be a stranger's, whose links must not lead out of it.
+
+    Raises FileKept for what is no file, or cannot be read; or leads elsewhere.
+    """
     real = Path(os.path.realpath(path))
+    if within is not None and not real.is_relative_to(os.path.realpath(within)):
+        raise FileKept(
+            f"{_at(path)} is a link to {_at(real)}, which was left as it is: whoever made the link "
+            "would choose which of your files is written. Delete the link, or change that file "
+            "itself"
+        )
     try:
         status = real.stat()
         if not stat.S_ISREG(status.st_mode):

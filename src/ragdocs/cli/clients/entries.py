@@ -81,9 +81,12 @@ def entry_text(client: Client, name: str, launch: Launch) -> str:
     return json.dumps(whole, ensure_ascii=False, indent=2)
 
 
-def plan(client: Client, path: Path, name: str, launch: Launch) -> Planned:
-    """Raises FileKept for a file that cannot be changed without losing something."""
-    file = read_kept(path)
+def plan(
+    client: Client, path: Path, name: str, launch: Launch, within: Path | None = None
+) -> Planned:
+    """`within`: the project whose file it is. Raises FileKept for a file that leads out of it, or
+    cannot be changed without losing something."""
+    file = read_kept(path, within)
     entry = entry_of(client, launch)
     try:
         text = with_entry(file.text(), (client.servers, name), entry, starts_this_program)
