@@ -149,13 +149,38 @@ def test_steps_are_no_commits_and_end(tmp_path, monkeypatch):
     assert file_bytes(index) < size / 2
 
 
-def test_a_store_of_an_earlier_version_can_give_space_back_once_it_was_opened(tmp_path):
+def test_a_store_that_could_not_be_converted_is_not_stepped_through_for_ever(tmp_path, monkeypatch):
     docs, index = deleted(tmp_path, 60, 10)
+    make_unshrinkable(index)
+    monkeypatch.setattr(space, "FREE_BYTES", 4096)
+    # As on a full disk, on which VACUUM fails.
+    monkeypatch.setattr(space, "make_shrinkable", lambda _: None)
+    with IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=settled()) as manager:
+        manager.open()
+        for number in range(10, 20):
+            write(docs, f"{number}.md", f"# Large\n\n{'word ' * 9000}\n")
+        manager.update()
+        for number in range(10, 20):
+            (docs / f"{number}.md").unlink()
+        manager.update()
+        assert counted(index, "PRAGMA freelist_count") * 4096 > space.FREE_BYTES
+        assert not manager.shrink_some()
+        with Reader.open(index) as reader, reader.snapshot() as snapshot:
+            assert snapshot.space.is_wasted
+
+
+def make_unshrinkable(index: Path) -> None:
+    """As an earlier version made its stores."""
     connection = sqlite3.connect(store_path(index))
     connection.execute("PRAGMA auto_vacuum = NONE")
     connection.execute("VACUUM")
     connection.close()
     assert counted(index, "PRAGMA auto_vacuum") == 0
+
+
+def test_a_store_of_an_earlier_version_can_give_space_back_once_it_was_opened(tmp_path):
+    docs, index = deleted(tmp_path, 60, 10)
+    make_unshrinkable(index)
     before = held(index)
     with IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=settled()) as manager:
         manager.open()

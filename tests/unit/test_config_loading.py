@@ -520,3 +520,17 @@ def test_a_table_survives_being_laid_flat(table):
     flat = {path: Assigned(value, origin) for path, value in flatten(table)}
 
     assert unflatten(flat) == table
+
+
+def test_documents_on_several_drives_have_no_project_in_common(place, monkeypatch):
+    place.write(place.project / FILE_FORM, "[search]\nmmr_lambda = 0.1\n")
+
+    def refuse(paths):
+        """As on Windows for `C:` and `D:`."""
+        raise ValueError("Paths don't have the same drive")
+
+    monkeypatch.setattr(os.path, "commonpath", refuse)
+    trees = {name: {"path": str(place.project / name)} for name in ("sub", "other")}
+    config = place.load(flags={"tree": trees})
+    assert {tree.name for tree in config.trees} == {"sub", "other"}
+    assert config.files == ()

@@ -218,6 +218,28 @@ def test_an_unused_variant_is_dropped(place: Path):
     assert names(place) == sorted([OWN, THIRD])
 
 
+def test_a_folder_that_cannot_be_renamed_while_it_is_locked_loses_its_store(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    own, other = build(place, OWN), build(place, OTHER)
+    age(other, 31)
+    rename = Path.rename
+
+    def refuse_folders(path: Path, target: Path) -> Path:
+        """As Windows does, where a file in the folder is open."""
+        if path.is_dir():
+            raise PermissionError(path)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse_folders)
+    assert drop_unused(own, NOW) == (other,)
+    assert siblings(own) == []
+    assert names(place) == sorted([OWN, OTHER])
+    assert {path.name for path in other.iterdir()} == {WRITE_LOCK, WATCH_LOCK, "ragdocs-index.txt"}
+    build(place, OTHER)
+    assert [one.path for one in siblings(own)] == [other]
+
+
 def test_a_variant_that_was_just_made_drops_others_too(place: Path):
     own, other = build(place, OWN), build(place, OTHER)
     (own / USED_FILE).unlink(missing_ok=True)

@@ -182,7 +182,16 @@ def _start(config_file: Path | None, given: Layer, here: Path) -> Path | None:
         for path, one in given.items()
         if (folder := _documents_folder(path, one.value)) is not None
     ]
-    return Path(os.path.commonpath(named)) if named else here
+    return _common_folder(named) if named else here
+
+
+def _common_folder(folders: list[str]) -> Path:
+    """The folder above all of them; on several drives of Windows there is none, and no project
+    speaks for more than one."""
+    try:
+        return Path(os.path.commonpath(folders))
+    except ValueError:
+        return Path(Path(folders[0]).anchor)
 
 
 def _documents_folder(path: KeyPath, value: object) -> Path | None:
