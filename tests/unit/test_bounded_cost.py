@@ -4,9 +4,12 @@ Nothing here measures time: what is counted is what takes it.
 """
 
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragdocs.embedding.base import QueryEmbedding
 from ragdocs.embedding.windows import MAX_TOKENS, SPECIAL_TOKENS, Tokens, split_text
@@ -15,6 +18,9 @@ from ragdocs.indices.keyword import FEW_UNITS, Unit, compile_query, rarest
 from ragdocs.indices.near_words import Vocabulary
 from ragdocs.search import meaning
 from ragdocs.search.closeness import closeness
+from ragdocs.search.library.requests import SourceFile
+from ragdocs.search.library.source_texts import MAX_READ_CHARS, read_diff, read_sources
+from ragdocs.search.library.telling_terms import MAX_ANALYSED, TermCounter
 from ragdocs.search.query_language import TOO_MANY, parse_query
 from ragdocs.search.reach import MOST_OF_ALL, Reach
 from ragdocs.search.requests import (
@@ -320,7 +326,7 @@ def test_a_deeper_look_is_bounded_and_several_queries_take_fewer():
         deepest = deepest.deeper()
     assert deepest.depth == 64
     assert deepest.candidates(50) <= MOST_OF_ALL
-    assert not Reach(queries=MAX_QUERIES).can_be_deeper
+    assert not Reach(queries=2).can_be_deeper
     assert sum([Reach(queries=5).candidates(50)] * 5) <= 300
 
 
@@ -402,3 +408,55 @@ def test_an_answer_is_packed_again_and_not_searched_again(words):
     again = asked(words, first, max_tokens=100)
     assert [each.chunk_id for each in less.results] == [each.chunk_id for each in again.results]
     assert less.omitted == again.omitted
+
+
+PIECES = st.sampled_from(
+    (
+        *("retry", "Retries", "the", "getUserById", "snake_case.name", "C++", ".NET", "中文字"),
+        *("x" * 201, "ภาษา", "한국", "e\u0301e\u0301", "3.11", ".", " ", "\n", "_", "k.b" * 80),
+    )
+)
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_counted_words_give_the_terms_of_the_whole_text(text):
+    counted: Counter[str] = Counter()
+    for word, times in ANALYZER.written(text).items():
+        for term, _ in ANALYZER.terms_of_word(word):
+            counted[term] += times
+    # Stop words are the exception: by themselves they are all there is.
+    expected = Counter(token.term for token in ANALYZER.query(text))
+    for term in {*counted, *expected} - {"the"}:
+        assert counted[term] == expected[term]
+
+
+def test_of_the_distinct_words_of_a_file_only_the_weightiest_are_analysed(monkeypatch):
+    analysed: list[str] = []
+    original = type(ANALYZER).terms_of_word
+
+    def counting(self, word):
+        analysed.append(word)
+        return original(self, word)
+
+    monkeypatch.setattr(type(ANALYZER), "terms_of_word", counting)
+    counter = TermCounter(ANALYZER)
+    words = many_words(9_000)
+    counter.add(" ".join(words))
+    counter.add(" ".join(words[-500:]), 2.0, repeats=True)
+    assert counter.analyse() == MAX_ANALYSED == len(analysed)
+    assert set(words[-500:]) <= set(analysed)
+    assert counter.analyse() == 0
+
+
+def test_source_files_share_what_is_read_and_a_short_one_leaves_its_share():
+    def read(*contents):
+        sources = read_sources([SourceFile("a.txt", content) for content in contents])
+        return [len(source.pieces[-1].text) for source in sources]
+
+    assert read("x" * 999_999) == [MAX_READ_CHARS]
+    assert read(*["word " * 9_000] * 50) == [MAX_READ_CHARS // 50] * 50
+    assert read("short", "x" * 999_999) == [5, MAX_READ_CHARS - 5]
+    assert read("中" * 999_999) == [MAX_READ_CHARS // 3]
+    sources, problem = read_diff("中" * 999_999)
+    assert len(sources[0].pieces[-1].text) == MAX_READ_CHARS // 3
+    assert "33,333 characters" in problem

@@ -68,6 +68,7 @@ def test_a_word_weighs_by_where_it_stands():
     for name, text in (("storm/front.py", code), ("storm.md", notes)):
         for piece in read_source(SourceFile(name, text.encode())).pieces:
             counter.add(piece.text, WEIGHTS[piece.place], piece.place, repeats=piece.repeats)
+    counter.analyse()
     weights = {term: counter.weights[term] for term in ("front", "hail", "lightn", "thunder")}
     assert weights == pytest.approx({"front": 4.0, "hail": 4.0, "lightn": 3.0, "thunder": 2.0})
     assert counter.weights["wind"] == pytest.approx(1.0)
@@ -139,9 +140,9 @@ def test_a_text_that_is_no_diff_is_read_as_text_and_said_so():
 
 def test_of_many_or_long_files_each_has_its_share():
     (long,) = read_sources([SourceFile("a.txt", "word " * 100_000)])
-    assert "first 6,000 characters" in long.problem
+    assert "first 100,000 characters" in long.problem
     many = read_sources([SourceFile("a.txt", "word " * 10_000)] * 50)
-    assert all("first 120 characters" in each.problem for each in many)
+    assert all("first 2,000 characters" in each.problem for each in many)
     sources, problem = read_diff("".join(f"--- a/{n}\n+++ b/{n}\n" for n in range(150)))
     assert len(sources) == 50
     assert "100 more files" in problem

@@ -30,7 +30,9 @@ class TermFrequencies:
         self.documents = snapshot.ledger.count("documents")
 
     def of(self, terms: Collection[str]) -> dict[str, int]:
-        """Those of the terms that some document has, with the number of documents."""
+        """Those of the terms that some document has, with the number of documents. Of terms
+        without spaces only the first count: each is looked for.
+        """
         rows = self._snapshot.select(
             f"""SELECT term, sum(documents) FROM {TABLE}
             WHERE term IN (SELECT value FROM json_each(?)) GROUP BY term""",

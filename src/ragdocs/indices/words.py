@@ -6,6 +6,7 @@ are one word too. Text of scripts without spaces comes in runs. Every pattern is
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from re import Pattern
@@ -108,6 +109,16 @@ def pieces(word: str, found: list[Range]) -> list[Piece]:
 def clusters(run: str) -> list[Range]:
     """The characters of a run as readers see them: with their marks, syllables put together."""
     return [match.span() for match in _cluster().finditer(run)]
+
+
+def cluster_texts(run: str) -> Sequence[str]:
+    """As `clusters`, their texts; most runs have a character for each."""
+    return _cluster().findall(run) if _joined().search(run) else run
+
+
+@cache
+def _joined() -> Pattern[str]:
+    return re.compile(f"[{HANGUL_TAILS}{marks()}]")
 
 
 @cache

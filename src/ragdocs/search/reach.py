@@ -13,9 +13,6 @@ DEEPER = 8
 """Where that is not enough, as when one long document or many copies come first, this many times
 as much is looked at; and that many times again."""
 DEEPEST = DEEPER * DEEPER
-DEEPEST_OF_SEVERAL, SEVERAL = DEEPER, 3
-"""Several queries look at several times as much already: a few of them go one step deeper, more of
-them none."""
 MOST_OF_A_DOCUMENT = 20
 """Of what a deeper look finds: most of them would fall again."""
 MOST_OF_ALL = 1_200
@@ -47,9 +44,8 @@ class Reach:
 
     @property
     def can_be_deeper(self) -> bool:
-        if self.queries == 1:
-            return self.depth < DEEPEST
-        return self.queries <= SEVERAL and self.depth < DEEPEST_OF_SEVERAL
+        """Several queries look at several times as much already."""
+        return self.queries == 1 and self.depth < DEEPEST
 
     def deeper(self) -> "Reach":
         return replace(self, depth=self.depth * DEEPER)

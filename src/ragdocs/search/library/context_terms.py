@@ -1,13 +1,14 @@
 """The words by which documentation for some files is looked for."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 
 from ragdocs.config.context_section import ContextConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.term_frequencies import TermFrequencies
 from ragdocs.search.library.source_texts import WEIGHTS, ReadSource, TermPlace
-from ragdocs.search.library.telling_terms import TermCounter, damped, telling_terms
+from ragdocs.search.library.telling_terms import MAX_ANALYSED, TermCounter, damped, telling_terms
 
 _ONCE_IS_ENOUGH = frozenset({TermPlace.PATH, TermPlace.HEADING})
 """Nobody writes a word there by chance."""
@@ -40,14 +41,15 @@ class TermChoice:
         self._settings = settings
         self._frequencies = frequencies
 
-    def of(self, sources: Iterable[ReadSource]) -> list[FoundTerm]:
+    def of(self, sources: Sequence[ReadSource]) -> list[FoundTerm]:
         """The best of all files together, each file having the same say."""
         found: dict[str, FoundTerm] = {}
-        for source in sources:
-            counter = self._counted(source)
-            telling = telling_terms(
-                counter, self._wanted(counter), self._frequencies, self._settings.terms
-            )
+        counters = self._counted(sources)
+        wanted = [counter.ranked(self._wanted(counter)) for counter in counters]
+        documents = self._frequencies.of(_in_turn(wanted))
+        for counter, own in zip(counters, wanted, strict=True):
+            of_source = {term: documents[term] for term in own if term in documents}
+            telling = telling_terms(counter, of_source, self._frequencies, self._settings.terms)
             best = max((each.score for each in telling), default=0.0) or 1.0
             for each in telling:
                 known = found.setdefault(each.term, FoundTerm(each.term, each.word, each.documents))
@@ -58,11 +60,17 @@ class TermChoice:
         ranked = sorted(found.values(), key=lambda each: (-each.score, each.term))
         return ranked[: self._settings.terms]
 
-    def _counted(self, source: ReadSource) -> TermCounter:
-        counter = TermCounter(self._analyzer)
-        for piece in source.pieces:
-            counter.add(piece.text, WEIGHTS[piece.place], piece.place, repeats=piece.repeats)
-        return counter
+    def _counted(self, sources: Sequence[ReadSource]) -> list[TermCounter]:
+        """Each analyses its share, and what those before it left."""
+        counters: list[TermCounter] = []
+        room = MAX_ANALYSED
+        for number, source in enumerate(sources):
+            counter = TermCounter(self._analyzer)
+            for piece in source.pieces:
+                counter.add(piece.text, WEIGHTS[piece.place], piece.place, repeats=piece.repeats)
+            room -= counter.analyse(max(0, room) // (len(sources) - number))
+            counters.append(counter)
+        return counters
 
     def _wanted(self, counter: TermCounter) -> set[str]:
         """Long and frequent enough; of a short text, which repeats nothing, every word."""
@@ -81,3 +89,9 @@ class TermChoice:
         settings = self._settings
         is_long_enough = len(word) >= settings.min_word_length or not word[0].isascii()
         return is_long_enough and len(word) <= settings.max_word_length
+
+
+def _in_turn(lists: Sequence[Sequence[str]]) -> list[str]:
+    """The first of each, the second of each, and so on; each term once."""
+    rows = chain.from_iterable(zip_longest(*lists))
+    return [term for term in dict.fromkeys(rows) if term is not None]

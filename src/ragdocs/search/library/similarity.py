@@ -93,8 +93,10 @@ class Similarity:
         for text in texts:
             counter.add(text[:room])
             room -= len(text[:room])
+        counter.analyse()
         frequencies = TermFrequencies(self._snapshot, self._indices.keyword)
-        return telling_terms(counter, counter.frequencies, frequencies, MAX_TERMS)
+        known = frequencies.of(counter.ranked(counter.frequencies))
+        return telling_terms(counter, known, frequencies, MAX_TERMS)
 
     def _best(self, find: Find, limit: int) -> list[tuple[StoredChunk, StoredDocument, float]]:
         """Of each document the best hit, until there are enough documents or no more hits."""

@@ -12,12 +12,13 @@ from ragdocs.parsers.decoding import decode
 from ragdocs.parsers.markdown import MARKDOWN_SUFFIXES, Origin, parse_document
 from ragdocs.search.library.diffs import ChangedFile, changed_files
 from ragdocs.search.library.requests import SourceFile
-from ragdocs.search.library.source_code import RESERVED, comments, definitions
+from ragdocs.search.library.source_code import comments, definitions, without_reserved
+from ragdocs.search.retrieval import fair_share
 from ragdocs.store.rows import clean
 
-MAX_READ_CHARS = 6_000
-"""Of all files together, shared out evenly: to count the words of more would take longer than to
-search for them; a file has told by then what it is about."""
+MAX_READ_CHARS = 100_000
+"""Of all files together: a short one leaves its share to the others. A character counts as the
+bytes that UTF-8 writes it with: an ideograph says as much as several letters, and costs as much."""
 MAX_CHANGED_FILES = 50
 MAX_DIFF_CHARS = 100_000
 """Of a diff, in which files are looked for."""
@@ -26,7 +27,6 @@ BYTES_PER_CHARACTER = 4
 MAX_GIST_CHARS = 1_000
 """About as much as the built-in model reads at once."""
 _PROSE = MARKDOWN_SUFFIXES | {".txt", ".rst", ".adoc", ".org", ".tex", ""}
-_RESERVED = re.compile(rf"\b(?:{'|'.join(sorted(RESERVED))})\b", re.IGNORECASE)
 _PATH_PART = re.compile(r"[^/\\]+")
 
 
@@ -78,7 +78,7 @@ class ReadSource:
 
 
 def read_sources(files: Sequence[SourceFile]) -> list[ReadSource]:
-    room = _room(len(files))
+    room = fair_share(MAX_READ_CHARS, [len(file.content) for file in files])
     return [read_source(file, room) for file in files]
 
 
@@ -94,34 +94,36 @@ def read_source(file: SourceFile, room: int = MAX_READ_CHARS) -> ReadSource:
             _gist([_path_words(name)]),
             str(error),
         )
-    text = whole[:room]
+    text = _beginning(whole, room)
     source = _by_suffix(name)(name, text)
-    if len(whole) <= room and len(file.content) <= BYTES_PER_CHARACTER * (room + 1):
+    if len(whole) == len(text) and len(file.content) <= BYTES_PER_CHARACTER * (room + 1):
         return source
-    return replace(source, problem=f"only its first {room:,} characters were read")
+    return replace(source, problem=f"only its first {len(text):,} characters were read")
 
 
 def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
     """The files that a diff changes; and what is wrong with it, if anything."""
     try:
-        text = _text(diff[:MAX_DIFF_CHARS])
+        whole = _text(diff[:MAX_DIFF_CHARS])
     except SourceError as error:
         return [], f"the diff cannot be read: {error}"
+    text = _beginning(whole, MAX_DIFF_CHARS)
+    said: list[str] = []
+    if len(text) < len(whole) or len(diff) > MAX_DIFF_CHARS:
+        said.append(f"only the first {len(text):,} characters of the diff were looked at")
     found = changed_files(text)
     if not found:
-        said = "this is no unified diff: it was read as plain text"
-        return [_prose("", text[:MAX_READ_CHARS])], said
+        said.append("this is no unified diff: it was read as plain text")
+        return [_prose("", text)], "; ".join(said)
     taken = found[:MAX_CHANGED_FILES]
-    room = _room(len(taken))
     left = len(found) - len(taken)
-    said = f"{left} more files of the diff were not looked at" if left else ""
-    if len(diff) > MAX_DIFF_CHARS:
-        said = f"only the first {MAX_DIFF_CHARS:,} characters of the diff were looked at"
-    return [_changed(each, room) for each in taken], said
+    if left:
+        said.append(f"{left} more files of the diff were not looked at")
+    return [_changed(each) for each in taken], "; ".join(said)
 
 
-def _room(count: int) -> int:
-    return MAX_READ_CHARS // max(count, 1)
+def _beginning(text: str, room: int) -> str:
+    return text[:room].encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
 
 
 def _by_suffix(name: str) -> Callable[[str, str], ReadSource]:
@@ -164,22 +166,23 @@ def _code(name: str, code: str) -> ReadSource:
         Piece(TermPlace.PATH, _path_words(name)),
         Piece(TermPlace.NAME, "\n".join(named), repeats=True),
         Piece(TermPlace.COMMENT, "\n".join(said), repeats=True),
-        Piece(TermPlace.BODY, _RESERVED.sub(" ", code)),
+        Piece(TermPlace.BODY, without_reserved(code)),
     )
     return ReadSource(name, pieces, _gist([_path_words(name), *_shortened(said), *named]))
 
 
-def _changed(file: ChangedFile, room: int) -> ReadSource:
+def _changed(file: ChangedFile) -> ReadSource:
     name = clean(file.name)
-    changed, around = "\n".join(file.changed)[:room], "\n".join(file.around)[:room]
+    changed, around = "\n".join(file.changed), "\n".join(file.around)
     said = comments(changed)
     named = [*file.headings, *definitions(changed)]
+    plain = without_reserved(changed)
     pieces = (
         Piece(TermPlace.PATH, _path_words(name)),
-        Piece(TermPlace.NAME, _RESERVED.sub(" ", "\n".join(named)), repeats=True),
+        Piece(TermPlace.NAME, without_reserved("\n".join(named)), repeats=True),
         Piece(TermPlace.COMMENT, "\n".join(said), repeats=True),
-        Piece(TermPlace.CHANGED, _RESERVED.sub(" ", changed), repeats=True),
-        Piece(TermPlace.BODY, _RESERVED.sub(" ", f"{changed}\n{around}")),
+        Piece(TermPlace.CHANGED, plain, repeats=True),
+        Piece(TermPlace.BODY, f"{plain}\n{without_reserved(around)}"),
     )
     return ReadSource(name, pieces, _gist([_path_words(name), *_shortened(said), *named, changed]))
 

@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.term_frequencies import TermFrequencies
@@ -27,11 +28,29 @@ class TellingTerm:
         return damped(self.frequency)
 
 
+MAX_ANALYSED = 3_000
+"""Terms of a request, of its distinct words: a source file of 100,000 characters has some 2,800."""
+
+
+class _Count(NamedTuple):
+    """The words of a text as they are written, and what each occurrence is worth."""
+
+    words: Counter[str]
+    weight: float
+    place: str
+    repeats: bool
+
+
 class TermCounter:
-    """Counts the terms of texts, each with a weight, and remembers how and where they stand."""
+    """Counts the terms of texts, each with a weight, and remembers how and where they stand.
+
+    Words are counted as they are written, which is cheap; only the distinct ones are analysed, and
+    of very many those with the most weight.
+    """
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
+        self._counts: list[_Count] = []
         self._words: dict[str, dict[str, int]] = {}
         self.frequencies: Counter[str] = Counter()
         self.weights: defaultdict[str, float] = defaultdict(float)
@@ -41,29 +60,60 @@ class TermCounter:
         self, text: str, weight: float = 1.0, place: str = "", *, repeats: bool = False
     ) -> None:
         """A text that repeats another adds weight to its words, not occurrences."""
-        for token in self._analyzer.query(text):
-            word = text[token.start : token.end].casefold()
-            if not any(map(str.isalpha, word)) or self._analyzer.is_stop_word(word):
-                continue
-            self.weights[token.term] += weight
-            self.places[token.term].add(place)
-            self.frequencies[token.term] += not repeats
-            forms = self._words.setdefault(token.term, {})
-            forms[word] = forms.get(word, 0) + 1
+        self._counts.append(_Count(self._analyzer.written(text), weight, place, repeats))
+
+    def analyse(self, most: int = MAX_ANALYSED) -> int:
+        """Turns what was added into terms, the weightiest words first, up to so many; returns how
+        many there were.
+        """
+        taken = 0
+        for word in self._weightiest():
+            if taken >= most:
+                break
+            terms = self._analyzer.terms_of_word(word)
+            taken += max(1, len(terms))
+            counts = [count for count in self._counts if word in count.words]
+            for term, part in terms:
+                form = part.casefold()
+                if any(map(str.isalpha, form)) and not self._analyzer.is_stop_word(form):
+                    self._take(term, form, word, counts)
+        self._counts.clear()
+        return taken
+
+    def _weightiest(self) -> list[str]:
+        weights: dict[str, float] = {}
+        for count in self._counts:
+            for word, times in count.words.items():
+                weights[word] = weights.get(word, 0.0) + count.weight * times
+        return sorted(weights, key=weights.__getitem__, reverse=True)
+
+    def _take(self, term: str, form: str, word: str, counts: Iterable[_Count]) -> None:
+        forms = self._words.setdefault(term, {})
+        for count in counts:
+            times = count.words[word]
+            self.weights[term] += count.weight * times
+            self.places[term].add(count.place)
+            self.frequencies[term] += 0 if count.repeats else times
+            forms[form] = forms.get(form, 0) + times
+
+    def ranked(self, terms: Iterable[str]) -> list[str]:
+        """The weightiest first."""
+        return sorted(sorted(terms), key=self.weights.__getitem__, reverse=True)
 
     def word(self, term: str) -> str:
         """The form that is most often written, the shortest of those."""
         forms = self._words[term]
+        if len(forms) == 1:
+            return next(iter(forms))
         return min(forms, key=lambda form: (-forms[form], len(form), form))
 
 
 def telling_terms(
-    counter: TermCounter, terms: Iterable[str], frequencies: TermFrequencies, limit: int
+    counter: TermCounter, known: Mapping[str, int], frequencies: TermFrequencies, limit: int
 ) -> list[TellingTerm]:
-    """The most telling of the terms that the index knows, best first; common ones only if there
-    are no others.
+    """The most telling of the terms that so many documents have, best first; common ones only if
+    there are no others.
     """
-    known = frequencies.of(set(terms))
     rare = {term: count for term, count in known.items() if not frequencies.is_common(count)}
     found = [
         TellingTerm(
