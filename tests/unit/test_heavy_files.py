@@ -5,7 +5,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections import Counter
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from threading import Event
@@ -21,6 +22,7 @@ from ragdocs.errors import IndexCorrupt
 from ragdocs.indexing import batching
 from ragdocs.indexing.preparation import Prepared
 from ragdocs.indices import vocabulary
+from ragdocs.indices.fts5 import Fts5Index
 from ragdocs.indices.vocabulary import MAX_WORDS, WordList
 from ragdocs.models import DocId, FileState, WarningKind
 from ragdocs.parsers.blocks import (
@@ -36,6 +38,7 @@ from ragdocs.store import link_store
 from ragdocs.store.folder import STORE_FILE
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.writer import Writer
 from tests.managed_index import CountingEmbedder, Place
 from tests.parsing import chunk, parse
 
@@ -284,6 +287,52 @@ def test_words_beyond_the_limit_leave_with_their_document(tmp_path, monkeypatch)
         (place.root / "a.md").unlink()
         place.update()
         assert place.is_as_new()
+
+
+def test_texts_are_analysed_before_the_lock_is_taken(tmp_path, monkeypatch):
+    """Of 1 MB of names that are all different, the lock was held for 9 s, most of them for this."""
+    under_lock, analysed = [], {True: set(), False: set()}
+    column, transaction = Fts5Index._column, Writer.transaction
+
+    @contextmanager
+    def noted(writer):
+        with transaction(writer) as opened:
+            under_lock.append(opened)
+            yield opened
+            under_lock.pop()
+
+    def analyse(table, text):
+        analysed[bool(under_lock)].add(text)
+        return column(table, text)
+
+    monkeypatch.setattr(Writer, "transaction", noted)
+    monkeypatch.setattr(Fts5Index, "_column", analyse)
+    place = Place(tmp_path)
+    with place.manager:
+        place.write("a.md", SECTIONS)
+        place.update()
+        with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
+            texts = {leaf.chunk.text for leaf in snapshot.leaves()}
+        assert texts <= analysed[False]
+        assert not texts & analysed[True]
+        assert analysed[True]  # titles and paths: what was noted is what is analysed there
+        assert place.is_as_new()
+
+
+def test_what_belongs_to_a_document_is_analysed_once_for_all_of_its_leaves(tmp_path, monkeypatch):
+    seen = Counter()
+    column = Fts5Index._column
+
+    def analyse(table, text):
+        seen[text] += 1
+        return column(table, text)
+
+    monkeypatch.setattr(Fts5Index, "_column", analyse)
+    place = Place(tmp_path)
+    with place.manager:
+        place.write("a.md", f"---\ntags: [one, two, three]\n---\n{SECTIONS}")
+        place.update()
+    assert seen["one\ntwo\nthree"] == 1
 
 
 def test_links_are_resolved_a_few_at_a_time(tmp_path, monkeypatch):

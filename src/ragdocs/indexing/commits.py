@@ -5,6 +5,8 @@ of some files only: it adds its own, and takes them away again as they are store
 ends early leaves its number behind, until the next one that looks at all trees.
 """
 
+from collections.abc import Iterator
+
 from ragdocs.indexing.application import Applied, Batch, Manifest, apply
 from ragdocs.indexing.index_access import IndexAccess
 from ragdocs.store.records import Position
@@ -38,7 +40,8 @@ class Commits:
             self._tell(transaction, left)
             return applied, before, transaction
 
-        applied, before, transaction = self._access.run(work)
+        with self._access.prepared(_texts(batch)):
+            applied, before, transaction = self._access.run(work)
         manifest.advance(before, transaction.position, applied.written)
         self._left = self._told = left
         return applied
@@ -59,3 +62,11 @@ class Commits:
     def _waiting(self) -> int | None:
         with self._access.reader.snapshot() as snapshot:
             return snapshot.waiting
+
+
+def _texts(batch: Batch) -> Iterator[str]:
+    """Of the leaves that will be stored."""
+    for one in batch.prepared:
+        for chunk in one.content.chunks if one.content else ():
+            if chunk.text is not None:
+                yield chunk.text

@@ -5,8 +5,8 @@ the whole store, and is kept open; each transaction takes the write lock for its
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain, count, repeat
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +30,7 @@ from ragdocs.store.reader import Reader, release_all
 from ragdocs.store.records import Position
 from ragdocs.store.seal import Unsealed, is_sealed
 from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.stored_index import Prepares
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.writer import Writer
 
@@ -199,6 +200,20 @@ class IndexAccess:
             IndexIncompatible, IndexCorrupt, IndexMissing: see LOST.
         """
         return self.retried(lambda: self._run_locked(work))
+
+    @contextmanager
+    def prepared(self, texts: Iterable[str]) -> Generator[None]:
+        """Works out for the indices inside the store what it can of texts that a transaction will
+        store: not while it holds the lock."""
+        preparing = [table for table in self._setup.tables if isinstance(table, Prepares)]
+        found = list(texts) if preparing else []
+        for table in preparing:
+            table.prepare(found)
+        try:
+            yield
+        finally:
+            for table in preparing:
+                table.prepare(())
 
     def shrink_some(self) -> bool:
         """One short step of giving space back; whether there may be more to do.

@@ -38,6 +38,11 @@ class Fts5Index:
     def __init__(self, analyzer: Analyzer, analysis: str) -> None:
         self._analyzer = analyzer
         self.version = f"{_LAYOUT_VERSION};{analysis}"
+        self._prepared: Mapping[str, str] = {}
+
+    def prepare(self, texts: Iterable[str]) -> None:
+        """Of a file that is all names, this takes most of the time."""
+        self._prepared = {text: self._column(text) for text in texts}
 
     def create(self, database: Database) -> None:
         create_table(database, TABLE, _COLUMNS)
@@ -70,11 +75,24 @@ class Fts5Index:
         if row is None:
             return
         document = read_document(row)
+        # What belongs to the document is the same in each of its leaves.
+        known: dict[str, str] = {}
         for stored in _leaves(database, doc):
-            yield stored.key, *self._columns(field_texts(document, stored.chunk))
+            texts = field_texts(document, stored.chunk)
+            yield stored.key, *(self._known(field, texts[field], known) for field in FIELDS)
 
-    def _columns(self, texts: Mapping[QueryField, str]) -> list[str]:
-        return [written(self._analyzer.streams(texts[field])) for field in FIELDS]
+    def _known(self, field: QueryField, text: str, known: dict[str, str]) -> str:
+        if field is QueryField.CONTENT:
+            found = self._prepared.get(text)
+            return self._column(text) if found is None else found
+        if field is QueryField.HEADERS:
+            return self._column(text)
+        if text not in known:
+            known[text] = self._column(text)
+        return known[text]
+
+    def _column(self, text: str) -> str:
+        return written(self._analyzer.streams(text))
 
 
 def _leaves(database: Database, doc: int) -> Iterator[StoredChunk]:

@@ -30,9 +30,9 @@ from ragdocs.store.rows import row_hash, strings
 TABLE = "vocabulary"
 _LAYOUT_VERSION = 1
 
-MAX_WORDS = 100_000
+MAX_WORDS = 30_000
 """Of one document, the first ones: the others are searched, but no misspelt word is compared with
-them. Real pages have up to 2,700."""
+them. Real pages have up to 2,700, a novel of 3 MB some 18,000."""
 MIN_CONCEPT_CHARS = 3
 """The seeds' minimum for words that are added to queries."""
 _CHAIN = re.compile("[.:]")

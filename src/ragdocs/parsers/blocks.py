@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 MAX_LINES = 250_000
 """Read as Markdown, 10 to 40 microseconds each; the text after them is plain. The longest of
 21,000 real pages has 2,000."""
-MAX_HEADINGS = 50_000
+MAX_HEADINGS = 10_000
 """The rest is text; real pages have up to 170."""
-MAX_CODE_BLOCKS = 50_000
+MAX_CODE_BLOCKS = 10_000
 """Found as code; the others as text. Real pages have up to 120."""
-MAX_REFERENCES = 50_000
+MAX_REFERENCES = 10_000
 """Link definitions that are remembered."""
 
 _LANGUAGE = re.compile(r"[\w+#.\-]+")

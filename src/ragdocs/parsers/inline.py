@@ -45,7 +45,7 @@ _DESTINATION = re.compile(
         \s*+\)""",
     re.VERBOSE,
 )
-MAX_LINKS = 50_000
+MAX_LINKS = 10_000
 """Followed; real pages have up to 170."""
 MAX_TAGS = 5_000
 MAX_TAG_CHARS = 200

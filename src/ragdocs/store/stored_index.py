@@ -41,6 +41,16 @@ class StoredIndex(Protocol):
 
 
 @runtime_checkable
+class Prepares(Protocol):
+    """A stored index for which much of a document can be worked out before the lock is taken."""
+
+    def prepare(self, texts: Iterable[str]) -> None:
+        """Remembers what `put` will need of the texts of some leaves, in place of what it
+        remembered; `put` works out what is not remembered."""
+        ...
+
+
+@runtime_checkable
 class HoldsTexts(Protocol):
     """A stored index with texts of its own that have vectors: pruning leaves those alone."""
 
