@@ -36,11 +36,14 @@ MAX_LOADED_FILES = 20_000
 MAX_LOADED_BYTES = 50_000_000_000
 MAX_NAMED = 5
 """So many settings are named in one line."""
+MAX_NAME_CHARS = 40
 LOCK_FILE = "trust.lock"
 LOCK_SECONDS = 10.0
 _VERSION = 1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ABSENT = object()
+_FREE_TABLE = "embedding.arguments"
+"""Its keys are what anyone writes."""
 _PATTERNS: tuple[KeyPath, ...] = (("indexing", "include"), ("indexing", "exclude"))
 
 
@@ -244,16 +247,22 @@ def in_words(found: Iterable[Ignored], *, with_folders: bool = True) -> Iterator
         if standing is Standing.FOREIGN:
             yield f"{shown} {standing.words} and is not read; `--config` with its path has it read"
             continue
-        names = [printable(one.key) for one in settings[:MAX_NAMED]]
-        more = len(settings) - len(names)
+        every = list(dict.fromkeys(_named(one.key) for one in settings))
+        names, more = every[:MAX_NAMED], len(every) - MAX_NAMED
         named = ", ".join([*names, f"{more} more"] if more > 0 else names)
-        are = "is" if len(settings) == 1 else "are"
+        are = "is" if len(every) == 1 else "are"
         command = f"`ragdocs trust {_quoted(shown)}`" if with_folders else "`ragdocs trust`"
         because = f" ({settings[0].because})" if settings[0].because else ""
         yield (
             f"{shown} {standing.words}{because}: {named} {are} ignored; "
             f"{command} shows what it asks for"
         )
+
+
+def _named(key: str) -> str:
+    """Not by words of the file's own choice: in an answer they would read as the program's."""
+    name = _FREE_TABLE if key.startswith(f"{_FREE_TABLE}.") else printable(key)
+    return name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}…"
 
 
 def _quoted(path: str) -> str:
