@@ -176,6 +176,16 @@ def test_doubtful_answers_are_said_to_be_so(run):
     assert "sure answer" not in run("tomatoes").stderr
 
 
+def test_a_folder_of_other_files_is_refused_in_one_line(run, place):
+    write(place, "plain/a.md", "# A\n\nword\n")
+    write(place, "plain.ix/letter.txt", "Dear aunt\n")
+    result = run("word", docs="plain")
+    assert result.exit_code == 3
+    assert result.stderr.count("is not an index of this program") == 1
+    assert result.stderr.startswith(f"Error: {place / 'plain.ix'} is not empty")
+    assert [one.name for one in (place / "plain.ix").iterdir()] == ["letter.txt"]
+
+
 def test_a_documents_text_cannot_speak_to_the_terminal(run, place):
     write(place, "evil/a.md", "# Evil\n\nred \x1b[31mtext \u202eback\n")
     shown = run("evil", docs="evil").stdout

@@ -322,7 +322,7 @@ def test_an_alias_is_accepted_and_pointed_out(place):
     assert reading.config.search.dedup_similarity_threshold == pytest.approx(0.9)
     (note,) = reading.notes
     assert str(note) == (
-        f"{path}:3: search.dedup_threshold: is accepted; its name is "
+        f"{path}:3: search.dedup_threshold: is accepted as another name for "
         "search.dedup_similarity_threshold"
     )
 

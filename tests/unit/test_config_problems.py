@@ -39,7 +39,7 @@ def problems(tmp_path: Path, text: str | bytes, **environ: str) -> list[str]:
         ),
         (
             "[search]\nrerank_top_n = 10.0\n",
-            ".ragdocs.toml:2: search.rerank_top_n: 10.0 is a number with a point; "
+            ".ragdocs.toml:2: search.rerank_top_n: 10.0 is a decimal number; "
             "allowed: a whole number from 1 to 100",
         ),
         (

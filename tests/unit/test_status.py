@@ -267,6 +267,15 @@ def test_a_tree_of_which_nothing_is_known(bench):
     assert "there" in status.summary
 
 
+def test_no_index_and_no_folder_to_make_it_from(bench):
+    """`ragdocs update` would be the wrong advice: it refuses a folder that is missing."""
+    bench.docs.rename(bench.base / "moved")
+    status = status_of(bench)
+    assert status.state is Readiness.UNAVAILABLE
+    assert f"{bench.docs} is not there" in status.summary
+    assert "ragdocs update" not in status.summary
+
+
 class SlowModel(CountingEmbedder):
     """Works, and has something to say."""
 

@@ -10,6 +10,7 @@ import click
 from ragdocs.cli.output import shown as safe
 from ragdocs.errors import (
     IndexCorrupt,
+    IndexFolderForeign,
     IndexIncompatible,
     IndexLocked,
     IndexMissing,
@@ -45,7 +46,7 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
                 done = run(config, orders, ending, shown)
             except (IndexLocked, OtherSettings):
                 return None  # the answer says how the index is
-            except (IndexCorrupt, IndexIncompatible, IndexMissing):
+            except (IndexCorrupt, IndexFolderForeign, IndexIncompatible, IndexMissing):
                 raise
             except IndexStoreError as error:
                 click.echo(f"note: answering from the index as it is: {error}", err=True)
@@ -54,7 +55,9 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
             click.echo("Stopped. What was indexed is kept; the next run continues.", err=True)
             return ending.exit_code
     for kept in done.outcome.kept:
-        click.echo(f"note: {safe(kept.tree)} {kept.reason}: as it was indexed before", err=True)
+        click.echo(
+            f"note: {safe(kept.tree)} {kept.reason}; showing its last indexed state", err=True
+        )
     if done.vectors.lacking:
         click.echo(f"note: searching by words only: {done.vectors.lacking}", err=True)
     return None

@@ -88,7 +88,7 @@ def notes(run: Run) -> Iterator[str]:
     """What its user may want to know, and nothing is wrong with."""
     if run.outcome.rebuilt:
         reason, _, advice = run.outcome.rebuilt.rpartition(": rebuild")
-        yield f"The index was begun anew: {shown(reason or advice)}"
+        yield f"The index was rebuilt: {shown(reason or advice)}"
     if run.dropped:
         dropped = number_of(len(run.dropped), "index", "indices")
         yield f"Deleted {dropped} of other settings, not used for 30 days"

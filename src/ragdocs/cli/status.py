@@ -116,7 +116,7 @@ def _holdings(status: "Status") -> str:
         pending if found.vectors_pending else "all with vectors",
     ]
     if found.links_unresolved:
-        said.append(f"{number_of(found.links_unresolved, 'link')} to nowhere")
+        said.append(number_of(found.links_unresolved, "broken link"))
     if found.unused_vector_bytes:
         said.append(f"{size_text(found.unused_vector_bytes)} of unused vectors")
     return ", ".join(said)
@@ -192,7 +192,7 @@ def _reranker(status: "Status") -> str:
 
 def _watch(watcher: "WatchStatus | None") -> str:
     if watcher is None:
-        return "nobody now; a server does, and `ragdocs update` finds changes too"
+        return "no process is watching; a running server would, or run `ragdocs update`"
     said = [f"{_process(watcher.pid)}{_since(watcher.since)}"]
     if watcher.mode:
         said.append(watcher.mode + (f" ({watcher.reason})" if watcher.reason else ""))

@@ -20,7 +20,7 @@ from ragdocs.config.values import (
 
 DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
 _READS_ELSEWHERE = Authority(
-    "has a folder read that is outside of the project, or hidden in it",
+    "reads a folder outside the project, or a hidden folder inside it",
     leaves_project,
     "outside of the project's folder or in a hidden folder of it",
 )

@@ -182,7 +182,7 @@ def _with_real_names(
             message = f"is another name for {key_text(meant)}, which is set too: keep one"
             findings.problems.append(Problem(origin, key_text(alias), message))
         elif isinstance(table.setdefault(str(meant[0]), {}), dict):
-            message = f"is accepted; its name is {key_text(meant)}"
+            message = f"is accepted as another name for {key_text(meant)}"
             findings.notes.append(Problem(origin, key_text(alias), message))
             _put(table, meant, value)
     return table

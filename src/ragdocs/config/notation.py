@@ -63,7 +63,7 @@ def type_name(value: object) -> str:
     names: tuple[tuple[type | tuple[type, ...], str], ...] = (
         (bool, "a boolean"),
         (int, "a whole number"),
-        (float, "a number with a point"),
+        (float, "a decimal number"),
         (str, "a string"),
         ((list, tuple), "a list"),
         (dict, "a table"),

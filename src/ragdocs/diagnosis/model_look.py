@@ -33,7 +33,7 @@ def look_at_model(app: App) -> ModelStatus:
             problem = str(error)
     dimension = embedder.dimension
     if not dimension:  # it is not there, or its server does not answer
-        problem = problem or "it cannot be used now: `ragdocs doctor` says why"
+        problem = problem or "the model cannot be used now: `ragdocs doctor` says why"
     return ModelStatus(
         name=embedder.name,
         identity=embedder.identity,

@@ -104,6 +104,10 @@ def _why_missing(evidence: Evidence) -> str:
         return f"the index cannot be made: {evidence.upkeep.error}"
     if evidence.worker:
         return f"{evidence.worker} has begun to make the index: ask again soon"
+    away = [tree for tree in evidence.trees if tree.problem]
+    if away and len(away) == len(evidence.trees):
+        named = ", ".join(f"{tree.root} {tree.problem}" for tree in away)
+        return f"there is no index yet, and nothing to make it from: {named}; correct the path"
     return "there is no index yet; `ragdocs update` makes it, and so does a server"
 
 

@@ -16,7 +16,7 @@ from ragdocs.store.folder import is_foreign
 
 def check_locks(case: Case) -> Iterator[Finding]:
     if is_foreign(case.directory):
-        yield Finding(Level.NOTE, "there are no locks: the index folder is not ours")
+        yield Finding(Level.NOTE, "not checked: the index folder is not an index of this program")
         return
     odd = [path for name in LOCKS if _is_odd(path := case.directory / name)]
     for path in odd:

@@ -80,7 +80,9 @@ def _explained(case: Case, error: IndexStoreError) -> Finding:
         case IndexLocked():
             return Finding(Level.WARNING, str(error), "try again in a moment")
         case IndexFolderForeign():
-            return Finding(Level.ERROR, str(error), "see `permissions` above")
+            return Finding(
+                Level.ERROR, "the index folder was not opened", "see `permissions` above"
+            )
         case _:
             return _unusable(case, error)
 

@@ -25,7 +25,7 @@ def _examined(tree: Tree, look: StoreLook) -> Finding:
         return Finding(
             Level.WARNING,
             f"{name} {problem}{kept}",
-            "bring the folder back, or change its path in the configuration",
+            "bring the folder back, or correct its path (--docs, or the configuration)",
         )
     is_complete = look.error is None and look.holdings.files_waiting == 0
     if is_complete and not documents:

@@ -68,7 +68,7 @@ def _lines(
     kept = f" ({unused:,} bytes of unused ones)" if unused else ""
     yield (
         f"{holdings.documents:,} documents, {holdings.passages:,} passages, {holdings.vectors:,} "
-        f"vectors{kept}, {holdings.links_unresolved:,} links that lead nowhere; "
+        f"vectors{kept}, {holdings.links_unresolved:,} broken links; "
         f"{disk.total:,} bytes in {one_line(status.index_directory)}"
     )
     for tree in status.trees:
