@@ -271,7 +271,8 @@ def test_a_folder_that_is_deleted_while_someone_waits_is_marked_again(tmp_path: 
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    shutil.rmtree(folder)
+    gone = folder.rename(tmp_path / "gone")  # else a file may be put into it while it is deleted
+    shutil.rmtree(gone)
     waiting.join(30)
     held.close()
     assert taken == [None]
