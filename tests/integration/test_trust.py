@@ -362,7 +362,7 @@ def test_revoked_from_a_folder_below(repository):
     [
         (("trust", "docs/garden.md"), "is not a project file"),
         (("trust", "gone/.ragdocs.toml"), "does not exist"),
-        (("trust", "--yes", "--list"), "exclude one another"),
+        (("trust", "--yes", "--list"), "use only one of"),
     ],
 )
 def test_what_cannot_be_trusted_is_said(repository, words, said):

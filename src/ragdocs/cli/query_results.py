@@ -65,7 +65,7 @@ def _worth(response: SearchResponse) -> Iterator[str]:
     if results and max(result.confidence for result in results) >= DOUBTFUL:
         return
     if results:
-        yield "None of these is a sure answer: try other words; `ragdocs ls docs` lists what there is."
+        yield "None of these is a sure answer: try other words. `ragdocs ls docs` lists documents."
     elif response.index.documents:
         yield "Nothing was found."
     else:

@@ -48,7 +48,7 @@ def trust(  # noqa: PLR0913  click's options
       ragdocs trust --list
     """
     if sum((yes, revoke, is_list)) > 1:
-        raise click.UsageError("--yes, --revoke and --list exclude one another")
+        raise click.UsageError("use only one of --yes, --revoke and --list")
     if is_list:
         _list(as_json)
     elif revoke:
@@ -128,7 +128,7 @@ def _is_trusted_now(file: "ProjectFile", *, yes: bool) -> bool:
     if not yes and not _confirmed(file):
         return False
     _change(lambda known: {**known, name: grant})
-    click.echo(f"Trusted: {short(name)}. Servers that run read it when they are restarted.")
+    click.echo(f"Trusted: {short(name)}. Restart running servers to apply it.")
     return True
 
 
@@ -211,7 +211,7 @@ def _revoke(place: Path, as_json: bool) -> int:
     if as_json:
         _show_json({"revoked": gone})
     for name in () if as_json else gone:
-        click.echo(f"No longer trusted: {short(name)}. Servers that run know it after a restart.")
+        click.echo(f"No longer trusted: {short(name)}. Restart running servers to apply it.")
     if not gone and not as_json:
         click.echo(f"{short(os.path.abspath(given))}: nothing was trusted here.")
     return 0 if gone else NOTHING_FOUND
