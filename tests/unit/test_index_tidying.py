@@ -1,5 +1,6 @@
 """Vectors that nothing uses: kept for a while, not for ever."""
 
+from ragdocs.errors import IndexStoreError
 from ragdocs.indexing import filling
 from ragdocs.indexing import manager as manager_module
 from ragdocs.indexing.filling import SPARE_BYTES, SPARE_SECONDS, find_excess
@@ -7,6 +8,7 @@ from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.embedding_cache import UnusedVector
 from ragdocs.store.reader import Reader
+from ragdocs.store.writer import Writer
 from tests.managed_index import CountingEmbedder, held, settled, setup, tree, write
 
 DAY = 24 * 3600
@@ -142,6 +144,21 @@ def test_vectors_that_are_looked_for_once_a_day_cost_nothing_meanwhile(tmp_path)
         clock.seconds += DAY
         assert manager.tidy() == 0
         assert looked(index) == clock.seconds
+
+
+def test_a_full_disk_does_not_stop_an_update_that_has_nothing_to_write(tmp_path, monkeypatch):
+    docs, clock = tmp_path / "docs", Clock()
+
+    def fail(*_):
+        raise IndexStoreError("database or disk is full")
+
+    with IndexManager(
+        setup(tmp_path / "index", tree(docs)), CountingEmbedder(), control=Control(clock_ns=clock)
+    ) as manager:
+        edited(manager, docs, [1, 2])
+        clock.seconds += 2 * DAY
+        monkeypatch.setattr(Writer, "mark_unused", fail)
+        assert manager.tidy() == 0
 
 
 def test_a_model_that_is_missing_keeps_everything(tmp_path, monkeypatch):

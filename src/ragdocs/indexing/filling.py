@@ -6,12 +6,11 @@ not embedded again, and neither is what another variant of the index has a vecto
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from ragdocs.embedding.base import Embedder
-from ragdocs.errors import EmbeddingError, IndexIncompatible, IndexLocked
+from ragdocs.errors import EmbeddingError, IndexIncompatible, IndexLocked, IndexStoreError
 from ragdocs.indexing.index_access import LOST, IndexAccess
 from ragdocs.indexing.index_setup import Control
 from ragdocs.indexing.outcome import Phase, Progress
@@ -146,8 +145,12 @@ class Filler:
             part = [one.key for one in excess[start : start + DROPPED_AT_ONCE]]
             dropped += self._store(partial(_drop, part, models))
         gone = {one.key for one in excess}
-        with suppress(IndexLocked):  # the next time will do
+        try:
             self._access.mark_unused([one.key for one in unused if one.key not in gone], now)
+        except LOST:
+            raise
+        except IndexStoreError:
+            pass  # busy, or a full disk: the next time will do
         return dropped
 
     def _fill(self, embedder: Embedder) -> Filled:
