@@ -43,9 +43,9 @@ from ragdocs.indices.words import (
 ANALYSIS_VERSION = 1
 """Raise it when the same text gives other terms: indices made with the old ones are rebuilt."""
 
-TEXT_WORDS_BYTES, CODE_WORDS_BYTES = 8 << 20, 4 << 20
-"""Some 12,000 words, and half as many: more than most folders have."""
-TERMS_BYTES = 2 << 20
+TEXT_WORDS_BYTES, CODE_WORDS_BYTES = 20 << 20, 4 << 20
+"""Some 30,000 words, and 6,000: more than most folders have."""
+TERMS_BYTES = 8 << 20
 QUERIES_BYTES = 256 << 10
 TYPED_BYTES, LONGEST_BYTES = 512 << 10, 4 << 20
 """Of what was typed last; the longest text that may be typed, without spaces, takes the latter."""
