@@ -12,6 +12,7 @@ from ragdocs.mcp_server.addresses import (
     parse_address,
     reference,
 )
+from ragdocs.mcp_server.tools.index_notes import BriefIndexNote
 from ragdocs.mcp_server.tools.quoting import fenced, headed, without_home, without_places
 from ragdocs.mcp_server.visible import Cleaner, moved
 from ragdocs.models import TreeName
@@ -76,6 +77,21 @@ def test_a_title_is_not_said_twice():
     assert headed("Guide", ("Guide", "Set up")) == "Guide > Set up"
     assert headed("Guide", ("Set\nup",)) == "Guide > Set up"
     assert headed("Guide", ()) == "Guide"
+
+
+@pytest.mark.parametrize(
+    ("state", "complete", "said"),
+    [
+        ("ready", True, ""),
+        ("building", False, "ask again later"),
+        ("unavailable", False, "ask again later"),
+        ("degraded", False, "waiting does not help"),
+    ],
+)
+def test_an_agent_is_told_to_wait_only_where_that_helps(state, complete, said):
+    line = BriefIndexNote(state=state, complete=complete, summary="as it is").line()
+    assert said in line
+    assert ("incomplete" in line) is not complete
 
 
 def test_the_home_folder_is_not_named(monkeypatch):

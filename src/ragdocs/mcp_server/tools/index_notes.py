@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ragdocs.mcp_server.tools.quoting import one_line, without_places
 from ragdocs.mcp_server.visible import Cleaner
-from ragdocs.search.index_state import IndexState
+from ragdocs.search.index_state import IndexState, Readiness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +23,17 @@ class BriefIndexNote:
     def _now(self) -> str:
         return ""
 
+    @property
+    def _lacking(self) -> str:
+        if self.complete:
+            return ""
+        if self.state == Readiness.DEGRADED:
+            return " (incomplete, and waiting does not help: tell the user)"
+        return " (incomplete: ask again later for all of it)"
+
     def line(self) -> str:
-        lacking = "" if self.complete else " (incomplete: ask again later for all of it)"
         said = (f"\nNote for the user: {one_line(notice)}" for notice in self.notices)
-        return f"Index {one_line(self.summary)}{self._now}{lacking}{''.join(said)}"
+        return f"Index {one_line(self.summary)}{self._now}{self._lacking}{''.join(said)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
