@@ -103,5 +103,5 @@ def test_an_answer_is_of_one_model_whoever_changed_it_before(history, last):
         (other,) = set(MODELS) - {last}
         place.ask(other)
         with place.indices[last]._app.reader.snapshot() as snapshot:
-            # An index without any text keeps a few vectors, for files that come back.
-            assert set(snapshot.models()) == {last} or not list(snapshot.leaves())
+            # The other model's vectors stay for a while, unused, for whoever goes back to it.
+            assert last in snapshot.models() or not list(snapshot.leaves())

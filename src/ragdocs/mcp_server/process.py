@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable
 
 from ragdocs.lifecycle import Ending
@@ -33,10 +34,19 @@ def _serve(wire: Wire, open_backend: Callable[[], Backend], ending: Ending) -> N
 
     host = Host(open_backend)
 
+    main_thread = threading.get_ident()
+
+    def call_in(portal: BlockingPortal, action: Callable[[], None]) -> None:
+        """The end may have begun during imports: then this is the loop's own thread."""
+        if threading.get_ident() == main_thread:
+            action()
+        else:
+            portal.start_task_soon(action)
+
     async def serve() -> None:
         server = create_server(host)
         async with BlockingPortal() as portal, anyio.create_task_group() as group:
-            ending.when_begun(lambda: portal.start_task_soon(group.cancel_scope.cancel))
+            ending.when_begun(lambda: call_in(portal, group.cancel_scope.cancel))
             async with connected(wire, host.start) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
             group.cancel_scope.cancel()
