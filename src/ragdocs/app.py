@@ -98,6 +98,12 @@ class Views(Closable):
         reader: Reader | None = vars(self).get("reader")
         return reader.doubts if reader else 0
 
+    def release(self) -> None:
+        """Closes connections that are not in use; the next question opens others."""
+        reader: Reader | None = vars(self).get("reader")
+        if reader:
+            reader.release()
+
     def close(self) -> None:
         """Only what was made."""
         made = vars(self)
@@ -207,7 +213,10 @@ class App(Assembly, Closable):
 
         Raises IndexStoreError when it cannot be read.
         """
-        return self._answered(lambda views: self._current(views).reason)
+        try:
+            return self._answered(lambda views: self._current(views).reason)
+        finally:
+            self._views.release()  # whoever only asks this may never close the application
 
     def differences(self, stored: str) -> tuple[Difference, ...]:
         """Between the settings that a store was made with, and these."""

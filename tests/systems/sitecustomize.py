@@ -30,7 +30,6 @@ _OF_OS = (
     "getegid",
     "geteuid",
     "getgid",
-    "posix_spawn",
     "pread",
     "preadv",
     "pwrite",
