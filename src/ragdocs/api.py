@@ -150,7 +150,7 @@ class Index(Closable):
         return self._opened.library.get(DocumentRequest(reference=reference))
 
     def update(self, *, rebuild: bool = False) -> Updated:
-        """Brings the index in step with the files, vectors included. A rebuild also takes over an
+        """Updates the index to match the files, vectors included. A rebuild also takes over an
         index that a program with other settings has built in a folder of your choice.
 
         Raises:

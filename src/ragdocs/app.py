@@ -125,7 +125,7 @@ class App(Assembly, Closable):
         self._views = self._make_views(self)
 
     def manager(self, control: "Control | None" = None) -> "IndexManager":
-        """Brings the index in step with the files; to be closed by the thread that uses it."""
+        """Updates the index to match the files; to be closed by the thread that uses it."""
         from ragdocs.indexing.manager import IndexManager
 
         with self._making:  # asked for by the indexing thread while a query asks too

@@ -149,7 +149,7 @@ class IndexAccess:
         self.retried(lambda: self._open_locked(takes_over))
 
     def examine(self) -> None:
-        """Reads all of the store, which needs no lock, and makes anew what is not right in it. A
+        """Reads all of the store, which needs no lock, and rebuilds what is wrong in it. A
         store that another program has made is taken over.
 
         An index inside the store can be whole and yet not be what its documents make of it, after

@@ -69,7 +69,7 @@ class IndexManager(Closable):
         self._access.lose(error)
 
     def update(self, hints: Hints | None = None, *, rebuild: bool = False) -> Outcome:
-        """Brings the index in step with the files: with all of them, or where hints say.
+        """Updates the index to match the files: with all of them, or where hints say.
 
         A rebuild checks the whole store first, then reads every file again; search goes on, and
         what has a vector keeps it. In a folder that the user has named, it also takes over what a
