@@ -146,6 +146,12 @@ SUITE = (
         full="--all --ablate benchmark obsidian-help anthropic-docs-sections codebase-qa",
     ),
     Benchmark(
+        name="answer-size",
+        program="answer_size.py",
+        tiny="",
+        needs=("obsidian-help",),
+    ),
+    Benchmark(
         name="quality-large",
         program="quality.py",
         tiny="",

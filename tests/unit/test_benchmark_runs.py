@@ -65,7 +65,7 @@ def test_every_figure_asked_for_is_given_by_some_benchmark(bench):
     names = {benchmark.name for benchmark in bench("suite").SUITE}
     figures = bench("asked").figures()
     assert {each.benchmark for each in figures} <= names
-    assert {each.issue for each in figures} == {2, 3, 4, 5, 6, 7, 8, 15}
+    assert {each.issue for each in figures} == {2, 3, 4, 5, 6, 7, 8, 15, 16}
 
 
 @pytest.mark.parametrize(
@@ -186,3 +186,27 @@ def test_every_picture_says_what_it_shows_on_light_and_dark_pages(bench):
 
 def test_without_readings_there_are_no_pictures(bench):
     assert bench("plots.gallery").gallery(lambda *_: []) == []
+
+
+def test_the_marked_lines_are_those_of_a_question_and_narrow(bench):
+    labels = bench("answer_size").read_labels()
+    assert len(labels) == 58
+    for passages in labels.values():
+        for passage in passages:
+            assert passage.path.endswith(".md")
+            assert 1 <= passage.first <= passage.last <= passage.first + 14
+
+
+@pytest.mark.parametrize(
+    ("sent", "share"),
+    [
+        (["before", "one", "two", "three", "after"], 1.0),
+        (["one", "two", "between", "three"], 2 / 3),
+        (["three", "two", "one"], 1 / 3),
+        (["other"], 0.0),
+        ([], 0.0),
+    ],
+)
+def test_lines_that_answer_count_when_they_stand_together(bench, sent, share):
+    found = bench("answer_size").share(["one", "two", "three"], sent)
+    assert found == pytest.approx(share)
