@@ -34,7 +34,7 @@ def test_a_question_finds_its_document(engine):
 
 
 def test_a_result_says_which_indices_found_it(engine):
-    response = engine.ask("tomatoes need water", explain=True)
+    response = engine.ask("tomatoes need sun and water", explain=True)
     (first, *_) = response.explanation.results
     assert {Strategy.KEYWORD, Strategy.SEMANTIC} <= set(response.results[0].strategies)
     assert first.chunk_id == response.results[0].chunk_id

@@ -68,7 +68,7 @@ DEFAULTS = {
     "search.rerank_enabled": False,
     "search.rerank_model": "cross-encoder/ms-marco-MiniLM-L-6-v2",
     "search.rerank_top_n": 10,
-    "search.adaptive_weights_enabled": False,
+    "search.adaptive_weights_enabled": True,
     "search.query_expansion_enabled": False,
     "search.query_expansion_max_terms": 10_000,
     "search.synonyms_enabled": False,

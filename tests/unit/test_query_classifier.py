@@ -106,3 +106,26 @@ def test_an_index_that_is_off_is_not_added():
     assert adaptive_weights({Strategy.KEYWORD: 1.0}, QueryType.NAVIGATIONAL) == pytest.approx(
         {Strategy.KEYWORD: 1.0}
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'how do I rename a "daily note" in the sidebar?',
+        'what does "vault" mean',
+        'find all "*.txt" files, whatever their case',
+        "show me everything on “merge conflicts” and how to solve them",
+    ],
+)
+def test_a_question_that_quotes_a_few_words_is_still_a_question(query):
+    """It was taken for a search for an exact phrase, and its words counted half as much again."""
+    assert classify_query(query) is QueryType.EXPLORATORY
+
+
+@pytest.mark.parametrize("query", ['"merge conflict"', 'error "disk is full" again', '"a b" "c d"'])
+def test_a_query_that_is_mostly_quotation_is_factual(query):
+    assert classify_query(query) is QueryType.FACTUAL
+
+
+def test_a_name_inside_quotes_is_a_name():
+    assert classify_query('what does "getUserById" do?') is QueryType.FACTUAL

@@ -106,7 +106,7 @@ class SearchConfig(Section):
     )
     rerank_top_n: int = setting(10, "How many results it scores.", within=(1, 100))
     adaptive_weights_enabled: bool = setting(
-        False, "Shift the weights by the kind of query: factual, navigational, exploratory."
+        True, "Shift the weights by the kind of query: factual, navigational, exploratory."
     )
     query_expansion_enabled: bool = setting(
         False, "Add the nearest terms of the documents' own vocabulary to a query."

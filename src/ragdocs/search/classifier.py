@@ -17,10 +17,9 @@ _CAMEL_CASE = r"[a-z][A-Z] | [A-Z]{2,}(?!s\b)[a-z]"
 _SNAKE_CASE = r"[A-Za-z0-9]_[A-Za-z0-9]"
 _BACKTICKS = r"`[^`]+`"
 _VERSION = r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b"
-_QUOTED = r'"[^"]+" | “[^”]+”'
-_FACTUAL = re.compile(
-    "|".join((_CAMEL_CASE, _SNAKE_CASE, _BACKTICKS, _VERSION, _QUOTED)), re.VERBOSE
-)
+_NAMES = re.compile("|".join((_CAMEL_CASE, _SNAKE_CASE, _BACKTICKS, _VERSION)), re.VERBOSE)
+_QUOTED = re.compile(r'"[^"]+"|“[^”]+”')
+_QUESTION = re.compile(r"\?|\b(?:what|how|why|when|where|which|who)\b", re.IGNORECASE)
 _NAVIGATIONAL = re.compile(
     r"\[\[ | \b(?:section|chapter|guide|tutorial|manual|handbook|appendix|readme)s?\b"
     r" | \b(?:docs|documentation)\b",
@@ -30,11 +29,20 @@ _NAVIGATIONAL = re.compile(
 
 def classify_query(query: str) -> QueryType:
     """The first that fits; a question, and whatever has no sign at all, is exploratory."""
-    if _FACTUAL.search(query):
+    if _NAMES.search(query) or _is_quotation(query):
         return QueryType.FACTUAL
     if _NAVIGATIONAL.search(query):
         return QueryType.NAVIGATIONAL
     return QueryType.EXPLORATORY
+
+
+def _is_quotation(query: str) -> bool:
+    """Whether at least half of the words are quoted. A question that quotes a few words, or a
+    pattern, still asks for what it means.
+    """
+    quoted = sum(len(match.split()) for match in _QUOTED.findall(query))
+    rest = len(_QUOTED.sub(" ", query).split())
+    return quoted > 0 and quoted >= rest and not _QUESTION.search(query)
 
 
 def adaptive_weights(weights: Weights, query_type: QueryType) -> dict[Strategy, float]:
