@@ -5,7 +5,7 @@ chunked, stored and put into every index, then embedded by a tiny model (synthet
 the built-in one's memory, which is the same for every file). The growth is the exponent between the
 smallest and the largest size: 1 is linear. The lock is the CPU time of the longest transaction.
 
-    python benchmarks/heavy_files.py [--kinds NAME ...] [--sizes 1 2 4 8]
+    python benchmarks/heavy_files.py [--kinds NAME ...] [--sizes 1 9]
 """
 
 import argparse
@@ -152,7 +152,7 @@ def show(kind: str, sizes: Sequence[int], costs: Sequence[Cost]) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
-    arguments.add_argument("--sizes", nargs="+", type=float, default=[1, 2, 4, 8], help="in MB")
+    arguments.add_argument("--sizes", nargs="+", type=float, default=[1, 9], help="in MB")
     arguments.add_argument("--index", type=Path, help=argparse.SUPPRESS)
     options = arguments.parse_args()
     if options.index:

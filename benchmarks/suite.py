@@ -62,9 +62,9 @@ SUITE = (
         name="heavy-files",
         program="heavy_files.py",
         tiny='--sizes 0.05 0.1 --kinds prose headings wikilinks "different words"',
-        usual='--sizes 1 8 --kinds prose headings sections "lists, short" wikilinks '
+        usual='--sizes 1 9 --kinds prose headings sections "lists, short" wikilinks '
         '"different words" "table, rows" cjk "mixture 1"',
-        full="--sizes 1 2 4 8",
+        full="--sizes 1 9",
     ),
     Benchmark(
         name="embedding",

@@ -2,7 +2,9 @@
 
 import pytest
 
-from ragdocs.search.requests import QueryRequest
+from ragdocs.indices.fts5 import Fts5Engine
+from ragdocs.search.reach import HITS_PER_INDEX
+from ragdocs.search.requests import Filters, QueryRequest
 from tests.engine import Engine
 
 MANUAL = "# Manual\n\n" + "\n\n".join(
@@ -27,6 +29,52 @@ def test_a_long_document_does_not_crowd_out_the_others(tmp_path, top_n):
         engine.update({})
         found = engine.ask("kubernetes", top_n=top_n).results
         assert len({result.path for result in found}) >= min(top_n - 1, 7)
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """How many passages each look asked the keyword index for, and within which documents."""
+    made: list[tuple[int, frozenset[str] | None]] = []
+    original = Fts5Engine.search
+
+    def counting(self, snapshot, query, limit, scope=None):
+        made.append((limit, scope))
+        return original(self, snapshot, query, limit, scope)
+
+    monkeypatch.setattr(Fts5Engine, "search", counting)
+    return made
+
+
+def test_a_document_that_fills_a_look_is_left_out_of_the_next_one(tmp_path, looks):
+    with Engine(tmp_path, {"manual.md": MANUAL, **NOTES}, merge_threshold=0) as engine:
+        engine.ask("kubernetes", top_n=5)
+    assert looks == [
+        (HITS_PER_INDEX, None),
+        (HITS_PER_INDEX, frozenset(f"docs:{name}" for name in NOTES)),
+    ]
+
+
+def test_one_look_is_enough_where_every_document_has_its_share(tmp_path, looks):
+    with Engine(tmp_path, {"manual.md": MANUAL}, merge_threshold=0) as engine:
+        found = engine.ask("kubernetes", top_n=5).results
+    assert len(found) == 2
+    assert len(looks) == 1
+
+
+def test_a_filter_binds_the_next_look_too(tmp_path, looks):
+    texts = {"in/manual.md": MANUAL, "in/note.md": NOTES["cats.md"], **NOTES}
+    with Engine(tmp_path, texts, merge_threshold=0) as engine:
+        request = QueryRequest(queries=("kubernetes",), filters=Filters(paths=("in",)))
+        found = engine.answer(request).results
+    assert {result.path for result in found} == {"in/manual.md", "in/note.md"}
+    assert looks[-1] == (HITS_PER_INDEX, frozenset({"docs:in/note.md"}))
+
+
+def test_without_a_limit_of_passages_a_document_is_looked_at_deeper(tmp_path, looks):
+    settings = {"merge_threshold": 0, "max_chunks_per_doc": 0}
+    with Engine(tmp_path, {"manual.md": MANUAL + "\n" + MANUAL}, **settings) as engine:
+        engine.ask("kubernetes", top_n=50)
+    assert all(scope is None for _, scope in looks)
 
 
 def test_copies_do_not_crowd_out_the_others(tmp_path):

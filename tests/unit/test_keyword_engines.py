@@ -240,6 +240,16 @@ def test_a_scope_that_leaves_out_few_finds_what_is_left(corpus):
     assert len(found.ask("needle", scope)) == 4
 
 
+def test_a_long_document_is_left_out_whole_and_no_other(corpus):
+    long = "# Long\n\n" + "\n".join(f"## {n}\n\n{'needle hay ' * 30}\n" for n in range(1_050))
+    found = corpus({"a.md": "needle", "long.md": long, "short.md": "needle hay", "z.md": "needle"})
+    left_out = frozenset({DocId("docs:long.md"), DocId("docs:short.md")})
+    kept = frozenset(DocId(f"docs:{name}.md") for name in ("a", "z", "other"))
+    scope = scope_of(kept, left_out)
+    assert few_left_out(scope) == left_out
+    assert {chunk for chunk, _ in found.ask("needle", scope)} == {"docs:a.md", "docs:z.md"}
+
+
 def test_ties_are_ordered_by_number_wherever_the_list_ends(corpus):
     found = corpus({f"{n}.md": "same words" for n in range(30)}, boosts={"path": 0, "title": 0})
     whole = [hit.key for hit in found.search("words").hits]

@@ -137,7 +137,7 @@ class Fts5Engine:
 def _restriction(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> Restriction | None:
     """The rows that may be ranked, or None when all may."""
     if query.condition is None:
-        return None if scope is None else _within(scope)
+        return None if scope is None else _within(snapshot, scope)
     conditions = Fts5Conditions(snapshot, TABLE, match_expression)
     allowed = query.allowed
     if allowed is None:
@@ -151,19 +151,37 @@ def _restriction(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> Restr
     return Restriction("SELECT value FROM json_each(?)", members, is_large=is_large)
 
 
-def _within(scope: frozenset[DocId]) -> Restriction:
+def _within(snapshot: Snapshot, scope: frozenset[DocId]) -> Restriction:
     """By the rows of the few documents that are left out, or by the documents that are not, of
     which there are fewer than rows.
     """
     if (left_out := few_left_out(scope)) is not None:
-        return Restriction(
-            "SELECT c.key FROM chunks c JOIN documents d ON d.key = c.doc "
-            "WHERE d.id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(left_out)),),
-            "{row} NOT IN members",
-        )
+        return _passing_over(snapshot, left_out)
     return Restriction(
         "SELECT key FROM documents WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(scope)),),
         "(SELECT doc FROM chunks WHERE key = {row}) IN members",
+    )
+
+
+def _passing_over(snapshot: Snapshot, left_out: frozenset[DocId]) -> Restriction:
+    """SQLite makes a set of the members for each word. The rows of a document have consecutive
+    numbers as a rule: of a long one, two numbers are enough.
+    """
+    documents = snapshot.select(
+        """SELECT d.key, min(c.key), max(c.key), count(*)
+        FROM documents d JOIN chunks c ON c.doc = d.key
+        WHERE d.id IN (SELECT value FROM json_each(?)) GROUP BY d.key""",
+        (json.dumps(list(left_out)),),
+    )
+    tests, short = ["{row} NOT IN members"], list[int]()
+    for key, first, last, count in documents:
+        if count > LARGE and last - first + 1 == count:
+            tests.append(f"{{row}} NOT BETWEEN {first:d} AND {last:d}")
+        else:
+            short.append(key)
+    return Restriction(
+        "SELECT key FROM chunks WHERE doc IN (SELECT value FROM json_each(?))",
+        (json.dumps(short),),
+        " AND ".join(tests),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragdocs.indices.signature_table import signatures_of
 from ragdocs.indices.vector import VectorIndex
+from ragdocs.models import DocId
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.fusion import Fused
 from ragdocs.store.records import ChunkKey
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
 
 def few_of_each(snapshot: Snapshot, fused: Sequence[Fused], most: int) -> list[Fused]:
     """The first so many of each document, in the same order."""
-    rows = snapshot.select(
-        "SELECT key, doc FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
-        (json.dumps([item.key for item in fused]),),
-    )
-    documents: dict[int, int] = dict(rows)
-    taken = Counter[int | None]()
+    documents = documents_of(snapshot, fused)
+    taken = Counter[DocId | None]()
     kept: list[Fused] = []
     for item in fused:
         document = documents.get(item.key)
@@ -32,6 +29,15 @@ def few_of_each(snapshot: Snapshot, fused: Sequence[Fused], most: int) -> list[F
         if taken[document] <= most:
             kept.append(item)
     return kept
+
+
+def documents_of(snapshot: Snapshot, fused: Sequence[Fused]) -> dict[ChunkKey, DocId]:
+    rows = snapshot.select(
+        """SELECT c.key, d.id FROM chunks c JOIN documents d ON d.key = c.doc
+        WHERE c.key IN (SELECT value FROM json_each(?))""",
+        (json.dumps([item.key for item in fused]),),
+    )
+    return {ChunkKey(key): DocId(doc_id) for key, doc_id in rows}
 
 
 class Hydration:

@@ -3,7 +3,8 @@
 It owns no ranking rule: the indices find, `weighing` weighs, the stages decide what is left.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -26,13 +27,18 @@ from ragdocs.search.evidence import Measures, with_evidence
 from ragdocs.search.filters import cut_at_elbow
 from ragdocs.search.fusion import Fused
 from ragdocs.search.hyde import topics
-from ragdocs.search.hydration import Hydration, few_of_each
+from ragdocs.search.hydration import Hydration, documents_of, few_of_each
 from ragdocs.search.index_state import IndexState, IndexStates
 from ragdocs.search.linked import with_links
 from ragdocs.search.merging import names_all
-from ragdocs.search.pipeline import StageTools, build_stages, compares_meaning
+from ragdocs.search.pipeline import (
+    StageTools,
+    build_stages,
+    compares_meaning,
+    places_of_a_document,
+)
 from ragdocs.search.presentation import Presenter
-from ragdocs.search.reach import MOST_OF_A_DOCUMENT, Reach
+from ragdocs.search.reach import Reach, most_of_a_document
 from ragdocs.search.refining import Refiner
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.reranker import Reranker
@@ -145,15 +151,39 @@ class QueryOrchestrator:
         reach = Reach(scope, language, queries=len(read))
         attempt = self._try(snapshot, read, request, reach)
         while attempt.is_worth_going_deeper(request.top_n) and reach.can_be_deeper:
-            reach = reach.deeper()
-            attempt = self._try(snapshot, read, request, reach)
+            (answered,) = attempt.answered
+            owners = documents_of(snapshot, answered.weighed.fused)
+            hits = reach.hits
+            reach = self._next(snapshot, request, reach, owners.values())
+            if reach.scope is not None and not reach.scope:
+                break  # every document has its share
+            known = {key for key, doc_id in owners.items() if doc_id in reach.full}
+            attempt = self._try(snapshot, read, request, reach, answered.found.of(known, hits))
         return attempt
 
+    def _next(
+        self, snapshot: Snapshot, request: QueryRequest, reach: Reach, owners: Iterable[DocId]
+    ) -> Reach:
+        """Where to look after a look that found too little in the documents of these hits: beyond
+        those that have their share of them, or deeper if there are none.
+        """
+        if places_of_a_document(self._settings, request):
+            share = most_of_a_document(request.top_n)
+            full = reach.full | {one for one, count in Counter(owners).items() if count >= share}
+            if full != reach.full:
+                return reach.beyond(full, self._scopes.without(snapshot, reach.scope, full))
+        return reach.deeper()
+
     def _try(
-        self, snapshot: Snapshot, read: Sequence[Read], request: QueryRequest, reach: Reach
+        self,
+        snapshot: Snapshot,
+        read: Sequence[Read],
+        request: QueryRequest,
+        reach: Reach,
+        earlier: Found | None = None,
     ) -> Attempt:
         started = perf_counter()
-        answered = [self._answer(snapshot, each, request, reach) for each in read]
+        answered = [self._answer(snapshot, each, request, reach, earlier) for each in read]
         candidates = merged([self._worth_while(each.candidates, read) for each in answered])
         candidates = candidates[: reach.of_all(request.top_n)]
         retrieval = perf_counter() - started
@@ -172,18 +202,29 @@ class QueryOrchestrator:
         return cut_at_elbow(candidates, self._settings.cutoff_ratio)
 
     def _answer(
-        self, snapshot: Snapshot, read: Read, request: QueryRequest, reach: Reach
+        self,
+        snapshot: Snapshot,
+        read: Read,
+        request: QueryRequest,
+        reach: Reach,
+        earlier: Found | None,
     ) -> Answered:
         topic = read.topic
         query_type = request.query_type or classify_query(topic.words or request.hypothesis)
         found = self._retrieval.find(snapshot, read, reach)
+        is_full = found.is_full(reach.hits)
+        if earlier is not None:
+            found = found.with_earlier(earlier)
         weighed = weigh(found, query_type, self._settings)
-        if self._settings.tree_normalisation > 0 and found.is_full(reach.hits):
+        if self._settings.tree_normalisation > 0 and is_full:
             found = self._with_missing_trees(snapshot, read, reach, (found, weighed))
             weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
         found = found.with_list(Strategy.GRAPH, linked)
         every = with_links(weighed.fused, linked, weighed.link_weight)
+        if reach.looks > 1 and places_of_a_document(self._settings, request):
+            # What came first was thinned out: more of the same documents would be, too.
+            every = few_of_each(snapshot, every, most_of_a_document(request.top_n))
         fused = self._first(snapshot, every, request.top_n, reach)
         is_compared = compares_meaning(self._settings, request)
         vector = self._indices.vector if is_compared else None
@@ -193,7 +234,7 @@ class QueryOrchestrator:
         measures = Measures(nearness, found.ideals, found.has_known_words)
         measured = with_evidence(candidates, measures)
         measured = self._refiner.refined(measured, found, weighed)
-        has_more = len(every) > len(fused) or found.is_full(reach.hits)
+        has_more = len(every) > len(fused) or is_full
         return Answered(topic, query_type, found, weighed, measured, has_more)
 
     def _with_missing_trees(
@@ -213,9 +254,6 @@ class QueryOrchestrator:
         self, snapshot: Snapshot, fused: list[Fused], top_n: int, reach: Reach
     ) -> list[Fused]:
         count = reach.candidates(top_n)
-        if reach.depth > 1 and self._settings.max_chunks_per_doc:
-            # What came first was thinned out: more of the same documents would be, too.
-            fused = few_of_each(snapshot, fused, max(top_n, MOST_OF_A_DOCUMENT))
         if self._settings.tree_normalisation > 0:
             return with_every_tree(snapshot, fused, count)
         return fused[:count]

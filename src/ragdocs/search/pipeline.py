@@ -55,6 +55,11 @@ def compares_meaning(settings: SearchConfig, request: QueryRequest) -> bool:
     return settings.mmr_enabled or settings.dedup_enabled or _is_thinning_asked_for(request)
 
 
+def places_of_a_document(settings: SearchConfig, request: QueryRequest) -> int:
+    """How many results one document may have; 0 is no limit."""
+    return 1 if request.uniqueness is Uniqueness.DOCUMENT else settings.max_chunks_per_doc
+
+
 def build_stages(
     settings: SearchConfig, request: QueryRequest, tools: StageTools
 ) -> tuple[Stage, ...]:
@@ -114,7 +119,7 @@ def _thin(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
             drop = partial(drop_near_copies, threshold=settings.ngram_dedup_threshold)
             plan.add(StageName.NGRAM, drop, same_wording)
     _spread(plan, settings, request)
-    limit = 1 if request.uniqueness is Uniqueness.DOCUMENT else settings.max_chunks_per_doc
+    limit = places_of_a_document(settings, request)
     if limit > 0:
         keep = partial(limit_per_document, limit=limit)
         words = f"its document has better ones, and only {limit} may stay"

@@ -143,6 +143,30 @@ class Found:
         ideals = self.ideals if ideal is None else {**self.ideals, strategy: ideal}
         return replace(self, lists={**self.lists, strategy: self.kept(hits)}, ideals=ideals)
 
+    def of(self, keys: Set[ChunkKey], limit: int) -> "Found":
+        """What was found of these chunks; a list that is shorter than the limit is complete, and
+        stays as it is.
+        """
+        lists = {
+            strategy: [hit for hit in hits if len(hits) < limit or hit.key in keys]
+            for strategy, hits in self.lists.items()
+            if strategy is not Strategy.GRAPH
+        }
+        return replace(self, lists=lists)
+
+    def with_earlier(self, earlier: "Found") -> "Found":
+        """Together with what an earlier look found in documents that this one left out."""
+        lists: dict[Strategy, Sequence[Hit]] = dict(self.lists)
+        for strategy, hits in earlier.lists.items():
+            every = {hit.key: hit for hit in (*lists.get(strategy, ()), *hits)}
+            lists[strategy] = sorted(every.values(), key=lambda hit: (-hit.score, hit.key))
+        nearest = self.nearest
+        if nearest is not None and earlier.nearest is not None:
+            nearness = {**nearest.nearness, **earlier.nearest.nearness}
+            best = max(nearest.best_similarity, earlier.nearest.best_similarity)
+            nearest = replace(nearest, best_similarity=best, nearness=nearness)
+        return replace(self, lists=lists, nearest=nearest)
+
     def kept(self, hits: Sequence[Hit]) -> list[Hit]:
         allowed = self.allowed
         return [hit for hit in hits if allowed is None or hit.key in allowed]

@@ -44,6 +44,13 @@ class Scopes:
         speaking = documents_with_language(snapshot, filters.language)
         return speaking if found is None else found & speaking
 
+    def without(self, snapshot: Snapshot, scope: Scope, left_out: frozenset[DocId]) -> Scope:
+        """The same scope but for some documents."""
+        with self._lock:
+            every = frozenset(self._current(snapshot))
+        allowed = (every if scope is None else scope) - left_out
+        return scope_of(allowed, every - allowed)
+
     def _within(self, snapshot: Snapshot, filters: Filters) -> Scope:
         is_match = compile_filters(filters)
         if is_match is None:
