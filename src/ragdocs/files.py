@@ -52,6 +52,22 @@ def open_file(path: Path | str, flags: int, mode: int = 0o600, *, follow: bool =
     raise _linked(path)
 
 
+def open_own(path: Path | str, flags: int) -> int:
+    """`open_file` for writing in place. A file with other names (hard links) is somebody else's
+    too: a new one takes its place, and that one keeps every byte."""
+    descriptor = open_file(path, flags)
+    if not has_other_names(os.fstat(descriptor)):
+        return descriptor
+    os.close(descriptor)
+    os.unlink(path)
+    return open_file(path, flags | os.O_EXCL)
+
+
+def has_other_names(status: os.stat_result) -> bool:
+    """Whether a file can be reached by another path: what is written to it changes both."""
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
 def _looked_and_opened(path: Path | str, flags: int, mode: int, follow: bool) -> int | None:
     """Without O_NOFOLLOW: None when something else was there when it was opened."""
     try:

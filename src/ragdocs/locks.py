@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from ragdocs.closable import Closable
-from ragdocs.files import open_file, read_at, set_aside, set_mode, user_id, write_at
+from ragdocs.files import (
+    has_other_names,
+    open_file,
+    read_at,
+    set_aside,
+    set_mode,
+    user_id,
+    write_at,
+)
 from ragdocs.wording import process_text
 
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
@@ -232,7 +240,7 @@ class LockAttempt(Closable):
             self._descriptor = _opened(self._path)
         with _forking:
             is_taken = _take(self._descriptor)
-            if is_taken and _is_at(self._path, self._descriptor):
+            if is_taken and self._is_own(self._descriptor):
                 descriptor, self._descriptor = self._descriptor, None
                 taken = FileLock(self._path, descriptor)
                 taken.say({})
@@ -241,6 +249,13 @@ class LockAttempt(Closable):
         if is_taken or self._tries % _LOOKED_AT_EVERY == 0:
             self.close()
         return None
+
+    def _is_own(self, descriptor: int) -> bool:
+        try:
+            return _is_own(self._path, descriptor)
+        except OSError:
+            self.close()
+            raise
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -296,8 +311,7 @@ def _try_once(path: Path, prepare_folder: Callable[[Path], None]) -> FileLock | 
     with _forking:
         descriptor = _opened(path)
         try:
-            # Deleted between opening and locking: this lock would exclude nobody.
-            is_ours = _take(descriptor) and _is_at(path, descriptor)
+            is_ours = _take(descriptor) and _is_own(path, descriptor)
             taken = FileLock(path, descriptor) if is_ours else None
             if taken:
                 taken.say({})
@@ -311,15 +325,11 @@ def _try_once(path: Path, prepare_folder: Callable[[Path], None]) -> FileLock | 
 
 def _opened(path: Path) -> int:
     try:
-        descriptor = _open(path)
+        return _open(path)
     except OSError:
         if not _made_way(path):
             raise
-        descriptor = _open(path)
-    if user_id() is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o600:
-        with suppress(OSError):
-            set_mode(descriptor, 0o600)
-    return descriptor
+        return _open(path)
 
 
 def _open(path: Path) -> int:
@@ -336,6 +346,25 @@ def _made_way(path: Path) -> bool:
         path.unlink(missing_ok=True)
         return True
     return set_aside(path)
+
+
+def _is_own(path: Path, descriptor: int) -> bool:
+    """Whether a lock that was just taken may be kept, and its file written to.
+
+    Not one that was deleted between opening and locking: it would exclude nobody. Nor one with
+    other names (hard links): it is somebody else's file too. The name is freed, so that the next
+    attempt makes a new file; nobody loses a lock by that, because this process holds it.
+    """
+    if not _is_at(path, descriptor):
+        return False
+    status = os.fstat(descriptor)
+    if has_other_names(status):
+        os.unlink(path)
+        return False
+    if user_id() is not None and stat.S_IMODE(status.st_mode) != 0o600:
+        with suppress(OSError):
+            set_mode(descriptor, 0o600)
+    return True
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

@@ -8,19 +8,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from ragdocs.app import App
 from ragdocs.config.choices import KeywordEngine
 from ragdocs.diagnosis.doctor import examine, repair
 from ragdocs.diagnosis.gathering import gather_status
 from ragdocs.diagnosis.keyword_look import engine_folder
-from ragdocs.errors import IndexFolderForeign, IndexStoreError
+from ragdocs.errors import IndexFolderForeign, IndexStoreError, OthersIndex
 from ragdocs.indexing.lock import try_watch_lock, try_write_lock, watching, write_lock, writing
 from ragdocs.indices.derived_folder import DerivedFolder
 from ragdocs.search.index_state import Readiness
+from ragdocs.search.requests import QueryRequest
 from ragdocs.store.folder import (
     MARK,
     MARK_FILE,
@@ -31,8 +33,9 @@ from ragdocs.store.folder import (
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.examined import NOTES, Bench
-from tests.managed_index import write
+from tests.managed_index import CountingEmbedder, write
 from tests.store_builder import FINGERPRINT, file, put
+from tests.waiting import until
 
 Made = Callable[[Path], None]
 
@@ -338,3 +341,122 @@ def test_a_folder_that_is_open_to_others_is_said_and_repaired(built, tmp_path: P
     assert [one.level.value for one in found] == ["warning"]
     assert all(one.done for one in repair(found))
     assert stat.S_IMODE(bench.index.stat().st_mode) == 0o700
+
+
+# names with a second one elsewhere: hard links, and links of a file
+
+
+PRIVATE = b"export PATH=$HOME/bin:$PATH\n" * 2000
+NAMES = [
+    MARK_FILE,
+    "last-used.txt",
+    "store.db",
+    "store.db-wal",
+    "store.db-shm",
+    "store.seal",
+    "write.lock",
+    "watch.lock",
+    "keyword-whoosh/lock",
+    "keyword-whoosh/state.json",
+]
+
+
+def use_all_ways(bench: Bench) -> None:
+    """Whatever reads, writes, repairs or tidies an index."""
+    engine = {"search": {"keyword_engine": "whoosh"}}
+    list(examine(bench.case(**engine)))
+    with bench.app(**engine) as app:
+        gather_status(app)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ragdocs.store.variants.DAY_SECONDS", 0)
+            app.service.start()
+            until(lambda: app.index_state().readiness is Readiness.READY)
+        assert search(app, "tomatoes")
+    with bench.app(**engine) as app, app.manager() as manager:
+        manager.update(rebuild=True)
+        manager.fill()
+    list(repair(examine(bench.case(**engine))))
+
+
+def search(app: App, query: str) -> list[str]:
+    return [str(result.doc_id) for result in app.search(QueryRequest(queries=(query,))).results]
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink], ids=["hard link", "link"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_someone_else_under_our_name_keeps_every_byte(
+    tmp_path: Path, name: str, link: Callable[[Path, Path], None]
+):
+    """A planted index folder whose lock was a hard link emptied the file behind it."""
+    bench = Bench(tmp_path)
+    bench.build(search={"keyword_engine": "whoosh"})
+    private = tmp_path / "profile"
+    private.write_bytes(PRIVATE)
+    private.chmod(0o644)
+    ours = bench.index / name
+    ours.unlink(missing_ok=True)
+    ours.parent.mkdir(mode=0o700, exist_ok=True)
+    link(private, ours)
+    if name == MARK_FILE:
+        bench.reseal()  # an index of before there was a mark
+    use_all_ways(bench)
+    assert private.read_bytes() == PRIVATE
+    assert stat.S_IMODE(private.stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink], ids=["hard link", "link"])
+def test_another_index_under_the_name_of_our_store_is_not_written_to(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "planted").mkdir()
+    mine, planted = Bench(tmp_path / "mine"), Bench(tmp_path / "planted")
+    mine.build()
+    planted.build({"a.md": "# Planted\n\nTomatoes.\n"})
+    planted.store.unlink()
+    link(mine.store, planted.store)
+    before = look(mine.index)
+    with planted.app() as app:
+        gather_status(app)
+        with suppress(OthersIndex), app.manager() as manager:
+            manager.update()
+        with app.manager() as manager:
+            manager.update(rebuild=True)
+        assert search(app, "tomatoes") == ["docs:a.md"]
+    list(repair(examine(planted.case())))
+    assert look(mine.index) == before
+
+
+def test_a_backup_by_hard_links_costs_no_vector(tmp_path: Path):
+    """As `cp -al` makes it. The index goes on in files of its own."""
+    bench = Bench(tmp_path)
+    bench.build()
+    backup = shutil.copytree(bench.index, tmp_path / "backup", copy_function=os.link)
+    before = look(backup)
+    embedder = CountingEmbedder()
+    write(bench.docs, "new.md", "# New\n\nA pear.\n")
+    with bench.app(embedder) as app, app.manager() as manager:
+        manager.update()
+        manager.fill()
+        assert "docs:new.md" in search(app, "pear")
+    assert len(embedder.texts) == 1
+    assert {path: seen[3] for path, seen in look(backup).items()} == {
+        path: seen[3] for path, seen in before.items()
+    }
+    assert bench.store.stat().st_nlink == 1
+
+
+def test_a_server_goes_on_when_its_index_is_backed_up_by_hard_links(tmp_path: Path):
+    bench = Bench(tmp_path)
+    bench.build()
+    with bench.app() as app:
+        app.service.start()
+        until(lambda: app.index_state().readiness is Readiness.READY)
+        shutil.copytree(bench.index, tmp_path / "backup", copy_function=os.link)
+        with bench.app() as other, other.manager() as manager:
+            write(bench.docs, "new.md", "# New\n\nA pear.\n")
+            manager.update()
+        until(lambda: "docs:new.md" in search(app, "pear"))
+        write(bench.docs, "more.md", "# More\n\nA quince.\n")
+        until(lambda: "docs:more.md" in search(app, "quince"))
+        until(lambda: app.index_state().readiness is Readiness.READY)

@@ -1,5 +1,6 @@
 """The folders of whoosh and tantivy: caught up, opened again, damaged, shared and killed."""
 
+import hashlib
 import json
 import logging
 import os
@@ -290,6 +291,45 @@ def test_a_state_that_names_files_elsewhere_is_not_followed(notes):
     found["sha256"] = _hash(found["body"])
     (notes.files / "state.json").write_text(json.dumps(found), encoding="utf-8")
     assert answers(notes.restarted()) == EXPECTED
+
+
+class Payload:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (os.fspath(self.folder),)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_planted_index_of_whoosh_runs_no_code(tmp_path, is_written):
+    """whoosh unpickles its list of segments, and every hash in the folder can be forged."""
+    from whoosh.filedb.filestore import FileStorage
+    from whoosh.index import TOC
+
+    from ragdocs.indices.derived_state import _hash
+
+    notes = FolderCorpus(tmp_path / "index", NOTES, "whoosh")
+    notes.search("engine")
+    state = json.loads((notes.files / "state.json").read_bytes())
+    directory = notes.files / state["body"]["directory"]
+    storage = FileStorage(str(directory))
+    found = TOC.read(storage, "MAIN")
+    found.segments = [*found.segments, Payload(tmp_path / "ran")]
+    (toc,) = directory.glob("*.toc")
+    toc.unlink()
+    found.write(storage, "MAIN")
+    data = toc.read_bytes()
+    state["body"]["files"][toc.name] = [len(data), hashlib.sha256(data).hexdigest()]
+    state["sha256"] = _hash(state["body"])
+    (notes.files / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    if is_written:
+        notes.update({"zebra.md": "# Zebra\n\nA zebra.\n"})
+    expected = EXPECTED | ({"zebra": ["zebra.md"]} if is_written else {})
+    assert answers(notes.restarted()) == expected
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("name", ["", "state.json", "lock"])

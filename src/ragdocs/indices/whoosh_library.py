@@ -4,6 +4,7 @@ whoosh neither analyses nor ranks here. A posting of ours carries the term's wei
 whoosh keeps as a fraction, and the places where it stands; the engine makes scores of them.
 """
 
+import pickle
 import threading
 import warnings
 from array import array
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from ragdocs.indices.derived_index import Changes
 from ragdocs.indices.derived_state import Damaged, is_bookkeeping
@@ -25,6 +26,16 @@ _MEMORY_MB = 64
 PLACE_BITS = 27
 """A place is the field's number above, and the place within the field below these bits."""
 PLACE_CODE = "I"
+
+_UNPICKLED = frozenset(
+    {
+        "whoosh.codec.whoosh3.W3Segment",
+        "whoosh.codec.whoosh3.W3Codec",
+        "collections.defaultdict",
+        "builtins.int",
+    }
+)
+"""What whoosh's own files name; none of it can do anything but hold values."""
 
 Posting = tuple[bytes, int, float, bytes]
 
@@ -55,6 +66,12 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
+class _PickleStream(Protocol):
+    """What we use of whoosh's `StructFile`."""
+
+    file: BinaryIO
+
+
 class _Writer(Protocol):
     def reader(self) -> Reader: ...
     def delete_document(self, docnum: int) -> None: ...
@@ -65,7 +82,23 @@ def library(name: str) -> ModuleType:
     """A module of whoosh. Its source has escapes and comparisons that newer Pythons warn of."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        import_module("whoosh.filedb.structfile").StructFile.read_pickle = _read_pickle
         return import_module(f"whoosh.{name}")
+
+
+class _Unpickler(pickle.Unpickler):
+    """whoosh keeps its list of segments as a pickle, and an index folder may come from a stranger:
+    only whoosh's own segments and plain values are read, whatever else a pickle asks for."""
+
+    def find_class(self, module_name: str, global_name: str) -> object:
+        name = f"{module_name}.{global_name}"
+        if name not in _UNPICKLED:
+            raise Damaged(f"it asks for {name}")
+        return super().find_class(module_name, global_name)
+
+
+def _read_pickle(stream: _PickleStream) -> object:
+    return _Unpickler(stream.file).load()
 
 
 def prepared(value: list[Posting]) -> list[Posting]:

@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ragdocs.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexStoreError
+from ragdocs.files import has_other_names, is_link
 from ragdocs.store.folder import STORE_FILE, check_folder
 from ragdocs.store.shared_memory import SharedMemory, is_replaced, reset
 from ragdocs.store.sqlite_errors import check_writable, is_unshared, raise_as_ours
 
 SIDE_FILES = ("-wal", "-shm")
+COPY = "-copy"
+"""After the store's name: a file that is being copied to have one of our own."""
 BUSY_SECONDS = 5.0
 # SQLite allows at least 999 bound values in one statement; some are needed for other things.
 VALUES_PER_QUERY = 500
@@ -81,6 +84,17 @@ def identity_of(path: Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
+def shared_name(path: Path) -> Path | None:
+    """The first of the store's files that is also somebody else's: by a hard link, or because its
+    name is a link. SQLite would write to it, to some of them even when it only reads."""
+    for file in (path, *side_paths(path)):
+        with suppress(OSError):
+            status = os.lstat(file)
+            if is_link(status) or has_other_names(status):
+                return file
+    return None
+
+
 def look_at(path: Path) -> FileLook | None:
     """None when it is not there."""
     try:
@@ -113,6 +127,12 @@ class Database:
         self.path = path
         self._writes = write
         self._identity = identity_of(path)
+        shared = shared_name(path)
+        if shared is not None:
+            raise IndexCorrupt(
+                f"{shared} has a second name elsewhere (a link): an update gives the index files "
+                "of its own"
+            )
         self._sides: dict[Path, Identity] = {}
         self._alone: FileLook | None = None
         self._timeout = timeout

@@ -17,7 +17,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from ragdocs.errors import IndexFolderForeign, IndexStoreError
-from ragdocs.files import open_file, set_aside, user_id, write_at
+from ragdocs.files import open_file, open_own, set_aside, user_id, write_at
 
 MARK_FILE = "ragdocs-index.txt"
 STORE_FILE = "store.db"
@@ -163,7 +163,7 @@ def _start(path: Path, size: int) -> bytes | None:
 def _write_mark(directory: Path) -> None:
     path = directory / MARK_FILE
     set_aside(path)
-    descriptor = open_file(path, os.O_WRONLY | os.O_CREAT)
+    descriptor = open_own(path, os.O_WRONLY | os.O_CREAT)
     try:
         with suppress(OSError):  # on a full disk the name alone must do
             os.ftruncate(descriptor, 0)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NewType
 
 from ragdocs.errors import IndexIncompatible
-from ragdocs.files import open_file, read_at, set_aside, write_at
+from ragdocs.files import open_file, open_own, read_at, set_aside, write_at
 from ragdocs.locks import holder
 from ragdocs.store.connection import look_at, store_path
 from ragdocs.store.folder import SEAL_FILE
@@ -104,7 +104,7 @@ def is_broken(directory: Path, position: Position, before: Seal | None) -> bool:
 
 
 def _write(path: Path, made: Seal) -> None:
-    descriptor = open_file(path, os.O_WRONLY | os.O_CREAT)
+    descriptor = open_own(path, os.O_WRONLY | os.O_CREAT)
     try:
         write_at(descriptor, made, 0)
     finally:

@@ -12,7 +12,14 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ragdocs.files import CLOSING_FREES_LOCKS, open_file, read_at, write_at
+from ragdocs.files import (
+    CLOSING_FREES_LOCKS,
+    has_other_names,
+    is_link,
+    open_file,
+    read_at,
+    write_at,
+)
 
 _HEAD_BYTES = 96
 """Two copies of the head; what follows up to the tables, marks of those who read, changes any
@@ -56,11 +63,12 @@ class SharedMemory:
     def restored(self) -> bool:
         """Whether it had been cut short; it is as long as before now."""
         try:
-            size = os.stat(self._path).st_size
+            status = os.lstat(self._path)
         except OSError:
             return False
-        if size >= self._size:
-            self._size = size
+        size = status.st_size
+        if size >= self._size or is_link(status) or has_other_names(status):
+            self._size = max(size, self._size)
             return False
         with suppress(OSError):
             os.truncate(self._path, self._size)
@@ -71,7 +79,8 @@ class SharedMemory:
 def reset(path: Path) -> None:
     """Makes SQLite read the log again, whoever has it open, before the next statement."""
     with suppress(OSError), _opened(path) as descriptor:
-        if os.fstat(descriptor).st_size >= _HEAD_BYTES:
+        status = os.fstat(descriptor)
+        if status.st_size >= _HEAD_BYTES and not has_other_names(status):
             write_at(descriptor, bytes(_HEAD_BYTES), 0)
 
 

@@ -19,8 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from ragdocs.errors import IndexIncompatible, IndexStoreError
-from ragdocs.files import open_file, write_at
-from ragdocs.store.connection import SIDE_FILES, Database, store_path
+from ragdocs.files import open_own, write_at
+from ragdocs.store.connection import COPY, SIDE_FILES, Database, store_path
 from ragdocs.store.embedding_cache import whole_vectors
 from ragdocs.store.folder import MARK_FILE, SEAL_FILE, STORE_FILE, FolderState, folder_state
 from ragdocs.store.lock import WATCH_LOCK, WRITE_LOCK, try_lock
@@ -37,7 +37,7 @@ ENGINE_PREFIX = "keyword-"
 _VARIANT = re.compile(r"variant-[0-9a-f]{16}")
 _DROPPED = re.compile(r"dropped-[0-9a-f]{16}")
 _NOTE = b"The time of this file says when the index was last used; see `ragdocs status`.\n"
-_STORE_FILES = (*(STORE_FILE + side for side in SIDE_FILES), STORE_FILE, SEAL_FILE)
+_STORE_FILES = (*(STORE_FILE + side for side in (*SIDE_FILES, COPY)), STORE_FILE, SEAL_FILE)
 _LOCKS = (WRITE_LOCK, WATCH_LOCK)
 
 
@@ -105,7 +105,7 @@ def note_use(directory: Path, now: float | None = None) -> None:
         with suppress(FileNotFoundError):
             if 0 <= now - os.lstat(path).st_mtime < DAY_SECONDS:
                 return
-        descriptor = open_file(path, os.O_WRONLY | os.O_CREAT)
+        descriptor = open_own(path, os.O_WRONLY | os.O_CREAT)
         try:
             write_at(descriptor, _NOTE, 0)
             os.utime(descriptor if os.utime in os.supports_fd else path, (now, now))

@@ -9,9 +9,9 @@ from typing import Self
 from ragdocs.closable import Closable
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.store import change_log, space
-from ragdocs.store.connection import store_path
+from ragdocs.store.connection import shared_name, store_path
 from ragdocs.store.embedding_cache import mark_unused
-from ragdocs.store.files import delete_files, make_way
+from ragdocs.store.files import delete_files, make_way, take_copies
 from ragdocs.store.ledger import Meta, read_meta, write_meta
 from ragdocs.store.opening import Expected, Prepared, open_prepared
 from ragdocs.store.reader import release_all
@@ -70,6 +70,9 @@ class Writer(Closable):
         path = store_path(directory)
         expected = Expected(fingerprint, settings, indices, deep, takes_over)
         reason = make_way(path)
+        if shared_name(path) is not None:
+            release_all(directory)
+            take_copies(path)
         try:
             writer = cls._whole(path, expected)
         except OpenedReadOnly:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import Entry, Part, entries, kind_of
-from ragdocs.files import open_file, set_mode, user_id
+from ragdocs.files import has_other_names, open_file, set_mode, user_id
 from ragdocs.store.folder import is_foreign
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
@@ -135,7 +135,7 @@ def _too_open(directory: Path, wrong: list[tuple[Path, int]]) -> Finding:
 
 
 def _wrong_mode(entry: Entry) -> tuple[Path, int] | None:
-    if not entry.is_file and not entry.is_folder:
+    if not (entry.is_file or entry.is_folder) or has_other_names(entry.status):
         return None
     mode = FOLDER_MODE if entry.is_folder else FILE_MODE
     is_right = stat.S_IMODE(entry.status.st_mode) == mode
