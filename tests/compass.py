@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from tests.engine import WordEmbedder
+from tests.managed_index import CountingEmbedder
 from tests.word_vectors import DIMENSION
 
 MEANINGS = (("dawn", "sunrise"), ("noon", "midday"), ("dusk", "sunset"), ("storm", "tempest"))
@@ -21,3 +22,7 @@ class Compass(WordEmbedder):
         axes = [_AXES[word] for word in re.findall("[a-z]+", text.lower()) if word in _AXES]
         total = np.bincount(axes or [_NOTHING], minlength=DIMENSION).astype(np.float32)
         return total / np.linalg.norm(total)
+
+
+class CompassModel(Compass, CountingEmbedder):
+    """The same with all that a whole application asks of a model."""

@@ -48,7 +48,9 @@ def test_both_forms_of_the_answer_have_all_of_it(server, era):
 
 
 def test_where_the_words_match_is_said_in_both_forms(server):
-    asked = server.call("query_documents", query="press the button twice", top_n=1)
+    asked = server.call(
+        "query_documents", query="press the button twice", query_type="factual", top_n=1
+    )
     [found] = asked.data["results"]
     words = {found["text"][start:end] for start, end in found["matches"]}
     assert {"Press", "button"} <= words
@@ -140,7 +142,9 @@ def test_a_hypothesis_finds_what_it_means(server):
 
 
 def test_invisible_characters_are_left_out_and_counted(server):
-    asked = server.call("query_documents", query="press the button twice", top_n=1)
+    asked = server.call(
+        "query_documents", query="press the button twice", query_type="factual", top_n=1
+    )
     [found] = asked.data["results"]
     assert "Press the button twice." in found["text"]
     assert found["hidden_characters"] == 6
@@ -149,7 +153,9 @@ def test_invisible_characters_are_left_out_and_counted(server):
 
 
 def test_text_from_a_file_cannot_end_its_fence(server):
-    asked = server.call("query_documents", query="press the button twice", top_n=1)
+    asked = server.call(
+        "query_documents", query="press the button twice", query_type="factual", top_n=1
+    )
     body = asked.text.partition("`````passage-1\n")[2]
     assert body.count("\n`````") == 1
     assert body.rstrip().endswith("`````")

@@ -17,7 +17,8 @@ def tables(explanation: Explanation) -> None:
     for query in explanation.queries:
         console.print(_query(query))
     if explanation.results:
-        console.print(_results(explanation.results))
+        made_from = f"confidence is made from the {explanation.confidence_from}"
+        console.print(_results(explanation.results, made_from))
     console.print(_stages(explanation))
 
 
@@ -34,9 +35,10 @@ def _query(query: QueryExplanation) -> Table:
     return table
 
 
-def _results(results: tuple[ResultExplanation, ...]) -> Table:
+def _results(results: tuple[ResultExplanation, ...], made_from: str) -> Table:
     table = Table("#", "chunk", *(one.value for one in Strategy), "boosts", "evidence")
     table.title = "results: rank (score) in each index"
+    table.caption = made_from
     for number, result in enumerate(results, 1):
         found = (result.evidence.get(strategy) for strategy in Strategy)
         cells = [f"{one.rank} ({one.score:.3f})" if one else "" for one in found]

@@ -10,6 +10,7 @@ from ragdocs.config.resolved import DEFAULT_TREE, DOCUMENTS_PATH, Config, Tree
 
 _DOCUMENTS = key_text(DOCUMENTS_PATH)
 _CALIBRATION = "search.score_calibration_threshold"
+_CALIBRATION_SETTINGS = (_CALIBRATION, "search.score_calibration_steepness")
 _SMALLEST_EVIDENCE = 0.1
 """Even a query that nothing answers has more: the earlier systems' 0.035 was a sum of ranks."""
 
@@ -20,6 +21,10 @@ def advise(config: Config) -> Iterator[Problem]:
     yield from _idle_documents_path(config)
     yield from _unknown_trees(config)
     yield from _old_calibration(config)
+
+
+def is_given(config: Config, key: str) -> bool:
+    return config.origins[key].kind is not OriginKind.DEFAULT
 
 
 def _about(config: Config, tree: Tree, message: str) -> Problem:
@@ -72,9 +77,15 @@ def _unknown_trees(config: Config) -> Iterator[Problem]:
 
 
 def _old_calibration(config: Config) -> Iterator[Problem]:
-    if config.search.score_calibration_threshold < _SMALLEST_EVIDENCE:
+    curve = config.search.rank_sum_curve
+    if curve is not None:
+        given = (key for key in _CALIBRATION_SETTINGS if is_given(config, key))
+        for key in given:
+            message = f"with rank fusion confidence is made from the {curve.words}"
+            yield Problem(config.origins[key], key, message)
+    elif config.search.score_calibration_threshold < _SMALLEST_EVIDENCE:
         message = (
             "is on the scale of rank sums: here evidence runs from 0 to 1, and every result would "
-            "look certain; leave the setting out"
+            'look certain; leave the setting out, or set fusion = "rrf"'
         )
         yield Problem(config.origins[_CALIBRATION], _CALIBRATION, message)

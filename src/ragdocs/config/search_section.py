@@ -1,11 +1,36 @@
 """[search], [search.boosts] and [search.advanced]: how results are found, ranked and thinned."""
 
-from typing import Annotated
+import math
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from ragdocs.config.choices import Fusion, KeywordEngine, Stemmer
 from ragdocs.config.values import Authority, Lax, NameOrFolder, Section, setting
+
+RANK_SUM_THRESHOLD, RANK_SUM_STEEPNESS = 0.035, 150.0
+"""The seeds' curve over rank sums: with rank fusion, what counts for the one of the two settings
+that the user has left out."""
+
+
+class RankSumCurve(NamedTuple):
+    """The seeds' sigmoid over a rank sum; `first` is the rank sum of a passage that one index alone
+    puts first."""
+
+    threshold: float
+    steepness: float
+    first: float
+
+    @property
+    def words(self) -> str:
+        """What it is, and what that means for whoever sets a least confidence."""
+        exponent = min(700.0, self.steepness * (self.threshold - self.first))
+        confidence = 1.0 / (1.0 + math.exp(exponent))
+        return (
+            f"rank sum, by a sigmoid with threshold {self.threshold:g} and steepness "
+            f"{self.steepness:g}: a relative number; a passage that one index alone puts first has "
+            f"{confidence:.3f}, so a least confidence above that drops exact hits"
+        )
 
 
 class BoostsConfig(Section):
@@ -74,10 +99,16 @@ class SearchConfig(Section):
         0.0, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
     )
     score_calibration_threshold: float = setting(
-        0.6, "The evidence (mostly in [0, 1]) that means 50 % confidence.", within=(0, 10)
+        0.6,
+        "The evidence (mostly in [0, 1]) that means 50 % confidence; set with rank fusion: the "
+        "rank sum.",
+        within=(0, 10),
     )
     score_calibration_steepness: float = setting(
-        8.0, "How sharply confidence turns around that evidence.", within=(0.01, 10_000)
+        8.0,
+        "How sharply confidence turns around that evidence; set with rank fusion: around that "
+        "rank sum.",
+        within=(0.01, 10_000),
     )
     max_chunks_per_doc: int = setting(
         2, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
@@ -149,3 +180,21 @@ class SearchConfig(Section):
     )
     boosts: BoostsConfig = Field(default_factory=BoostsConfig)
     advanced: AdvancedSearchConfig = Field(default_factory=AdvancedSearchConfig)
+
+    @property
+    def rank_sum_curve(self) -> RankSumCurve | None:
+        """With rank fusion, when the user has set either calibration setting: confidence is then
+        made from the rank sum. None: it is made from the evidence, whatever the fusion."""
+        given = self.model_fields_set & {
+            "score_calibration_threshold",
+            "score_calibration_steepness",
+        }
+        if self.fusion is not Fusion.RRF or not given:
+            return None
+        threshold, steepness = RANK_SUM_THRESHOLD, RANK_SUM_STEEPNESS
+        if "score_calibration_threshold" in given:
+            threshold = self.score_calibration_threshold
+        if "score_calibration_steepness" in given:
+            steepness = self.score_calibration_steepness
+        best = max(self.semantic_weight, self.keyword_weight)
+        return RankSumCurve(threshold, steepness, best / (self.rrf_k_constant + 1))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.explanation import Explanation, QueryExplanation, ResultExplanation
 from ragdocs.search.hyde import Topic
@@ -70,8 +71,9 @@ def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     return sorted(best.values(), key=lambda item: (-item.score, item.stored.key))
 
 
-def explain(attempt: Attempt) -> Explanation:
+def explain(attempt: Attempt, settings: SearchConfig) -> Explanation:
     return Explanation(
+        confidence_from=curve.words if (curve := settings.rank_sum_curve) else "evidence",
         queries=tuple(map(_query, attempt.answered)),
         results=tuple(map(ResultExplanation.from_candidate, attempt.left)),
         stages=attempt.counts,

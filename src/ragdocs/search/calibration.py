@@ -1,7 +1,7 @@
 """From evidence to confidence: a sigmoid with a threshold and a steepness."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragdocs.search.candidates import Candidate
@@ -23,9 +23,14 @@ class Calibration:
         return power / (1.0 + power)
 
 
-def calibrate(candidates: Sequence[Candidate], curve: Calibration) -> list[Candidate]:
-    """The confidence is made from the evidence alone. The score, which has the boosts too and
-    orders the results, is only brought into [0, 1], in proportion.
+def calibrate(
+    candidates: Sequence[Candidate],
+    curve: Calibration,
+    factor: Callable[[Candidate], float] = lambda _: 1.0,
+) -> list[Candidate]:
+    """The confidence is made from `relevance` alone: the evidence, or a rank sum, whose `factor` is
+    that of recency. The score, which has the boosts too and orders the results, is only brought
+    into [0, 1], in proportion.
     """
     largest = max((item.score for item in candidates), default=0.0)
     divisor = max(1.0, largest)
@@ -33,7 +38,7 @@ def calibrate(candidates: Sequence[Candidate], curve: Calibration) -> list[Candi
     return [
         item.changed(
             score=min(1.0, max(0.0, item.score) / divisor),
-            confidence=curve.of(item.relevance),
+            confidence=curve.of(item.relevance * factor(item)),
             boosts={**item.boosts, **scale},
         )
         for item in candidates

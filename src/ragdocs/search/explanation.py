@@ -59,6 +59,8 @@ class ResultExplanation:
 class Explanation:
     """Everything that led to the answer; `stages` say which chunks fell, and why."""
 
+    confidence_from: str
+    """What confidence was made from: the evidence, or the rank sum and what follows from that."""
     queries: tuple[QueryExplanation, ...]
     results: tuple[ResultExplanation, ...]
     stages: tuple[StageCount, ...]

@@ -29,7 +29,6 @@ from ragdocs.search.fusion import Fused
 from ragdocs.search.hyde import topics
 from ragdocs.search.hydration import Hydration, documents_of, few_of_each
 from ragdocs.search.index_state import IndexState, IndexStates
-from ragdocs.search.linked import with_links
 from ragdocs.search.merging import names_all
 from ragdocs.search.pipeline import (
     StageTools,
@@ -47,7 +46,7 @@ from ragdocs.search.retrieval import Found, Indices, Read, Retrieval, Started
 from ragdocs.search.scopes import Scopes
 from ragdocs.search.stages import CompressionStats, run_stages
 from ragdocs.search.tree_shares import missing_trees, with_best_of, with_every_tree
-from ragdocs.search.weighing import Weighed, weigh
+from ragdocs.search.weighing import Weighed, weigh, weigh_links
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 
@@ -112,7 +111,7 @@ class QueryOrchestrator:
             nearest_terms=nearest_terms(attempt.answered),
             omitted=shown.omitted,
             within=presented.within,
-            explanation=explain(attempt) if request.explain else None,
+            explanation=explain(attempt, self._settings) if request.explain else None,
         )
 
     def _of_one_commit(
@@ -221,7 +220,8 @@ class QueryOrchestrator:
             weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
         found = found.with_list(Strategy.GRAPH, linked)
-        every = with_links(weighed.fused, linked, weighed.link_weight)
+        weighed = weigh_links(weighed, found, self._settings)
+        every = weighed.fused
         if reach.looks > 1 and places_of_a_document(self._settings, request):
             # What came first was thinned out: more of the same documents would be, too.
             every = few_of_each(snapshot, every, most_of_a_document(request.top_n))
@@ -233,6 +233,8 @@ class QueryOrchestrator:
         nearness = self._retrieval.nearness(found, keys)
         measures = Measures(nearness, found.ideals, found.has_known_words)
         measured = with_evidence(candidates, measures)
+        if self._settings.rank_sum_curve is not None:
+            measured = weighed.with_rank_sums(measured)
         measured = self._refiner.refined(measured, found, weighed)
         has_more = len(every) > len(fused) or is_full
         return Answered(topic, query_type, found, weighed, measured, has_more)

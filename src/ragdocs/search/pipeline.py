@@ -31,6 +31,7 @@ from ragdocs.search.reasons import (
     swallowed,
     unexplained,
 )
+from ragdocs.search.recency import recency_factor
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
 from ragdocs.search.stages import StageName
 
@@ -91,8 +92,7 @@ def _judge(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
         take = partial(take_first, top_n=settings.candidate_limit)
         words = f"{settings.candidate_limit} were found that are better, and more are not judged"
         plan.add(StageName.CANDIDATES, take, always(words))
-    curve = Calibration(settings.score_calibration_threshold, settings.score_calibration_steepness)
-    plan.add(StageName.CALIBRATE, partial(calibrate, curve=curve))
+    plan.add(StageName.CALIBRATE, _calibration(settings, tools.boosts))
     if tools.boosts is not None:
         rules = replace(tools.boosts, tree_normalisation=settings.tree_normalisation)
         plan.add(StageName.BOOST, partial(boosted, rules=rules))
@@ -108,6 +108,18 @@ def _judge(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
         cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
         words = f"from here on scores fall below {settings.cutoff_ratio:g} of the one before"
         plan.add(StageName.CUTOFF, cut, always(words))
+
+
+def _calibration(settings: SearchConfig, boosts: BoostRules | None) -> Apply:
+    by_rank = settings.rank_sum_curve
+    if by_rank is None:
+        evidence = settings.score_calibration_threshold, settings.score_calibration_steepness
+        return partial(calibrate, curve=Calibration(*evidence))
+    curve = Calibration(by_rank.threshold, by_rank.steepness)
+    if boosts is None:
+        return partial(calibrate, curve=curve)
+    recency = partial(recency_factor, now=boosts.now, bias=boosts.recency_bias)
+    return partial(calibrate, curve=curve, factor=lambda item: recency(item.document.date))
 
 
 def _thin(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:

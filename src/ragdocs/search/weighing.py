@@ -1,11 +1,12 @@
 """How much say each index has in one query, and what its hits come to together."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.search.balance import Signs, balanced
-from ragdocs.search.candidates import Strategy, Weights
+from ragdocs.search.candidates import Candidate, Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
     MEASURED,
@@ -16,6 +17,7 @@ from ragdocs.search.fusion import (
     fuse_by_score,
     most_by_rank,
 )
+from ragdocs.search.linked import with_links
 from ragdocs.search.requests import QueryType
 from ragdocs.search.retrieval import Found
 from ragdocs.search.variance import score_aware_weights
@@ -29,6 +31,8 @@ class Weighed:
 
     fused: list[Fused]
     weights: Weights
+    largest_rank_sum: float | None = None
+    """With rank fusion, the rank sum that is a score of 1."""
 
     @property
     def word_share(self) -> float:
@@ -46,14 +50,35 @@ class Weighed:
     def _measured(self) -> float:
         return sum(max(0.0, self.weights[strategy]) for strategy in MEASURED)
 
+    def with_rank_sums(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """With the rank sum as what each is worth, in place of its evidence."""
+        unit = self.largest_rank_sum or 1.0
+        return [
+            item.changed(relevance=unit * sum(item.contributions.values())) for item in candidates
+        ]
+
 
 def weigh(found: Found, query_type: QueryType, settings: SearchConfig) -> Weighed:
     weights = weights_for(found, query_type, settings)
     if settings.fusion is Fusion.SCORE:
         return Weighed(fuse_by_score(found.lists, weights, by_ideal(found.ideals)), weights)
+    return _by_rank(found, weights, settings)
+
+
+def weigh_links(weighed: Weighed, found: Found, settings: SearchConfig) -> Weighed:
+    """Adds the list of links in `found`: in score fusion they bring a passage nearer to the best,
+    in rank fusion they are one more list of the rank sum, as the seeds have it."""
+    if settings.fusion is Fusion.SCORE:
+        linked = found.lists.get(Strategy.GRAPH, ())
+        return replace(weighed, fused=with_links(weighed.fused, linked, weighed.link_weight))
+    graph = weighed.weights[Strategy.GRAPH] * settings.graph_neighbor_weight
+    return _by_rank(found, {**weighed.weights, Strategy.GRAPH: graph}, settings)
+
+
+def _by_rank(found: Found, weights: Weights, settings: SearchConfig) -> Weighed:
     fused = fuse_by_rank(found.lists, weights, settings.rrf_k_constant)
     most = most_by_rank(found.lists, weights, settings.rrf_k_constant)
-    return Weighed([_scaled(item, most) for item in fused], weights)
+    return Weighed([_scaled(item, most) for item in fused], weights, most)
 
 
 def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> Weights:

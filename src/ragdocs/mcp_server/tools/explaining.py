@@ -16,6 +16,7 @@ MAX_RESULTS = 10
 
 def explanation_of(explanation: Explanation) -> dict[str, Any]:
     return {
+        "confidence_from": explanation.confidence_from,
         "queries": [_query(each) for each in explanation.queries],
         "results": [_result(each) for each in explanation.results[:MAX_RESULTS]],
         "stages": [_stage(each) for each in explanation.stages],
@@ -30,6 +31,7 @@ def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
         yield f"  terms {', '.join(query['terms'])}; added {', '.join(query['added']) or 'none'}"
         if query["left_out"]:
             yield f"  not looked for, because common: {', '.join(query['left_out'])}"
+    yield f"- confidence is made from the {explanation['confidence_from']}"
     for number, result in enumerate(explanation["results"], start=1):
         found = "; ".join(
             f"{name} rank {each['rank']}, score {each['score']}, gave {each['gave']}"
