@@ -49,6 +49,7 @@ CALIBRATED = (
     "mdn-anchors-small",
     "cranfield",
 )
+PLANNED = ("obsidian-help", "anthropic-docs-sections", "codebase-qa")
 # The longest last: an interrupted run is kept up to there.
 SUITE = (
     Benchmark(
@@ -150,6 +151,20 @@ SUITE = (
         program="answer_size.py",
         tiny="",
         needs=("obsidian-help",),
+    ),
+    Benchmark(
+        name="named-packages",
+        program="named_packages.py",
+        tiny="",
+        usual="--rounds 3",
+        needs=PLANNED,
+    ),
+    Benchmark(
+        name="phases",
+        program="phases.py",
+        tiny="",
+        needs=PLANNED,
+        only_full=True,
     ),
     Benchmark(
         name="quality-large",
