@@ -41,6 +41,7 @@ from ragdocs.search.requests import (
     MAX_QUERIES_CHARS,
     MAX_QUERY_CHARS,
 )
+from ragdocs.store.collection import collect_seldom
 
 if TYPE_CHECKING:
     import numpy as np
@@ -435,6 +436,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
+    collect_seldom()  # as a server does
     with tempfile.TemporaryDirectory() as temporary:
         folder: Path = given.folder or Path(temporary)
         builtin = BuiltinEmbedder(threads=1)

@@ -4,13 +4,14 @@ import gc
 
 import pytest
 
-from ragdocs.store.collection import no_collection
+from ragdocs.store.collection import NEW_OBJECTS, collect_seldom, no_collection
 
 
 @pytest.fixture(autouse=True)
 def as_before():
-    was_enabled = gc.isenabled()
+    was_enabled, thresholds = gc.isenabled(), gc.get_threshold()
     yield
+    gc.set_threshold(*thresholds)
     gc.enable() if was_enabled else gc.disable()
 
 
@@ -27,3 +28,12 @@ def test_whatever_happens_it_goes_on():
     with pytest.raises(KeyError), no_collection():
         raise KeyError
     assert gc.isenabled()
+
+
+def test_what_a_request_makes_is_dropped_before_it_counts_as_long_lived():
+    gc.collect()
+    collect_seldom()
+    made = [[] for _ in range(NEW_OBJECTS // 2)]
+    assert gc.get_count()[1] == 0
+    assert len(made) > 700 * 10
+    assert gc.get_threshold()[1:] == (10, 10)

@@ -33,6 +33,7 @@ from ragdocs.indices.words import (
     WordPatterns,
     cluster_texts,
     clusters,
+    is_pair,
     is_simple,
     is_spaced,
     names,
@@ -232,6 +233,9 @@ class Analyzer:
 
     def terms_of_word(self, word: str) -> list[tuple[str, str]]:
         """The terms of `query`, each with the part of the word that it stands for."""
+        if is_pair(word):
+            # Of text without spaces these are nearly all there is.
+            return [("".join(map(_character.__getitem__, cluster_texts(word))), word)]
         words = ((0, self._word[word]),) if is_simple(word) else tuple(self._words(word))
         found = [(start, part) for start, each in words for part in each.parts]
         return [

@@ -6,9 +6,9 @@ engine, which counts passages: near enough to compare by.
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from ragdocs.indices.keyword import KeywordEngine, KeywordQuery, Unit
+from ragdocs.indices.keyword import KeywordEngine
 from ragdocs.indices.vocabulary import TABLE
 from ragdocs.indices.words import is_spaced
 from ragdocs.store.snapshot import Snapshot
@@ -50,13 +50,8 @@ class TermFrequencies:
         """BM25's: about the number of doublings from a few documents to all, and never negative."""
         return math.log(1 + max(0.0, self.documents - count + 0.5) / (count + 0.5))
 
-    def _asked(self, terms: Collection[str]) -> dict[str, int]:
+    def _asked(self, terms: Sequence[str]) -> dict[str, int]:
         if not terms:
             return {}
-        units = {Unit((term,)): term for term in terms}
-        found = self._engine.search(self._snapshot, KeywordQuery(tuple(units)), 1)
-        return {
-            term: min(found.frequencies[unit], self.documents)
-            for unit, term in units.items()
-            if found.frequencies.get(unit)
-        }
+        found = self._engine.frequencies(self._snapshot, terms)
+        return {term: min(count, self.documents) for term, count in found.items() if count}

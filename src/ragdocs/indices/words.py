@@ -116,6 +116,16 @@ def cluster_texts(run: str) -> Sequence[str]:
     return _cluster().findall(run) if _joined().search(run) else run
 
 
+def is_pair(word: str) -> bool:
+    """Whether it is two characters of a script without spaces, as `cluster_texts` has them."""
+    return _pair().fullmatch(word) is not None
+
+
+@cache
+def _pair() -> Pattern[str]:
+    return re.compile(f"(?:{_cluster().pattern}){{2}}")
+
+
 @cache
 def _joined() -> Pattern[str]:
     return re.compile(f"[{HANGUL_TAILS}{marks()}]")

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from ragdocs.lifecycle import Ending
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.stdio.wire import Wire, claim
+from ragdocs.store.collection import collect_seldom
 
 
 def run(open_backend: Callable[[], Backend], log_level: str = "warning") -> None:
     """Serves until the client is gone or the process is told to end; does not return."""
     wire = claim()
+    collect_seldom()
     with Ending() as ending:
         logging.basicConfig(
             stream=sys.stderr, level=log_level.upper(), format="ragdocs: %(levelname)s: %(message)s"
