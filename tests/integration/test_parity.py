@@ -42,6 +42,7 @@ FEATURES = [
         "The thirteen proposals",
         "Strategies",
         "Fusion, calibration and the order of stages",
+        "What had to be reached",
         "Commands and tools",
     )
     for row in table(heading)
@@ -123,6 +124,7 @@ def test_every_setting_of_the_documents_that_differs_has_a_row():
         "rerank_enabled": False,
         "rerank_top_n": 10,
         "adaptive_weights_enabled": True,
+        "query_expansion_enabled": True,
         "code_search_enabled": False,
         "code_search_weight": 1.0,
         "graph_neighbor_weight": 0.5,

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import io
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -210,3 +211,18 @@ def test_the_marked_lines_are_those_of_a_question_and_narrow(bench):
 def test_lines_that_answer_count_when_they_stand_together(bench, sent, share):
     found = bench("answer_size").share(["one", "two", "three"], sent)
     assert found == pytest.approx(share)
+
+
+def test_the_calibration_error_has_one_value(bench):
+    """That of the newest run: README and the page that defines it give no other."""
+    runs, project = bench("runs"), BENCHMARKS.parent
+    [asked] = [each for each in bench("asked").figures() if each.what == "calibration error"]
+    found = runs.newest(runs.load_all(project / "docs" / "benchmarks"), asked)
+    pages = [project / "README.md", *(project / "docs").glob("*.md")]
+    said = {
+        page.name: re.findall(r"calibration error\b[^|]{0,400}?(0?\.\d{2,3})\b", text, re.DOTALL)
+        for page in pages
+        if "calibration error" in (text := page.read_text(encoding="utf-8"))
+    }
+    assert {"README.md", "evaluation.md"} <= set(said)
+    assert {value for values in said.values() for value in values} == {f"{found.reading.value:.3f}"}
