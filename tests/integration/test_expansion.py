@@ -1,11 +1,17 @@
 """Expansion and synonyms on the whole way: each pair of runs differs in one switch only."""
 
+import json
+
 import pytest
 
+from ragdocs import open_index
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.wordnet import WordNet
+from tests.called import called
 from tests.engine import Engine
+from tests.managed_index import write
+from tests.mcp_process import ServerProcess
 from tests.tiny_wordnet import write_wordnet
 
 TOPICS = (
@@ -94,3 +100,88 @@ def test_synonyms_improve_recall(engine, tmp_path):
     related = results(engine, "delete", wordnet, **words_only, synonyms_enabled=True)
     assert without == {}
     assert list(related) == ["erase.md"]
+
+
+# Through the real paths, with the default settings.
+
+
+CRON = "# Jobs\n\nA cron job runs every night. The cron table lists all jobs of the machine.\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("expansion")
+    for name, text in {**NOTES, "jobs.md": CRON}.items():
+        write(folder, f"docs/{name}", text)
+    return folder
+
+
+@pytest.fixture
+def ask(folder, one_model):
+    """The words that the command line says were added."""
+
+    def ask(*words, **search):
+        environ = {f"RAGDOCS_SEARCH__{name.upper()}": str(value) for name, value in search.items()}
+        place = {"RAGDOCS_INDEXING__INDEX_PATH": str(folder / "ix")}
+        done = called(folder / "docs", "query", *words, "--json", "--explain", **place, **environ)
+        assert done.returncode in (0, 1), done.stderr
+        [query] = json.loads(done.stdout)["explanation"]["queries"]
+        return [word["word"] for word in query["added"] if word["origin"] == "expansion"]
+
+    return ask
+
+
+def test_a_word_that_the_documents_lack_is_expanded_by_default(ask):
+    assert ask("auth") == ["authentication"]
+    assert ask("auth", query_expansion_enabled="false") == []
+
+
+def test_two_words_are_expanded_and_a_question_is_not(ask):
+    assert "football" in ask("soccer", "match")
+    assert ask("how", "does", "soccer", "work") == []
+
+
+def test_query_expansion_max_words_is_up_to_how_many_words(ask):
+    assert ask("soccer", "match", query_expansion_max_words="1") == []
+    assert "football" in ask("soccer", "as", "a", "game", query_expansion_max_words="9")
+    assert "football" in ask("soccer", "as", "a", "game", query_expansion_max_words="0")
+
+
+def test_a_word_that_is_only_alike_in_letters_is_not_added(ask):
+    """The model does not know `creds`, and puts it beside whatever begins like it."""
+    assert "cron" in ask("creds", query_expansion_max_words="0")
+    assert ask("creds") == []
+
+
+def test_a_word_that_many_documents_have_is_not_expanded(ask):
+    assert ask("notes") == []
+
+
+def test_a_name_or_a_quotation_is_not_expanded(ask):
+    for query in ("`auth`", '"auth"', "auth_key", "auth AND access"):
+        assert ask(query) == []
+
+
+def test_a_rebuild_tells_the_size_of_the_vocabulary(folder, one_model):
+    place = {"RAGDOCS_INDEXING__INDEX_PATH": str(folder / "rebuilt")}
+    told = called(folder / "docs", "rebuild-index", "--json", **place)
+    assert json.loads(told.stdout)["vocabulary"] > 150
+    off = {"RAGDOCS_SEARCH__QUERY_EXPANSION_ENABLED": "false"}
+    told = called(folder / "docs", "rebuild-index", "--json", **place, **off)
+    assert json.loads(told.stdout)["vocabulary"] is None
+
+
+def test_a_server_and_python_add_the_same_words(folder, one_model):
+    with open_index(folder / "docs", settings=at_index(folder, "python")) as index:
+        [query] = index.search("auth", explain=True).explanation.queries
+    assert [word.word for word in query.added] == ["authentication"]
+    place = ("--docs", str(folder / "docs"), "--index", str(folder / "python"))
+    with ServerProcess("-m", "ragdocs", "mcp", *place) as server:
+        server.initialize()
+        answer = server.call(1, "query_documents", query="auth", explain=True)["result"]
+    [query] = answer["structuredContent"]["explanation"]["queries"]
+    assert query["added"] == ["authentication"]
+
+
+def at_index(folder, name):
+    return {"indexing": {"index_path": str(folder / name)}}

@@ -44,7 +44,7 @@ def summary(run: Run, reason: EndReason | None) -> Iterator[str]:
     changes = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     yield f"Files: {changes or 'none'}"
     yield f"Index: {number_of(outcome.documents, 'document')}{_passages(run)}"
-    if run.contents and run.contents.vocabulary is not None:
+    if run.contents and run.contents.vocabulary:
         yield f"Vocabulary: {number_of(run.contents.vocabulary, 'word')} for query expansion"
     yield f"In {shown(str(run.directory))}, {run.seconds:.1f} s"
 

@@ -140,7 +140,13 @@ class SearchConfig(Section):
         True, "Shift the weights by the kind of query: factual, navigational, exploratory."
     )
     query_expansion_enabled: bool = setting(
-        False, "Add the nearest terms of the documents' own vocabulary to a query."
+        True, "Add the nearest terms of the documents' own vocabulary to a query."
+    )
+    query_expansion_max_words: int = setting(
+        2,
+        "Only for queries of at most this many words that hardly any document has; 0 is for every "
+        "query.",
+        within=(0, 100),
     )
     query_expansion_max_terms: int = setting(
         10_000, "At most this many terms make that vocabulary.", within=(0, 1_000_000)

@@ -65,6 +65,15 @@ class Vocabulary:
         )
         return {term for (term,) in rows}
 
+    def documents(self, snapshot: Snapshot, terms: Collection[str]) -> int:
+        """How many documents have the commonest word of these terms."""
+        rows = snapshot.select(
+            f"""SELECT max(documents) FROM {TABLE}
+            WHERE term IN (SELECT value FROM json_each(?))""",
+            (json.dumps(sorted(terms)),),
+        )
+        return next((count for (count,) in rows if count is not None), 0)
+
     def most_frequent(self, snapshot: Snapshot, count: int) -> list[KnownWord]:
         """The words that most documents have, of those that are fit to be added to a query."""
         rows = snapshot.select(

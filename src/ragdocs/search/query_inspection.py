@@ -110,15 +110,15 @@ def inspect_query(
 def _understood(
     text: str, parsed: ParsedQuery, indices: Indices, settings: SearchConfig, snapshot: Snapshot
 ) -> Understanding:
-    interpreter = Interpreter(indices.analyzer, indices.words, settings)
+    interpreter = Interpreter(indices.analyzer, indices.words, settings, indices.vector)
     understood = interpreter.read(snapshot, text, parsed)
-    if indices.embedder is None or not interpreter.may_expand(snapshot):
+    if indices.embedder is None or not interpreter.may_expand(snapshot, understood):
         return understood
     try:
         vector = embed_within(indices.embedder, parsed.text, QUERY_WINDOWS).vector
     except EmbeddingError as error:
         return replace(understood, notes=(*understood.notes, f"not expanded: {error}"))
-    return interpreter.expanded(understood, vector)[0]
+    return interpreter.expanded(snapshot, understood, vector)[0]
 
 
 def expression_node(expression: QueryExpression) -> ExpressionNode:

@@ -208,7 +208,7 @@ class Retrieval:
     def __init__(self, indices: Indices, settings: SearchConfig) -> None:
         self._indices = indices
         self._settings = settings
-        self._interpreter = Interpreter(indices.analyzer, indices.words, settings)
+        self._interpreter = Interpreter(indices.analyzer, indices.words, settings, indices.vector)
         self._meaning = MeaningSearch(indices.vector, indices.embedder, settings.document_weight)
 
     def close(self) -> None:
@@ -264,8 +264,9 @@ class Retrieval:
             pending = self._meaning.embed(parse_query(meant).text, QUERY_WINDOWS - 1)
         added: Sequence[NearTerm] = ()
         # A hypothesis is long and says what it means: nothing is added to it.
-        if topic.meaning is None and self._interpreter.may_expand(snapshot):
-            understood, added = self._interpreter.expanded(understood, embedded(pending)[0])
+        if topic.meaning is None and self._interpreter.may_expand(snapshot, understood):
+            vector = embedded(pending)[0]
+            understood, added = self._interpreter.expanded(snapshot, understood, vector)
         understood, allowed = self._binding(snapshot, understood, language)
         return Read(
             started=started,

@@ -101,7 +101,7 @@ def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> 
     if settings.balance_enabled and is_by_score and found.nearest is not None:
         prose, code = found.coverage(Strategy.KEYWORD), found.coverage(Strategy.CODE)
         near = found.nearest.best_similarity
-        signs = Signs(near, prose, code, found.words, found.is_name)
+        signs = Signs(near, prose, code, found.words, found.is_name and found.has_known_words)
         weights = balanced(weights, signs)
     return weights
 
