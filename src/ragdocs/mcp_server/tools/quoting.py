@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _BACKTICKS = re.compile("`{3,}")
-_PLACE = re.compile(r"(?<![\w~.:/…])/(?:[^\s/:]+/)+([^\s/:]+/[^\s/:]+)")
+_PLACE = r"(?<![\w~.:/…])/(?:[^\s/:]+/)+[^\s/:]+"
 # From a drive or a server on: what comes before the last two names of the path.
 _WINDOWS_PLACE = re.compile(
     r"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\s\\/:]+[\\/])*([^\s\\/:]+[\\/][^\s\\/:]+)"
@@ -40,6 +40,22 @@ def without_home(text: str) -> str:
     return text.replace(os.path.join(home, ""), "~/") if len(home.parts) > 1 else text
 
 
-def without_places(text: str) -> str:
-    """For errors: of a place outside the documents only the end is named."""
-    return _WINDOWS_PLACE.sub(r"…/\1", _PLACE.sub(r"…/\1", without_home(text)))
+def without_places(text: str, roots: Iterable[str] = (), known: Iterable[str] = ()) -> str:
+    """Of a place outside the documents only the end is named. `roots` are the documents' folders;
+    `known` are places that may be in the text, and have blanks that would end a path."""
+    kept = [re.escape(without_home(root)) for root in sorted(roots, key=len, reverse=True)]
+    for place in sorted(known, key=len, reverse=True):
+        if not any(place == root or place.startswith(os.path.join(root, "")) for root in roots):
+            text = text.replace(place, _end(without_home(place)))
+    stays = "|".join(f"{root}(?![\\w.-])" for root in kept)
+    places = re.compile(f"({stays})|{_PLACE}" if stays else f"(?!)()|{_PLACE}")
+    shown = places.sub(lambda found: found[1] or _end(found[0]), without_home(text))
+    return _WINDOWS_PLACE.sub(r"…/\1", shown)
+
+
+def _end(place: str) -> str:
+    """The last two names of a whole path, if it has more."""
+    if not place.startswith("/"):
+        return place
+    names = place.strip("/").split("/")
+    return "/".join(["…", *(names[-2:] if len(names) > 2 else names[-1:])])

@@ -9,7 +9,7 @@ from ragdocs.mcp_server.tools.answering import Given, fitted, plain
 from ragdocs.mcp_server.tools.fields import DEFAULT_TOKENS
 from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
 from ragdocs.mcp_server.tools.library_arguments import StatusArguments
-from ragdocs.mcp_server.tools.quoting import one_line, without_home
+from ragdocs.mcp_server.tools.quoting import one_line, without_places
 from ragdocs.mcp_server.visible import Cleaner
 from ragdocs.wording import number_of
 
@@ -42,19 +42,30 @@ def index_status(backend: Backend, _arguments: StatusArguments) -> Given:
 
 
 def _given(status: Status, index: IndexNote, settings: Mapping[str, str], failures: int) -> Given:
-    shown = {name: _AtHome().clean(value) for name, value in settings.items()}
-    structured = plain(status, _AtHome())
+    cleaner = _Elsewhere(status)
+    shown = {name: cleaner.clean(value) for name, value in settings.items()}
+    structured = plain(status, cleaner)
     structured |= {"index": plain(index), "failures_total": failures, "settings": shown}
     lines = _lines(status, index, settings, failures)
-    text = without_home(Cleaner().clean("\n".join(lines)))
-    return Given(structured, text)
+    return Given(structured, "\n".join(map(cleaner.clean, lines)))
 
 
-class _AtHome(Cleaner):
-    """Folders of the user are named from the home folder on."""
+class _Elsewhere(Cleaner):
+    """Places outside the documents are named from the home folder on, or by their ends."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__()
+        self._roots = [tree.root for tree in status.trees]
+        self._known = [
+            status.index_directory,
+            *status.config_files,
+            *(variant.path for variant in status.variants),
+            *(one.file for one in status.ignored),
+            *(one.folder for one in (status.model, status.reranker) if one.folder),
+        ]
 
     def clean(self, text: str) -> str:
-        return without_home(super().clean(text))
+        return without_places(super().clean(text), self._roots, self._known)
 
 
 def _lines(
