@@ -331,7 +331,7 @@ class App(Assembly, Closable):
     def _judged(self, state: "IndexState", before: "Upkeep", doubts: int) -> "IndexState":
         """The same, with what was known against it before it was asked, and is known now: it may
         have been brought in step just after."""
-        from ragdocs.search.upkeep import BEING_CHECKED, UNCHECKED, Upkeep, judged
+        from ragdocs.search.upkeep import BEING_CHECKED, Upkeep, judged, unchecked
 
         known, now = judged(state, before), self._views.doubts
         if "service" in vars(self):
@@ -340,7 +340,7 @@ class App(Assembly, Closable):
                 self.service.doubt(BEING_CHECKED)
             known = judged(known, self.upkeep())
         elif now != doubts:
-            known = judged(known, Upkeep(doubt=UNCHECKED))
+            known = judged(known, Upkeep(doubt=unchecked()))
         if reason := self._views.reason:
             known = known.behind(reason)
         return self._noticed(replace(known, reason=self._for_others(known.reason)))

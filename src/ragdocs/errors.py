@@ -28,6 +28,8 @@
 A message says what happened, where, and what the user can do next.
 """
 
+from ragdocs.wording import advised
+
 
 class RagdocsError(Exception):
     """Base class: catch this one at the edge."""
@@ -81,36 +83,41 @@ class OthersIndex(IndexIncompatible):
     """Made by a program with other settings, or another version of this one. `what` is the message
     without the advice, `stored` the settings as the store keeps them."""
 
-    advice = ""
-
     def __init__(self, what: str, stored: str = "") -> None:
-        super().__init__(f"{what}; {self.advice}")
+        super().__init__(f"{what}; {self._advice()}")
         self.what = what
         self.stored = stored
+
+    def _advice(self) -> str:
+        raise NotImplementedError
 
 
 class OtherSettings(OthersIndex):
     """Built with other settings: it can be read as it is."""
 
-    advice = (
-        "this program reads it as it is and never writes it. `ragdocs rebuild-index` rebuilds it "
-        "with the settings used here; or use another index folder (--index, or indexing.index_path)"
-    )
+    def _advice(self) -> str:
+        return (
+            f"this program reads it as it is and never writes it. {advised('rebuild-index')} "
+            "rebuilds it with the settings used here; or use another index folder (--index, or "
+            "indexing.index_path)"
+        )
 
 
 class OtherFolders(OthersIndex):
     """An index of other documents: they are not shown under the names of these."""
 
-    advice = (
-        "use another index folder (--index, or indexing.index_path). `ragdocs rebuild-index` "
-        "replaces it"
-    )
+    def _advice(self) -> str:
+        return (
+            "use another index folder (--index, or indexing.index_path). "
+            f"{advised('rebuild-index')} replaces it"
+        )
 
 
 class OtherVersion(OthersIndex):
     """Written by another version of this program, which this one cannot read."""
 
-    advice = "`ragdocs rebuild-index` rebuilds it for this version"
+    def _advice(self) -> str:
+        return f"{advised('rebuild-index')} rebuilds it for this version"
 
 
 class EmbeddingError(RagdocsError):

@@ -1,4 +1,38 @@
-"""Numbers, sizes and processes as a person reads them: in the same words, whoever says them."""
+"""Numbers, sizes, processes and commands as a person reads them: in the same words everywhere."""
+
+from collections.abc import Iterable
+
+OPTIONS = ("--config", "--docs", "--index")
+"""Where the documents, the index and the settings are: what most commands take."""
+OPTIONS_OF: dict[str, tuple[str, ...]] = {
+    "trust": (),
+    "init": (),
+    "models": ("--config",),
+    "eval": ("--config",),
+}
+"""The commands that take fewer of them."""
+_typed: list[tuple[str, str]] = []
+
+
+def remember_typed(options: Iterable[tuple[str, str]]) -> None:
+    """Which of these options this process was started with: what it advises repeats them."""
+    _typed[:] = options
+
+
+def advised(command: str) -> str:
+    """A command to copy, in backticks: with what was typed, so that it means the same place."""
+    taken = OPTIONS_OF.get(command.split()[0], OPTIONS)
+    options = "".join(f" {name} {_quoted(value)}" for name, value in _typed if name in taken)
+    return f"`ragdocs {command}{options}`"
+
+
+def _quoted(value: str) -> str:
+    """For a shell; what would speak to the terminal is written as an escape."""
+    import shlex
+
+    if value.isprintable():
+        return shlex.quote(value)
+    return "$'" + value.encode("unicode_escape").decode().replace("'", "\\'") + "'"
 
 
 def number_of(count: int, noun: str, plural: str = "") -> str:

@@ -194,7 +194,8 @@ def test_an_index_that_something_else_changed_is_said_to_be_unsure_and_mended_by
     damaged_word(home)
     status = json.loads(run(home, "status", "--json", *PLACE).stdout)
     assert status["state"] == "building"
-    assert "changed by another program: `ragdocs update` checks it" in status["summary"]
+    advised = "`ragdocs update --docs notes --index index` checks it"
+    assert f"changed by another program: {advised}" in status["summary"]
     doctor = run(home, "doctor", *PLACE)
     assert "not as it was left" in doctor.stdout
     run(home, "update", *PLACE)

@@ -8,6 +8,7 @@ import click
 
 from ragdocs.cli.options import json_option
 from ragdocs.cli.place import Place, place_options
+from ragdocs.wording import advised
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import Reading
@@ -111,7 +112,7 @@ def _ignored_lines(config: "Config") -> Iterator[str]:
     from ragdocs.config.notation import printable, toml_value
 
     if config.ignored:
-        yield "\n# ignored: not trusted; see `ragdocs trust`"
+        yield f"\n# ignored: not trusted; see {advised('trust')}"
     for one in config.ignored:
         said = printable(f"{one.key} = {toml_value(one.value)}") if one.key else "the whole file"
         yield f"# {said}  # {one.origin}: {one.standing.words}"

@@ -9,6 +9,7 @@ import click
 from ragdocs.cli.options import json_option
 from ragdocs.cli.output import counted, shown
 from ragdocs.cli.place import Place, tolerant_place_options
+from ragdocs.wording import advised
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.case import Case
@@ -137,4 +138,4 @@ def _summary(findings: "list[Finding]", fix: bool) -> str:
     if not fixable or fix:
         return f"{said}."
     what = "one of them" if fixable == 1 else f"{fixable} of them"
-    return f"{said}. `ragdocs doctor --fix` can repair {what}."
+    return f"{said}. {advised('doctor --fix')} can repair {what}."

@@ -9,6 +9,7 @@ from ragdocs.cli.here import documents_here, here
 from ragdocs.cli.place import existing_folders
 from ragdocs.cli.status import short
 from ragdocs.errors import ConfigError, FileKept, RagdocsError
+from ragdocs.wording import advised
 
 
 @click.command("init")
@@ -84,7 +85,7 @@ def _trust_own(path: Path) -> None:
     try:
         is_needed = trust_file_of_user(path)
     except RagdocsError as error:
-        click.echo(f"But it is not trusted yet: {error}. `ragdocs trust` does it.", err=True)
+        click.echo(f"But it is not trusted yet: {error}. {advised('trust')} does it.", err=True)
         return
     if is_needed:
         click.echo("It is trusted with the folders that you named outside of this one.")
@@ -104,5 +105,7 @@ def _tell(path: Path, copy: Path | None) -> None:
         return
     for tree in reading.config.trees:
         click.echo(f"Searched from here: {tree.name}, {short(str(tree.root))}")
-    click.echo("Next: change what you like in it, then `ragdocs check-config`,")
-    click.echo("`ragdocs query QUESTION`, or `ragdocs install --client CLIENT` for an MCP client.")
+    click.echo(f"Next: change what you like in it, then {advised('check-config')},")
+    click.echo(
+        f"{advised('query QUESTION')}, or {advised('install --client CLIENT')} for an MCP client."
+    )

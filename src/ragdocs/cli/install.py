@@ -17,6 +17,7 @@ from ragdocs.cli.output import shown
 from ragdocs.cli.place import Place, place_options
 from ragdocs.cli.status import short
 from ragdocs.diagnosis.client_table import CLIENTS, Client, user_place
+from ragdocs.wording import advised
 
 if TYPE_CHECKING:
     from ragdocs.cli.clients.entries import Planned
@@ -165,4 +166,4 @@ def _carry_out(planned: "Planned", path: Path, wish: _Wish, launch: "Launch") ->
     click.echo(f"It runs: {shown(launch.line)}")
     if copy:
         click.echo(f"The file as it was: {short(str(copy))}")
-    click.echo(f"Start {wish.client.title} again to use it; `ragdocs doctor` checks it.")
+    click.echo(f"Start {wish.client.title} again to use it; {advised('doctor')} checks it.")

@@ -19,6 +19,7 @@ from ragdocs.errors import (
     QueryError,
     RagdocsError,
 )
+from ragdocs.wording import remember_typed
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as a shell gives it."""
@@ -124,6 +125,7 @@ def main(ctx: click.Context) -> None:
     Example:
       ragdocs query how do I sign in --docs notes
     """
+    remember_typed(())
     # Read by numpy and faiss when they are imported. Their threads wait by spinning: two of them
     # cost 17 times the processor time on a busy machine. The model's threads are its own.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):

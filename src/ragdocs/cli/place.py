@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -12,6 +12,7 @@ import click
 
 from ragdocs.cli.options import config_option
 from ragdocs.cli.output import shown
+from ragdocs.wording import remember_typed
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import Reading
@@ -46,6 +47,16 @@ class Place:
 
         return read_config(self.config_file, flags=self._flags())
 
+    def typed(self, *, whole_paths: bool) -> Iterator[tuple[str, str]]:
+        """The options by which another command works on the same. Paths below the working
+        directory are relative to it, unless whoever reads them may stand elsewhere."""
+        given = [("--config", self.config_file), *(("--docs", one) for one in self.docs)]
+        for option, path in (*given, ("--index", self.index)):
+            if path is not None:
+                whole = os.path.abspath(os.path.expanduser(path))
+                short = whole if whole_paths else _relative(whole)
+                yield option, short
+
     def _flags(self) -> dict[str, object]:
         indexing: dict[str, object] = {}
         flags: dict[str, object] = {"indexing": indexing}
@@ -56,6 +67,14 @@ class Place:
         elif self.docs:
             flags["tree"] = {name: {"path": str(at)} for name, at in named(self.docs).items()}
         return flags
+
+
+def _relative(path: str) -> str:
+    try:
+        found = os.path.relpath(os.path.realpath(path))
+    except (OSError, ValueError):  # no working directory any more; another drive
+        return path
+    return path if found.startswith("..") else found
 
 
 def tell_ignored(config: "Config") -> None:
@@ -121,7 +140,9 @@ def _with_place(
         index: Path | None,
         **options: object,
     ) -> _T:
-        return command(*arguments, place=Place(config_file, docs, index), **options)
+        place = Place(config_file, docs, index)
+        remember_typed(place.typed(whole_paths=click.get_current_context().info_name == "mcp"))
+        return command(*arguments, place=place, **options)
 
     return with_place
 

@@ -7,6 +7,7 @@ import click
 from ragdocs.cli.output import shown, shown_lines
 from ragdocs.search.match_ranges import MatchRange
 from ragdocs.search.responses import SearchResponse, SearchResult
+from ragdocs.wording import advised
 
 _INDENT = "   "
 DOUBTFUL = 0.3
@@ -65,11 +66,13 @@ def _worth(response: SearchResponse) -> Iterator[str]:
     if results and max(result.confidence for result in results) >= DOUBTFUL:
         return
     if results:
-        yield "None of these is a sure answer: try other words. `ragdocs ls docs` lists documents."
+        listing = f"{advised('ls docs')} lists documents"
+        yield f"None of these is a sure answer: try other words. {listing}."
     elif response.index.documents:
         yield "Nothing was found."
     else:
-        yield "Nothing was found: the index has no document. `ragdocs status` says where it looks."
+        where = f"{advised('status')} says where it looks"
+        yield f"Nothing was found: the index has no document. {where}."
     if response.nearest_terms:
         terms = ", ".join(map(shown, response.nearest_terms))
         yield f"No document has these words; the nearest they have: {terms}"

@@ -10,7 +10,7 @@ import click
 
 from ragdocs.cli.output import shown
 from ragdocs.cli.place import Place, tolerant_place_options
-from ragdocs.wording import number_of, size_text
+from ragdocs.wording import advised, number_of, size_text
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.status import (
@@ -192,7 +192,7 @@ def _reranker(status: "Status") -> str:
 
 def _watch(watcher: "WatchStatus | None") -> str:
     if watcher is None:
-        return "no process is watching; a running server would, or run `ragdocs update`"
+        return f"no process is watching; a running server would, or run {advised('update')}"
     said = [f"{_process(watcher.pid)}{_since(watcher.since)}"]
     if watcher.mode:
         said.append(watcher.mode + (f" ({watcher.reason})" if watcher.reason else ""))

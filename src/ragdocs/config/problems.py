@@ -26,6 +26,7 @@ from ragdocs.config.catalogue import (
 )
 from ragdocs.config.notation import printable, toml_value, type_name
 from ragdocs.config.values import CROSS_ERROR, SETTING_ERROR, Disagreement
+from ragdocs.wording import advised
 
 VARIABLE_PREFIX = "RAGDOCS_"
 LEVEL = "__"
@@ -139,7 +140,7 @@ def unknown_variable(path: KeyPath, origin: Origin) -> Problem:
         origin,
         key_text(path),
         "there is no such setting",
-        f"{VARIABLE_PREFIX}SECTION{LEVEL}KEY for any setting that `ragdocs config` lists",
+        f"{VARIABLE_PREFIX}SECTION{LEVEL}KEY for any setting that {advised('config')} lists",
         variables[close[0]] if close else "",
     )
 

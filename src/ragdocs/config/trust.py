@@ -29,6 +29,7 @@ from ragdocs.config.problems import Origin
 from ragdocs.config.values import Authority, absolute, leaves_project
 from ragdocs.files import is_link, open_file, user_id
 from ragdocs.files import replace as replace_file
+from ragdocs.wording import advised
 
 MAX_BYTES = 5_000_000
 """Of the file of grants: some thousand projects."""
@@ -251,7 +252,7 @@ def in_words(found: Iterable[Ignored], *, with_folders: bool = True) -> Iterator
         names, more = every[:MAX_NAMED], len(every) - MAX_NAMED
         named = ", ".join([*names, f"{more} more"] if more > 0 else names)
         are = "is" if len(every) == 1 else "are"
-        command = f"`ragdocs trust {_quoted(shown)}`" if with_folders else "`ragdocs trust`"
+        command = advised(f"trust {_quoted(shown)}" if with_folders else "trust")
         because = f" ({settings[0].because})" if settings[0].because else ""
         yield (
             f"{shown} {standing.words}{because}: {named} {are} ignored; "

@@ -29,7 +29,7 @@ from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
 from ragdocs.errors import ConfigError, IndexStoreError, OtherSettings
 from ragdocs.indexing.roots import root_problem
 from ragdocs.indexing.service_state import ServiceState
-from ragdocs.search.upkeep import UNCHECKED, Upkeep
+from ragdocs.search.upkeep import Upkeep, unchecked
 from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION
 
@@ -95,7 +95,7 @@ def _upkeep(app: App, look: StoreLook, service: ServiceState | None) -> Upkeep:
     found = app.upkeep(service)
     if look.is_as_left or found.doubt:
         return found
-    return replace(found, doubt=UNCHECKED)
+    return replace(found, doubt=unchecked())
 
 
 def _hindrance(app: App) -> IndexStoreError | str:

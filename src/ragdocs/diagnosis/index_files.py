@@ -34,6 +34,7 @@ from ragdocs.store.variants import (
     place_of,
     variants,
 )
+from ragdocs.wording import advised
 
 MAX_ENTRIES = 20_000
 """No index has so many files; whatever has is not ours to walk through."""
@@ -135,17 +136,18 @@ def exposure_of(directory: Path) -> str:
     if not is_index or user_id() is None:
         return ""
     if not is_own(status.st_uid):
-        return f"the index folder belongs to another account ({status.st_uid}): see `doctor`"
+        why = advised("doctor")
+        return f"the index folder belongs to another account ({status.st_uid}): see {why}"
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o022:
         return (
             f"the index folder is open to other accounts ({mode:04o}), which can change the index: "
-            "`ragdocs doctor --fix` makes it yours alone"
+            f"{advised('doctor --fix')} makes it yours alone"
         )
     if mode & 0o077:
         return (
             f"the index folder is open to other accounts ({mode:04o}): "
-            "`ragdocs doctor --fix` makes it yours alone"
+            f"{advised('doctor --fix')} makes it yours alone"
         )
     return ""
 

@@ -12,6 +12,7 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.embedding.cross_encoder_files import EXPECTED, MODELS
 from ragdocs.errors import RagdocsError
+from ragdocs.wording import advised
 
 _BY_NAME = "is known by its name only: name a folder in rerank_model, or install `huggingface`"
 
@@ -33,7 +34,7 @@ def look_at_model(app: App) -> ModelStatus:
             problem = str(error)
     dimension = embedder.dimension
     if not dimension:  # it is not there, or its server does not answer
-        problem = problem or "the model cannot be used now: `ragdocs doctor` says why"
+        problem = problem or f"the model cannot be used now: {advised('doctor')} says why"
     return ModelStatus(
         name=embedder.name,
         identity=embedder.identity,

@@ -24,7 +24,7 @@ from ragdocs.errors import (
 )
 from ragdocs.search.index_state import IndexState, Readiness, readiness_of
 from ragdocs.search.upkeep import Upkeep, judged
-from ragdocs.wording import number_of, process_text
+from ragdocs.wording import advised, number_of, process_text
 
 _WORDS_ONLY = "passages are found by their words only, because there is no usable model"
 
@@ -91,12 +91,12 @@ def _why_unusable(evidence: Evidence) -> str:
     if isinstance(error, IndexIncompatible):
         return _why_incompatible(evidence)
     if isinstance(error, IndexCorrupt):
-        return "the index is damaged; `ragdocs doctor --fix` makes it anew from the files"
+        return f"the index is damaged; {advised('doctor --fix')} makes it anew from the files"
     if isinstance(error, IndexLocked):
         return "the index is busy; try again"
     if isinstance(error, IndexFolderForeign):
         return str(error)
-    return f"{error}; `ragdocs doctor` says what can be done"
+    return f"{error}; {advised('doctor')} says what can be done"
 
 
 def _why_missing(evidence: Evidence) -> str:
@@ -108,7 +108,7 @@ def _why_missing(evidence: Evidence) -> str:
     if away and len(away) == len(evidence.trees):
         named = ", ".join(f"{tree.root} {tree.problem}" for tree in away)
         return f"there is no index yet, and nothing to make it from: {named}; correct the path"
-    return "there is no index yet; `ragdocs update` makes it, and so does a server"
+    return f"there is no index yet; {advised('update')} makes it, and so does a server"
 
 
 def _why_incompatible(evidence: Evidence) -> str:
@@ -165,11 +165,11 @@ def _on_watcher(evidence: Evidence) -> Iterator[str]:
         yield f"{evidence.worker} says: {watcher.trouble}"
     if watcher and not watcher.is_heard:
         silent = f"{evidence.worker} should keep the index in step, and is not heard of"
-        yield f"{silent}: is it stopped? `ragdocs update` finds changes too"
+        yield f"{silent}: is it stopped? {advised('update')} finds changes too"
 
 
 def _who_goes_on(evidence: Evidence) -> str:
     if not evidence.worker:
-        return "nobody works on it now: `ragdocs update` goes on, and so does a server"
+        return f"nobody works on it now: {advised('update')} goes on, and so does a server"
     activity = evidence.watcher.activity if evidence.watcher else ""
     return f"{evidence.worker} is at it" + (f": {activity}" if activity else "")

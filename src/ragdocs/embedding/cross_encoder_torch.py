@@ -13,6 +13,7 @@ from ragdocs.embedding.foreign_code import check_folder
 from ragdocs.embedding.model_hub import find_folder, repo
 from ragdocs.embedding.windows import clean
 from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing
+from ragdocs.wording import advised
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -71,7 +72,7 @@ class TorchCrossEncoder:
             )
         raise ModelMissing(
             f"the cross-encoder {self._name} is not on this disk. Either fetch it: "
-            f"ragdocs models fetch {repo(self._name)}; or name a folder that holds it in "
+            f"{advised(f'models fetch {repo(self._name)}')}; or name a folder that holds it in "
             "rerank_model; or set rerank_enabled = false"
         )
 

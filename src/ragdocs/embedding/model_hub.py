@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ragdocs.errors import ModelMissing
+from ragdocs.wording import advised
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -113,7 +114,7 @@ def hub_client() -> "ModuleType":
 def missing(model: str, why: str) -> ModelMissing:
     return ModelMissing(
         f"the model {model} {why}. Three ways out:\n"
-        f"  fetch it while there is a network: ragdocs models fetch {repo(model)}\n"
+        f"  fetch it while there is a network: {advised(f'models fetch {repo(model)}')}\n"
         "  name a folder that holds it, beginning with / or ./\n"
         '  use the built-in model: provider = "builtin", without `model`'
     )

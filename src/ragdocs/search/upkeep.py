@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from ragdocs.errors import IndexMissing, IndexStoreError
 from ragdocs.search.index_state import IndexState
+from ragdocs.wording import advised
 
 _COMPARING = "the files are being compared with the index"
 
 _CHANGED = "the index was copied, or changed by another program"
 BEING_CHECKED = f"{_CHANGED}: it is checked"
-UNCHECKED = f"{_CHANGED}: `ragdocs update` checks it, and so does a server"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,11 @@ class Upkeep:
     def comes_by_waiting(self, error: IndexStoreError) -> bool:
         """Whether an index that cannot be read is only just being made."""
         return isinstance(error, IndexMissing) and self.is_at_work and not self.error
+
+
+def unchecked() -> str:
+    """The doubt about a store that nobody checks at present."""
+    return f"{_CHANGED}: {advised('update')} checks it, and so does a server"
 
 
 def judged(state: IndexState, upkeep: Upkeep) -> IndexState:

@@ -16,6 +16,7 @@ from ragdocs.diagnosis.client_files import (
     registrations,
 )
 from ragdocs.diagnosis.findings import Finding, Level
+from ragdocs.wording import advised
 
 _WORKSPACE = "${workspaceFolder}"
 
@@ -37,7 +38,7 @@ def check_clients(case: Case) -> Iterator[Finding]:
     yield from found
     if not found:
         yield Finding(
-            Level.OK, "no client starts this program from here yet", "`ragdocs install` adds it"
+            Level.OK, "no client starts this program from here yet", f"{advised('install')} adds it"
         )
 
 
@@ -57,7 +58,7 @@ def _examined(file: ClientFile, entry: Registration, case: Case) -> Finding:
         return Finding(
             Level.WARNING,
             f"{who}, {runs}: {missing}",
-            "put it right in that file; `ragdocs install` shows what it should be",
+            f"put it right in that file; {advised('install')} shows what it should be",
         )
     given = "".join(f" {option} {printable(value)}" for option, value in entry.folders)
     if file.client == "Claude Desktop" and not os.path.dirname(entry.command):

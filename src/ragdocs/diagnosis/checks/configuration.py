@@ -6,12 +6,15 @@ from ragdocs.config.locations import SINGLE_FILE
 from ragdocs.config.trust import in_words
 from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level
+from ragdocs.wording import advised
 
 
 def check_configuration(case: Case) -> Iterator[Finding]:
     reading = case.reading
     for problem in reading.problems:
-        yield Finding(Level.ERROR, str(problem), "put it right; `ragdocs check-config` checks it")
+        yield Finding(
+            Level.ERROR, str(problem), f"put it right; {advised('check-config')} checks it"
+        )
     for note in reading.notes:
         yield Finding(Level.NOTE, str(note))
     for line in in_words(reading.ignored):

@@ -12,6 +12,7 @@ from ragdocs.diagnosis.index_files import LOCKS, kind_of
 from ragdocs.diagnosis.status import WatchStatus
 from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
 from ragdocs.store.folder import is_foreign
+from ragdocs.wording import advised
 
 
 def check_locks(case: Case) -> Iterator[Finding]:
@@ -88,7 +89,7 @@ def _what_ails(watcher: WatchStatus) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             f"{who} should keep the index in step, and is not heard of",
-            "is it stopped? Let it go on, or end it; until then `ragdocs update` finds changes",
+            f"is it stopped? Let it go on, or end it; until then {advised('update')} finds changes",
         )
 
 

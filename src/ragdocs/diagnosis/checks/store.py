@@ -25,7 +25,7 @@ from ragdocs.store.connection import store_path
 from ragdocs.store.opening import check_ours
 from ragdocs.store.reader import Reader
 from ragdocs.store.verification import refusal
-from ragdocs.wording import number_of, size_text
+from ragdocs.wording import advised, number_of, size_text
 
 
 def check_store(case: Case) -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def _verified(case: Case) -> Finding:
         return Finding(
             Level.NOTE,
             f"whole, but not as it was left: copied, or changed by another program ({held})",
-            "`ragdocs update` checks it and compares it with all files, and so does a server",
+            f"{advised('update')} checks it and compares it with all files, and so does a server",
             repair=Repair(
                 "check the index, and compare it with all files", partial(_check, case.app)
             ),
@@ -66,7 +66,7 @@ def _verified(case: Case) -> Finding:
 def _explained(case: Case, error: IndexStoreError) -> Finding:
     match error:
         case IndexMissing():
-            advice = "`ragdocs update` makes it, and so does a server when it starts"
+            advice = f"{advised('update')} makes it, and so does a server when it starts"
             return Finding(Level.NOTE, "there is no index yet", advice)
         case IndexCorrupt():
             return Finding(
@@ -122,7 +122,7 @@ def _of_others(case: Case, error: IndexStoreError) -> Finding:
     return Finding(
         Level.WARNING,
         error.what if isinstance(error, OthersIndex) else str(error),
-        "it is rebuilt from the files by `ragdocs update`, or by a server when it starts",
+        f"it is rebuilt from the files by {advised('update')}, or by a server when it starts",
         repair=rebuild_repair(case.app),
     )
 
@@ -151,5 +151,5 @@ def _rebuild(app: App) -> str:
     why = f" ({outcome.rebuilt})" if outcome.rebuilt else ""
     return (
         f"made the index anew{why}: {outcome.documents:,} documents, {outcome.chunks:,} chunks; "
-        "vectors that are missing come with `ragdocs update`, or with a server"
+        f"vectors that are missing come with {advised('update')}, or with a server"
     )

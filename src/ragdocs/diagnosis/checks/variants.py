@@ -9,7 +9,7 @@ from ragdocs.diagnosis.findings import Finding, Level, Repair
 from ragdocs.diagnosis.index_files import variants_of
 from ragdocs.diagnosis.status import VariantStatus
 from ragdocs.store.variants import drop_unused, unused
-from ragdocs.wording import number_of, size_text
+from ragdocs.wording import advised, number_of, size_text
 
 MUCH_BYTES = 1_000_000_000
 """Of indices that this program does not use: then they are worth a word."""
@@ -29,7 +29,7 @@ def check_variants(case: Case) -> Iterator[Finding]:
         yield Finding(
             Level.NOTE,
             f"{message}; {len(old)} not used for 30 days",
-            "they are deleted by `ragdocs update`, or by a server",
+            f"they are deleted by {advised('update')}, or by a server",
             details,
             Repair("delete indices that are not used", partial(_drop, case.directory)),
         )

@@ -9,6 +9,7 @@ from ragdocs.diagnosis.store_look import BUSY_SECONDS, vectors_model
 from ragdocs.errors import IndexStoreError, RagdocsError
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
+from ragdocs.wording import advised
 
 
 def check_vectors(case: Case) -> Iterator[Finding]:
@@ -35,7 +36,7 @@ def _examined(snapshot: Snapshot, model: str) -> Finding:
         return Finding(
             Level.NOTE,
             f"{passages - pending:,} of {passages:,} passages have vectors{beside}",
-            "`ragdocs update` makes the rest, and so does a server while it runs",
+            f"{advised('update')} makes the rest, and so does a server while it runs",
         )
     return Finding(Level.OK, f"all {passages:,} passages have theirs{beside}")
 
