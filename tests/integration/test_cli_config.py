@@ -88,9 +88,22 @@ def test_problems_go_to_stderr_all_of_them_and_the_status_is_2(project):
     first, second, last = done.stderr.splitlines()
     assert last == "The configuration cannot be used: 2 problems."
     assert first.startswith(f"error: {path}:2: search.mmr_lamda: ")
-    assert first.endswith("did you mean mmr_lambda?")
+    assert "there is no such setting; did you mean mmr_lambda? " in first
     assert second.startswith(f"error: {path}:3: search.min_confidence: 2 is out of range")
     assert "The configuration" not in done.stdout
+
+
+def test_all_settings_are_listed_even_where_the_configuration_is_wrong(project):
+    """It is what the message about an unknown setting advises."""
+    configure(project, "[search]\nmmr_lamda = 0.1\n")
+    assert "`ragdocs config --defaults` lists all settings" in run(project, "config").stderr
+    done = run(project, "config", "--defaults")
+    assert done.returncode == 0
+    assert "mmr_lambda" in done.stdout
+    tomllib.loads(done.stdout)
+    listed = json.loads(run(project, "config", "--defaults", "--json").stdout)["settings"]
+    assert listed["search.mmr_enabled"]["allowed"] == "true or false"
+    assert listed["tree.*.path"]["default"] is None
 
 
 def test_aliases_are_pointed_out(project):

@@ -22,9 +22,12 @@ from ragdocs.indexing.discovery import (
     Scan,
     SkipReason,
     discover,
+    look,
 )
+from ragdocs.indexing.ignores import MAX_RULES_IN_ALL
 from ragdocs.indexing.reading import read_file
 from ragdocs.parsers.identity import decode_path, encode_path
+from tests.processor_time import takes_less_than
 from tests.storms.hostile_rows import NAMES
 from tests.systems.needs import resource
 
@@ -372,6 +375,47 @@ def test_an_ignore_file_that_cannot_be_used_is_said(tmp_path: Path):
         ["../.gitignore", ".gitignore", "big/.gitignore", "many/.gitignore", "odd/.gitignore"],
         SkipReason.IGNORE_FILE,
     )
+
+
+def hundreds_of_ignore_files(root: Path, number: int) -> None:
+    for folder in range(number):
+        write(root, f"{folder:03}/kept.md", f"{folder:03}/dropped.md")
+        rules = "".join(f"*{folder}*[ab]*{rule}*x?\n" for rule in range(1990))
+        (root / f"{folder:03}" / ".gitignore").write_text(f"{rules}dropped.md\n", encoding="utf-8")
+
+
+def test_large_ignore_files_are_bounded_together(tmp_path: Path):
+    """Hundreds of them took 45 seconds. Those that are not used any more are named."""
+    hundreds_of_ignore_files(tmp_path, 60)
+    assert takes_less_than(6, lambda: scan(tmp_path))  # six times as much before
+    found = scan(tmp_path)
+    assert "000/kept.md" in paths(found)
+    assert "000/dropped.md" not in paths(found)
+    assert "059/dropped.md" in paths(found)
+    used = MAX_RULES_IN_ALL // 1991
+    assert reasons(found) == dict.fromkeys(
+        [f"{folder:03}/.gitignore" for folder in range(used, 60)], SkipReason.IGNORE_FILE
+    )
+    assert all("rules together" in one.detail for one in found.skipped)
+
+
+def test_a_look_at_some_paths_says_what_a_scan_of_such_a_tree_says(tmp_path: Path):
+    """A look reads fewer ignore files, and must not use one that the scan did not."""
+    hundreds_of_ignore_files(tmp_path, 15)
+    tree = Tree(tmp_path)
+    whole = discover(tree)
+    part = look(tree, ["014/dropped.md"])
+    assert isinstance(whole, Scan)
+    assert isinstance(part, Scan)
+    assert "014/dropped.md" in paths(whole)
+    assert "014/dropped.md" in paths(part)
+    for folder in range(3, 15):
+        (tmp_path / f"{folder:03}" / ".gitignore").unlink()
+    assert discover(tree) == discover(tree)
+    part = look(tree, ["000/dropped.md"])
+    assert isinstance(part, Scan)
+    assert part.scope == frozenset({"000/dropped.md"})
+    assert paths(part) == []
 
 
 # Objects that are not files

@@ -38,6 +38,7 @@ of `doctor` in [status-and-doctor.md](status-and-doctor.md).
 | command | fields |
 |---|---|
 | `config` | `files`, `index_directory`, `settings` (`value`, `origin` by key), `trees`, `ignored` |
+| `config --defaults` | `settings` (`default`, `allowed`, `description` by key) |
 | `check-config` | `ok`, `files`, `ignored`, `problems`, `notes` (each with `origin`, `key`, …) |
 | `trust` | `files` (each with `file`, `standing`, `asks`, `loaded`), `trusted` |
 | `inspect doc` | those of the document, `headings`, `links`, `code_blocks`, `chunks`, `note` |"""

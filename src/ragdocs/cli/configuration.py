@@ -45,10 +45,14 @@ def check_config(context: click.Context, place: Place, as_json: bool) -> None:
 @place_options
 @json_option
 @click.option("--changed", is_flag=True, help="Leave out settings that have their default.")
-def show_config(place: Place, as_json: bool, changed: bool) -> None:
+@click.option(
+    "--defaults", is_flag=True, help="Every setting there is, with its default; reads no file."
+)
+def show_config(place: Place, as_json: bool, changed: bool, defaults: bool) -> None:
     """Show the settings in force, and where each comes from.
 
-    The answer is written as TOML.
+    The answer is written as TOML. With --defaults, every setting is shown with what it does, even
+    where the configuration cannot be used.
 
     \b
     Example:
@@ -56,6 +60,9 @@ def show_config(place: Place, as_json: bool, changed: bool) -> None:
     """
     from ragdocs.config.problems import OriginKind
 
+    if defaults:
+        click.echo(json.dumps(_defaults_value(), indent=2) if as_json else _defaults_text())
+        return
     config = place.config(tell=False)
     shown = [
         one for one in config.in_force() if not changed or one.origin.kind is not OriginKind.DEFAULT
@@ -64,6 +71,27 @@ def show_config(place: Place, as_json: bool, changed: bool) -> None:
         click.echo(json.dumps(_config_value(config, shown), indent=2))
     else:
         click.echo("\n".join(_config_lines(config, shown)))
+
+
+def _defaults_text() -> str:
+    from ragdocs.config.rendering import example_file
+
+    return example_file().rstrip()
+
+
+def _defaults_value() -> dict[str, object]:
+    from ragdocs.config.catalogue import key_text, settings
+    from ragdocs.config.notation import plain_value
+
+    found = {
+        key_text(path): {
+            "default": None if one.required else plain_value(one.default),
+            "allowed": one.allowed,
+            "description": one.description,
+        }
+        for path, one in settings().items()
+    }
+    return {"settings": found}
 
 
 def _show_reading(reading: "Reading") -> None:

@@ -74,15 +74,17 @@ class Problem:
     message: str
     allowed: str = ""
     suggestion: str = ""
+    listing: str = ""
+    """Where all that is allowed can be seen, where that is much."""
 
     def __str__(self) -> str:
         place = f"{self.origin}: {_cut(printable(self.key))}" if self.key else str(self.origin)
         text = f"{place}: {self.message}"
-        if self.allowed:
-            text += f"; allowed: {self.allowed}"
         if self.suggestion:
-            text += f"; did you mean {self.suggestion}?"
-        return text
+            rest = self.listing or f"Allowed: {self.allowed}"
+            return f"{text}; did you mean {self.suggestion}? {rest}"
+        known = f"allowed: {self.allowed}" if self.allowed else ""
+        return "; ".join(filter(None, (text, known, self.listing)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ def unknown(path: KeyPath, origin: Origin, *, is_table: bool = False) -> Problem
         f"there is no such {'section' if is_table else 'setting'}",
         f"{_listed(name, names_in(table))} in {_header(table) or 'the top level'}",
         _nearest(name, table),
+        listing=_all_settings(),
     )
 
 
@@ -140,9 +143,15 @@ def unknown_variable(path: KeyPath, origin: Origin) -> Problem:
         origin,
         key_text(path),
         "there is no such setting",
-        f"{VARIABLE_PREFIX}SECTION{LEVEL}KEY for any setting that {advised('config')} lists",
+        f"{VARIABLE_PREFIX}SECTION{LEVEL}KEY for any setting",
         variables[close[0]] if close else "",
+        listing=_all_settings(),
     )
+
+
+def _all_settings() -> str:
+    """By a command that reads no file: it works where the configuration does not."""
+    return f"{advised('config --defaults')} lists all settings"
 
 
 def variable_of(path: KeyPath) -> str:

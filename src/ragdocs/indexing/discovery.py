@@ -26,6 +26,8 @@ from ragdocs.indexing.ignores import (
     MAX_IGNORE_FILE_BYTES,
     MAX_RULES,
     GitIgnores,
+    IgnoreBudget,
+    TooManyRules,
     ignores_above,
     is_hidden,
     is_ignored_directory,
@@ -48,6 +50,8 @@ from ragdocs.store.collection import no_collection
 
 # The directory was removed or replaced after its name was listed: the next scan sees what is there.
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_over_budget: set[str] = set()
+"""Roots whose ignore files were too much together when all of the tree was last scanned."""
 
 
 def discover(tree: TreeRules, *, respect_gitignore: bool = True) -> Scan | RootUnavailable:
@@ -63,8 +67,12 @@ def look(
 
     Found by listing the folders on the way, never by trying a name: where `A.md` and `a.md` open
     the same file, only one of them is there. An ignore file decides for its whole folder.
+
+    Where the ignore files are too much together, only a scan of the whole tree tells which of them
+    count, so that is made.
     """
-    return _scan(tree, respect_gitignore, scope_of(paths))
+    is_whole = os.fspath(tree.root) in _over_budget
+    return _scan(tree, respect_gitignore, None if is_whole else scope_of(paths))
 
 
 def _scan(
@@ -73,7 +81,12 @@ def _scan(
     try:
         root = tree.root if tree.within else tree.root.resolve(strict=True)
         with opened_root(root, tree.within) as descriptor, closing(Descent(descriptor)) as descent:
-            return _Walk(Selection(tree), root, respect_gitignore).run(descent, scope)
+            walk = _Walk(Selection(tree), root, respect_gitignore)
+            found = walk.run(descent, scope)
+        if scope is None:
+            note = _over_budget.add if walk.is_over_budget else _over_budget.discard
+            note(os.fspath(tree.root))
+        return found
     except FileNotFoundError:
         problem = RootProblem.MISSING
     except NotADirectoryError:
@@ -116,6 +129,8 @@ class _Walk:
         self._unseen: set[str] = set()
         self._links: list[_Link] = []
         self._pending: list[_Directory] = []
+        self._budget = IgnoreBudget()
+        self.is_over_budget = False
 
     def run(self, descent: Descent, scope: frozenset[str] | None) -> Scan:
         self._walk(descent, scope)
@@ -127,7 +142,9 @@ class _Walk:
         return Scan(tuple(files), tuple(sorted(self._skipped)), frozenset(self._unseen), scope)
 
     def _walk(self, descent: Descent, scope: frozenset[str] | None) -> None:
-        above = ignores_above(self._root, self._refuse) if self._respect_gitignore else GitIgnores()
+        above = GitIgnores()
+        if self._respect_gitignore:
+            above = ignores_above(self._root, self._budget, self._refuse)
         only = None if scope is None else names_in(scope)
         self._pending.append(_Directory((), above, inside=False, only=only))
         while self._pending:
@@ -145,6 +162,7 @@ class _Walk:
         return {file.path for file in walk._files}
 
     def _visit(self, descent: Descent, directory: _Directory) -> None:
+        first = len(self._pending)
         try:
             with descent.opened(directory.parts) as folder:
                 entries = _looked_for(folder.entries(), directory.only)
@@ -156,6 +174,8 @@ class _Walk:
             if not directory.parts:
                 raise
             self._miss("/".join(directory.parts), error)
+        # In an order that is always the same: it decides which ignore files count, if not all do.
+        self._pending[first:] = sorted(self._pending[first:], key=attrgetter("parts"), reverse=True)
 
     def _with_gitignore(
         self, directory: _Directory, folder: Folder, entries: list[os.DirEntry[str]]
@@ -164,7 +184,7 @@ class _Walk:
             return directory
         try:
             data = read_entry(folder, GITIGNORE, MAX_IGNORE_FILE_BYTES).data
-            ignores = directory.ignores.with_file(len(directory.parts), data)
+            ignores = directory.ignores.with_file(len(directory.parts), data, self._budget)
         except (OSError, SourceError) as error:
             if is_our_limit(error):
                 raise
@@ -256,6 +276,7 @@ class _Walk:
     def _refuse(self, path: str, error: Exception) -> None:
         if is_our_limit(error.__cause__):
             raise error.__cause__ or error
+        self.is_over_budget |= isinstance(error, TooManyRules)
         too_large = f"more than {MAX_IGNORE_FILE_BYTES} bytes or {MAX_RULES} rules"
         detail = too_large if isinstance(error, SourceTooLarge) else str(error)
         self._skip(path, SkipReason.IGNORE_FILE, detail)

@@ -15,6 +15,9 @@ GITIGNORE = ".gitignore"
 # Far beyond any ignore file written by hand: what lies in a folder must not stall its scan.
 MAX_IGNORE_FILE_BYTES = 64 * 1024
 MAX_RULES = 2000
+# The same for all ignore files of a tree together: the worst take a scan 3 s of processor time.
+MAX_BYTES_IN_ALL = 1024 * 1024
+MAX_RULES_IN_ALL = 20_000
 
 _DIRECTORIES = frozenset({"node_modules"})
 _LEFTOVER = re.compile(r".*~|#.*#|~\$.*|.*\.(?:sw[nopx]|tmp)", re.DOTALL | re.IGNORECASE)
@@ -46,6 +49,28 @@ def is_key(name: str) -> bool:
     return _KEY.fullmatch(name) is not None and _NOTE.fullmatch(name) is None
 
 
+class TooManyRules(SourceError):
+    """The ignore files of the tree are too much together: this one is not used."""
+
+
+@dataclass(slots=True)
+class IgnoreBudget:
+    """How much of ignore files one scan still reads."""
+
+    bytes: int = MAX_BYTES_IN_ALL
+    rules: int = MAX_RULES_IN_ALL
+
+    def take(self, size: int, rules: int) -> None:
+        """Raises TooManyRules."""
+        if size > self.bytes or rules > self.rules:
+            raise TooManyRules(
+                f"the tree's ignore files have more than {MAX_BYTES_IN_ALL:,} bytes or "
+                f"{MAX_RULES_IN_ALL:,} rules together"
+            )
+        self.bytes -= size
+        self.rules -= rules
+
+
 @dataclass(frozen=True, slots=True)
 class GitIgnores:
     """The ignore files in force in one directory, the nearest last.
@@ -57,11 +82,12 @@ class GitIgnores:
     prefix: tuple[str, ...] = ()
     layers: tuple[tuple[int, RuleSet], ...] = ()
 
-    def with_file(self, depth: int, data: bytes) -> Self:
+    def with_file(self, depth: int, data: bytes, budget: IgnoreBudget) -> Self:
         """Also in force: the ignore file of the directory `depth` levels below the root."""
         patterns = ignore_file_patterns(os.fsdecode(data))
         if len(patterns) > MAX_RULES:
             raise SourceTooLarge(f"{len(patterns)} rules, more than {MAX_RULES}")
+        budget.take(len(data), len(patterns))
         layer = len(self.prefix) + depth, RuleSet(patterns)
         return type(self)(self.prefix, (*self.layers, layer))
 
@@ -76,7 +102,9 @@ class GitIgnores:
         return False
 
 
-def ignores_above(root: Path, report: Callable[[str, Exception], None]) -> GitIgnores:
+def ignores_above(
+    root: Path, budget: IgnoreBudget, report: Callable[[str, Exception], None]
+) -> GitIgnores:
     """What the repository around `root` ignores: its own exclude file, and .gitignore on the way.
 
     A rule above that names the root itself does not count: the user named it too.
@@ -90,7 +118,7 @@ def ignores_above(root: Path, report: Callable[[str, Exception], None]) -> GitIg
         if os.path.lexists(repository / file):
             try:
                 data = read_file(repository, file, MAX_IGNORE_FILE_BYTES).data
-                ignores = ignores.with_file(level - len(prefix), data)
+                ignores = ignores.with_file(level - len(prefix), data, budget)
             except SourceError as error:
                 report("../" * len(prefix) + file, error)
     return ignores

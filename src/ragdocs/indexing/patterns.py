@@ -14,7 +14,7 @@ from ragdocs.bounded_cache import BoundedCache
 RULES_BYTES = 2 << 20
 _DOUBLE_STAR = re.compile(r"\*\*+")
 _NEVER = "(?!)"
-_NOTHING = re.compile(_NEVER)
+_WILD = re.compile(r"[*?\[\\]")
 _TOKEN = re.compile(
     r"(?P<stars>\*+)"
     r"|(?P<one>\?)"
@@ -41,6 +41,34 @@ _SET_GROUPS = {
 }
 
 
+class Glob:
+    """One component's pattern. It is compiled when it is first asked: of the rules in a large
+    ignore file most never are."""
+
+    __slots__ = ("_expression", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._expression: re.Pattern[str] | None = None
+
+    @property
+    def literal(self) -> str | None:
+        """The one name that it stands for, if it has no wildcard."""
+        return None if _WILD.search(self._text) else self._text
+
+    @property
+    def source(self) -> str:
+        """The regular expression."""
+        return _expression(self._text)
+
+    def matches(self, name: str) -> bool:
+        if self._expression is None:
+            if self.literal is not None:
+                return name == self._text
+            self._expression = re.compile(self.source, re.DOTALL)
+        return self._expression.fullmatch(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One pattern: the last component's, and the folders' before it, None standing for `**`.
@@ -50,14 +78,14 @@ class Rule:
 
     negated: bool
     directories_only: bool
-    name: re.Pattern[str]
-    folders: tuple[re.Pattern[str] | None, ...] = (None,)
+    name: Glob
+    folders: tuple[Glob | None, ...] = (None,)
 
     def matches_folder(self, folder: Sequence[str]) -> bool:
         return self.folders == (None,) or _match_folders(self.folders, folder)
 
     def matches_name(self, name: str, is_directory: bool) -> bool:
-        return (is_directory or not self.directories_only) and bool(self.name.fullmatch(name))
+        return (is_directory or not self.directories_only) and self.name.matches(name)
 
 
 class RuleSet:
@@ -68,10 +96,10 @@ class RuleSet:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._rules = [parse_rule(pattern) for pattern in reversed(list(patterns))]
-        # Most names match no rule: one expression for them all says so at once. And a walk asks
-        # about all names of one folder in a row, so the rules that can apply there are kept.
-        names = dict.fromkeys(rule.name.pattern for rule in self._rules)
-        self._names = re.compile("|".join(f"(?:{name})" for name in names) or _NEVER, re.DOTALL)
+        # Most names match no rule: a set and one expression for them all say so at once. And a walk
+        # asks about all names of one folder in a row, so the rules that can apply there are kept.
+        self._literals = {rule.name.literal for rule in self._rules}
+        self._wild: re.Pattern[str] | None = None
         self._folder: Sequence[str] | None = None
         self._rules_here: list[Rule] = []
         self._is_settled_here = False
@@ -80,7 +108,7 @@ class RuleSet:
         """True for a match, False for a match by a `!pattern`, None for no match at all."""
         if not self._rules:
             return None
-        if self._names.fullmatch(parts[-1]) is None:
+        if not self._may_match(parts[-1]):
             return None
         folder, name = parts[:-1], parts[-1]
         if folder != self._folder:
@@ -91,6 +119,15 @@ class RuleSet:
             if rule.matches_name(name, is_directory):
                 return not rule.negated
         return None
+
+    def _may_match(self, name: str) -> bool:
+        if name in self._literals:
+            return True
+        if self._wild is None:
+            wild = (rule.name for rule in self._rules if rule.name.literal is None)
+            sources = dict.fromkeys(glob.source for glob in wild)
+            self._wild = re.compile("|".join(map("(?:{})".format, sources)) or _NEVER, re.DOTALL)
+        return self._wild.fullmatch(name) is not None
 
     def _enter(self, folder: Sequence[str]) -> None:
         self._folder = folder
@@ -123,19 +160,21 @@ def _make_rule(pattern: str) -> Rule:
     directories_only = path.endswith("/")
     path = path[:-1] if directories_only else path
     if "/" not in path:
-        return Rule(negated, directories_only, _name_pattern(path))
+        return Rule(negated, directories_only, Glob(path))
     names = path.removeprefix("/").split("/")
     if _DOUBLE_STAR.fullmatch(names[-1]):
         # At the end it means what is inside, and not the directory itself.
         names.append("*")
-    folders = (None if _DOUBLE_STAR.fullmatch(name) else _name_pattern(name) for name in names[:-1])
-    return Rule(negated, directories_only, _name_pattern(names[-1]), tuple(folders))
+    folders = (None if _DOUBLE_STAR.fullmatch(name) else Glob(name) for name in names[:-1])
+    return Rule(negated, directories_only, Glob(names[-1]), tuple(folders))
 
 
 _rules = BoundedCache(_make_rule, RULES_BYTES)
+_NOTHING = Glob("[")
+"""An invalid pattern, which matches no name."""
 
 
-def _match_folders(folders: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
+def _match_folders(folders: Sequence[Glob | None], parts: Sequence[str]) -> bool:
     """Without recursion: after a `**`, trying again only ever moves the last one forward."""
     at = part = 0
     retry: tuple[int, int] | None = None
@@ -144,7 +183,7 @@ def _match_folders(folders: Sequence[re.Pattern[str] | None], parts: Sequence[st
         if expected is None:
             at += 1
             retry = at, part
-        elif expected.fullmatch(parts[part]):
+        elif expected.matches(parts[part]):
             at, part = at + 1, part + 1
         elif retry is not None:
             at, part = retry[0], retry[1] + 1
@@ -154,22 +193,22 @@ def _match_folders(folders: Sequence[re.Pattern[str] | None], parts: Sequence[st
     return all(folder is None for folder in folders[at:])
 
 
-def _name_pattern(glob: str) -> re.Pattern[str]:
+def _expression(glob: str) -> str:
     pieces = [""]
     for token in _TOKEN.finditer(glob):
         if token["invalid"]:
-            return _NOTHING
+            return _NEVER
         if token["stars"]:
             pieces.append("")
         else:
             pieces[-1] += _translate(token)
     first, *rest = pieces
     if not rest:
-        return re.compile(first, re.DOTALL)
+        return first
     # Each star but the last takes the shortest stretch that will do, and for good: more would
     # never help, and going back over it is what makes patterns of many stars explode.
     middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1])
-    return re.compile(f"{first}{middle}.*{rest[-1]}", re.DOTALL)
+    return f"{first}{middle}.*{rest[-1]}"
 
 
 def _translate(token: re.Match[str]) -> str:
