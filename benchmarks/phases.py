@@ -95,7 +95,8 @@ def phases(rerank_model: Path | None) -> Iterator[Phase]:
     yield Phase("baseline", BASELINE, has_headings=False)
     limits = {"max_chunks_per_doc": 2, "dedup_enabled": True, "dedup_similarity_threshold": 0.85}
     yield Phase("phase 1 (P2, P4, P8, P9, P10)", {"search": limits, "search.boosts": BOOSTED})
-    yield Phase("phase 2 (P1)", {"search": {"query_expansion_enabled": True}})
+    every = {"query_expansion_enabled": True, "query_expansion_max_words": 0}
+    yield Phase("phase 2 (P1)", {"search": every})
     if rerank_model:
         rerank = {"rerank_enabled": True, "rerank_model": rerank_model}
         yield Phase("phase 2 (P1, P6)", {"search": rerank})
