@@ -18,6 +18,9 @@ from ragdocs.search.library.requests import (
     ListKind,
     SourceFile,
 )
+from ragdocs.search.library.similarity import MAX_CHARS
+from ragdocs.store.records import ChunkKey
+from ragdocs.store.snapshot import Snapshot
 from tests.compass import Compass
 from tests.managed_index import CountingEmbedder
 from tests.shelf import Shelf
@@ -635,6 +638,32 @@ def test_limits_are_kept_and_the_rest_is_counted(sky):
     found = sky.related("hub.md", limit=2)
     assert (len(found.links), found.links_total) == (2, 5)
     assert len(found.similar_by_words) <= 2
+
+
+def test_of_a_long_document_only_what_its_words_need_is_read(tmp_path, monkeypatch):
+    parts = [f"## Part {n}\n\n{f'word{n % 7} craters dusk ' * 25}\n" for n in range(400)]
+    read: list[ChunkKey] = []
+    original = Snapshot.chunks_by_key
+
+    def counting(self, keys):
+        read.extend(keys := list(keys))
+        return original(self, keys)
+
+    with Shelf(tmp_path, {"long.md": "# Long\n\n" + "\n".join(parts), **LINKED}) as shelf:
+        monkeypatch.setattr(Snapshot, "chunks_by_key", counting)
+        monkeypatch.delattr(Snapshot, "chunks")
+        found = shelf.related("long.md")
+        whole = len(read)
+        section = shelf.related("long.md#part-7")
+    assert "docs:moon.md" in [each.doc_id for each in found.similar_by_words]
+    assert "docs:moon.md" in [each.doc_id for each in section.similar_by_words]
+    assert MAX_CHARS / 700 < whole < 200
+    assert len(read) - whole < 50
+
+
+def test_a_chunk_and_the_section_it_makes_are_related_alike(sky):
+    section, chunk = sky.related("sun.md#heat"), sky.related("docs:sun.md#heat")
+    assert chunk.similar_by_words == section.similar_by_words
 
 
 def test_communities_are_told_only_while_they_are_current(tmp_path):

@@ -448,6 +448,21 @@ def test_of_the_distinct_words_of_a_file_only_the_weightiest_are_analysed(monkey
     assert counter.analyse() == 0
 
 
+def test_a_word_is_looked_up_once_however_many_texts_were_added():
+    counter = TermCounter(ANALYZER)
+    for word in many_words(500):
+        counter.add(f"{word} common")
+    for word in many_words(3):
+        counter.add(word, 2.0, "title", repeats=True)
+    assert len(counter._counts) == 2
+    counter.analyse()
+    first = ANALYZER.terms(many_words(1)[0])[0]
+    (common,) = ANALYZER.terms("common")
+    assert (counter.frequencies[first], counter.frequencies[common]) == (1, 500)
+    assert counter.weights[first] == pytest.approx(3.0)
+    assert counter.places[first] == {"", "title"}
+
+
 def test_source_files_share_what_is_read_and_a_short_one_leaves_its_share():
     def read(*contents):
         sources = read_sources([SourceFile("a.txt", content) for content in contents])

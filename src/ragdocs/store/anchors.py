@@ -1,6 +1,7 @@
 """Which heading of a document an anchor means."""
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from ragdocs.models import Link, LinkSyntax, Slug
 from ragdocs.parsers.identity import collapse_slug, slugify
@@ -13,16 +14,26 @@ class Anchors:
     """The headings of one document, by text and by slug; the first of several alike counts."""
 
     def __init__(self, headings: Iterable[tuple[str, Slug]]) -> None:
-        self._texts: dict[str, Slug] = {}
-        self._slugs: dict[str, Slug] = {}
-        self._folded: dict[str, Slug] = {}
-        self._loose: dict[str, Slug] = {}
-        for text, slug in headings:
-            self._texts.setdefault(text.strip(), slug)
-            self._slugs.setdefault(slug, slug)
-            self._folded.setdefault(fold(text.strip()), slug)
-            self._folded.setdefault(fold(slug), slug)
-            self._loose.setdefault(_loose(slug), slug)
+        self._headings = [(text.strip(), slug) for text, slug in headings]
+        self._slugs: dict[str, Slug] = {slug: slug for _, slug in self._headings}
+
+    # An exact slug is what most anchors are: the rest is made when it is needed.
+
+    @cached_property
+    def _texts(self) -> dict[str, Slug]:
+        return dict(reversed(self._headings))
+
+    @cached_property
+    def _folded(self) -> dict[str, Slug]:
+        found: dict[str, Slug] = {}
+        for text, slug in self._headings:
+            found.setdefault(fold(text), slug)
+            found.setdefault(fold(slug), slug)
+        return found
+
+    @cached_property
+    def _loose(self) -> dict[str, Slug]:
+        return {_loose(slug): slug for _, slug in reversed(self._headings)}
 
     def find(self, link: Link) -> Slug | None:
         """None when there is no such heading, or when a block is meant."""
@@ -34,9 +45,10 @@ class Anchors:
         return next((slug for form in written if (slug := self._named(form, link.syntax))), None)
 
     def _named(self, anchor: str, syntax: LinkSyntax) -> Slug | None:
-        exact = (self._texts, self._slugs)
         # In a URL the slug is what is usually written; in a wikilink, the heading.
-        for known in reversed(exact) if syntax is LinkSyntax.MARKDOWN else exact:
+        if syntax is LinkSyntax.MARKDOWN and anchor in self._slugs:
+            return self._slugs[anchor]
+        for known in (self._texts, self._slugs):
             if anchor in known:
                 return known[anchor]
         slug = slugify(anchor)

@@ -7,8 +7,8 @@ byte, needs neither the check nor the parsing again (specs/0029).
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import TypeVar
+from itertools import pairwise, starmap
+from typing import NamedTuple, TypeVar
 
 from ragdocs.bounded_cache import BoundedCache
 from ragdocs.errors import IndexCorrupt
@@ -53,6 +53,16 @@ _known_documents = BoundedCache(read_document, DOCUMENTS_BYTES, document_rows.ro
 _T = TypeVar("_T")
 
 
+class ChunkPlace(NamedTuple):
+    """Where a chunk stands in its document. A tuple: a document may have a hundred thousand."""
+
+    key: ChunkKey
+    parent: ChunkKey | None
+    is_leaf: bool
+    line_start: int
+    line_end: int
+
+
 class Snapshot:
     """A consistent view of the store, valid within `Reader.snapshot`."""
 
@@ -60,6 +70,7 @@ class Snapshot:
         self._database = database
         self._meta = meta
         self._remembered = remembered
+        self._headings: dict[DocId, tuple[Heading, ...]] = {}
 
     @property
     def position(self) -> Position:
@@ -119,10 +130,13 @@ class Snapshot:
         return map(read_document, rows)
 
     def headings(self, doc_id: DocId) -> tuple[Heading, ...]:
-        rows = self._database.all(
-            f"{SELECT_HEADINGS} WHERE d.id = ? ORDER BY h.position", (doc_id,)
-        )
-        return self._complete("headings", doc_id, tuple(map(read_heading, rows)))
+        if doc_id not in self._headings:  # one request asks twice
+            rows = self._database.all(
+                f"{SELECT_HEADINGS} WHERE d.id = ? ORDER BY h.position", (doc_id,)
+            )
+            found = self._complete("headings", doc_id, tuple(map(read_heading, rows)))
+            self._headings = {doc_id: found}
+        return self._headings[doc_id]
 
     def chunk(self, chunk_id: ChunkId) -> StoredChunk | None:
         row = self._database.one(f"{SELECT_CHUNKS} WHERE c.id = ?", (chunk_id,))
@@ -159,6 +173,17 @@ class Snapshot:
             keys.update(leaf.key for leaf in self._leaves_between(doc_id, start, end))
         part = self.chunks_by_key(self._with_parents(keys))
         return tuple(sorted(part.values(), key=lambda stored: stored.chunk.position))
+
+    def outline_of_chunks(self, doc_id: DocId) -> list[ChunkPlace]:
+        """The whole tree of a document, in document order, without its texts and so unchecked: what
+        is used of a chunk is read by its key."""
+        rows = self._database.all(
+            """SELECT c.key, c.parent, c.text IS NOT NULL, c.line_start, c.line_end
+            FROM chunks c JOIN documents d ON d.key = c.doc
+            WHERE d.id = ? ORDER BY c.position, c.key""",
+            (doc_id,),
+        )
+        return list(self._complete("chunks", doc_id, tuple(starmap(ChunkPlace, rows))))
 
     def leaves(self, doc_id: DocId | None = None) -> Iterator[StoredChunk]:
         """The leaves of a document in order, or those of all documents, by key."""

@@ -28,7 +28,7 @@ def links_in(
 ) -> list[ResolvedLink]:
     """From other documents; to a section, those that name one of its headings."""
     found = [link for link in snapshot.backlinks(document.id) if link.source != document.id]
-    if lines is None:
+    if lines is None or not found:
         return found
     slugs = {
         section.heading.slug

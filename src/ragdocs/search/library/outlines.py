@@ -1,7 +1,7 @@
 """The headings of a document as sections: which lines each has, and how large it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ragdocs.models import PREAMBLE, ChunkId, Heading, Span
 from ragdocs.search.budget import BYTES_PER_TOKEN
@@ -30,26 +30,25 @@ def headed_sections(snapshot: Snapshot, document: StoredDocument) -> list[Headed
 
 
 def nested(headings: Sequence[Heading], whole: Span, title: str) -> list[HeadedSection]:
-    found: list[HeadedSection] = []
+    paths: list[tuple[str, ...]] = []
+    spans = [heading.span for heading in headings]
     still_open: list[int] = []
 
     def close(level: int, line: int, byte: int) -> None:
-        while still_open and found[still_open[-1]].heading.level >= level:
+        while still_open and headings[still_open[-1]].level >= level:
             at = still_open.pop()
-            span = found[at].span
-            ended = replace(span, line_end=max(line, span.line_end), byte_end=byte)
-            found[at] = replace(found[at], span=ended)
+            own = spans[at]
+            spans[at] = Span(own.byte_start, byte, own.line_start, max(line, own.line_end))
 
-    for heading in headings:
+    for at, heading in enumerate(headings):
         close(heading.level, heading.span.line_start - 1, heading.span.byte_start)
-        above = found[still_open[-1]].path if still_open else (title,)
+        above = paths[still_open[-1]] if still_open else (title,)
         own = short(heading.text)
         # As in a chunk's breadcrumb: a document named by its first heading is not named twice.
-        path = (*above, own) if own and above[-1] != own else above
-        still_open.append(len(found))
-        found.append(HeadedSection(heading, path, heading.span))
+        paths.append((*above, own) if own and above[-1] != own else above)
+        still_open.append(at)
     close(0, whole.line_end, whole.byte_end)
-    return found
+    return list(map(HeadedSection, headings, paths, spans))
 
 
 def outline(snapshot: Snapshot, document: StoredDocument) -> list[OutlineEntry]:

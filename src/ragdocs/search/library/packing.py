@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ragdocs.search.budget import tokens
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Key = tuple[str | int, ...]
 """An entry's place in the order of its list."""
 Entry = TypeVar("Entry", bound="DataclassInstance")
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +42,5 @@ def packed(rows: Iterable[tuple[Key, Entry]], limit: int, max_tokens: int) -> Pa
 
 def entry_tokens(entry: "DataclassInstance") -> int:
     """Of the entry as JSON, which is how a program gets it; a person's form is shorter."""
-    told = {field.name: getattr(entry, field.name) for field in fields(entry)}
-    return tokens(json.dumps(told, ensure_ascii=False, default=str))
+    names = entry.__dataclass_fields__
+    return tokens(_encode({name: getattr(entry, name) for name in names}))

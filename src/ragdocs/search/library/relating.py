@@ -1,22 +1,23 @@
 """`related`: what goes with a document or section, each kind of nearness by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from ragdocs.models import ChunkId, DocId, TreeName
-from ragdocs.search.chunk_tree import ChunkTree
+from ragdocs.models import DocId, TreeName
 from ragdocs.search.library.cards import short, shown_path
 from ragdocs.search.library.link_relations import Lines, link_entries, links_in, links_out
 from ragdocs.search.library.relations import NeighbourEntry, Related, SimilarEntry
 from ragdocs.search.library.requests import RelatedRequest
 from ragdocs.search.library.resolution import Resolver
-from ragdocs.search.library.selection import Place, place_of
+from ragdocs.search.library.selection import place_of
 from ragdocs.search.library.similarity import Similarity
 from ragdocs.search.retrieval import Indices
-from ragdocs.store.records import StoredChunk, StoredDocument
-from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.records import ChunkKey, StoredDocument
+from ragdocs.store.snapshot import ChunkPlace, Snapshot
 
 MAX_LINKED = 1_000
 """Neighbours that are looked at: a hub may have tens of thousands."""
+_READ_AT_ONCE = 64
 _NO_VECTORS = "this text has no vectors yet: what is similar in meaning cannot be told"
 _NO_COMMUNITIES = "communities are not worked out yet: ask again later"
 
@@ -34,16 +35,17 @@ class Relations:
         target = self._resolver.find(request.reference)
         document, limit = target.document, request.limit
         place = place_of(self._snapshot, target)
-        nodes = self._snapshot.chunks(document.id)
-        lines = _lines(place, nodes)
-        leaves = _leaves(place, lines, nodes)
+        nodes = self._snapshot.outline_of_chunks(document.id)
+        part = self._snapshot.chunk(place.chunk_id) if place.chunk_id is not None else None
+        lines = (part.chunk.span.line_start, part.chunk.span.line_end) if part else place.lines
+        leaves = _below(part.key, nodes) if part else _within(lines, nodes)
         outgoing = links_out(self._snapshot, document, lines)
         incoming = links_in(self._snapshot, document, lines)
         neighbours, size = self._community(document.id, limit)
-        passages = sum(node.chunk.text is not None for node in nodes)
+        passages = sum(node.is_leaf for node in nodes)
         similarity = Similarity(self._snapshot, self._indices, document.id, passages)
         near = self._by_meaning(similarity, leaves, limit)
-        texts = [*place.heading_path, *(leaf.chunk.text or "" for leaf in leaves)]
+        texts = chain(place.heading_path, self._texts(leaves))
         notes = [_NO_COMMUNITIES] * (size is None) + [_NO_VECTORS] * (near is None)
         return Related(
             id=place.id,
@@ -62,8 +64,15 @@ class Relations:
             notes=tuple(notes),
         )
 
+    def _texts(self, leaves: Sequence[ChunkKey]) -> Iterator[str]:
+        """As they are asked for: of a long document only the beginning is."""
+        for start in range(0, len(leaves), _READ_AT_ONCE):
+            keys = leaves[start : start + _READ_AT_ONCE]
+            for stored in self._snapshot.chunks_by_key(keys).values():
+                yield stored.chunk.text or ""
+
     def _by_meaning(
-        self, similarity: Similarity, leaves: Sequence[StoredChunk], limit: int
+        self, similarity: Similarity, leaves: Sequence[ChunkKey], limit: int
     ) -> tuple[SimilarEntry, ...] | None:
         index = self._indices.vector
         return None if index is None else similarity.by_meaning(index, leaves, limit)
@@ -100,28 +109,22 @@ def _neighbour(document: StoredDocument, *, is_linked: bool) -> NeighbourEntry:
     )
 
 
-def _lines(place: Place, nodes: Sequence[StoredChunk]) -> Lines | None:
-    """Of a part of the document; None is all of it."""
-    for node in nodes:
-        if node.chunk.id == place.chunk_id:
-            return node.chunk.span.line_start, node.chunk.span.line_end
-    return place.lines
-
-
-def _leaves(
-    place: Place, lines: Lines | None, nodes: Sequence[StoredChunk]
-) -> Sequence[StoredChunk]:
-    """The passages that the place has a part in."""
-    if place.chunk_id is not None:
-        return ChunkTree(nodes).leaves(ChunkId(place.chunk_id))
+def _within(lines: Lines | None, nodes: Sequence[ChunkPlace]) -> list[ChunkKey]:
+    """The passages that have a part in these lines; None is all of them."""
     return [
-        node
+        node.key
         for node in nodes
-        if node.chunk.text is not None
-        and (
-            lines is None or _overlap(lines, (node.chunk.span.line_start, node.chunk.span.line_end))
-        )
+        if node.is_leaf and (lines is None or _overlap(lines, (node.line_start, node.line_end)))
     ]
+
+
+def _below(key: ChunkKey, nodes: Sequence[ChunkPlace]) -> list[ChunkKey]:
+    """The passages of a node: every parent stands before its children."""
+    inside = {key}
+    for node in nodes:
+        if node.parent in inside:
+            inside.add(node.key)
+    return [node.key for node in nodes if node.is_leaf and node.key in inside]
 
 
 def _overlap(one: Lines, other: Lines) -> bool:

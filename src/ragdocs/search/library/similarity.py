@@ -4,7 +4,7 @@ No model runs: meaning is compared by the vectors that are stored. Of each docum
 counts, so that a long one does not fill the list.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ragdocs.indices.hits import Hit, Scope, scope_of
@@ -17,7 +17,7 @@ from ragdocs.search.library.relations import SimilarEntry
 from ragdocs.search.library.telling_terms import TellingTerm, TermCounter, telling_terms
 from ragdocs.search.retrieval import Indices
 from ragdocs.store.holdings import document_ids
-from ragdocs.store.records import StoredChunk, StoredDocument
+from ragdocs.store.records import ChunkKey, StoredChunk, StoredDocument
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -51,16 +51,16 @@ class Similarity:
             self._scope = scope_of(frozenset(document_ids(snapshot)) - left_out, left_out)
 
     def by_meaning(
-        self, index: VectorIndex, leaves: Sequence[StoredChunk], limit: int
+        self, index: VectorIndex, leaves: Sequence[ChunkKey], limit: int
     ) -> tuple[SimilarEntry, ...] | None:
         """By the mean of the passages' vectors; None when none of them has one yet."""
-        vector = _mean(list(index.vectors_of([leaf.key for leaf in leaves]).values()))
+        vector = _mean(list(index.vectors_of(leaves).values()))
         if vector is None:
             return None
         found = self._best(lambda count: index.search(vector, count, self._scope), limit)
         return tuple(_entry(stored, document, score) for stored, document, score in found)
 
-    def by_words(self, texts: Sequence[str], limit: int) -> tuple[SimilarEntry, ...]:
+    def by_words(self, texts: Iterable[str], limit: int) -> tuple[SimilarEntry, ...]:
         """By the words that tell most."""
         terms = self._telling(texts)
         units = tuple(Unit((each.term,), None, each.emphasis) for each in terms)
@@ -87,12 +87,14 @@ class Similarity:
             for stored, document, score in found
         )
 
-    def _telling(self, texts: Sequence[str]) -> list[TellingTerm]:
+    def _telling(self, texts: Iterable[str]) -> list[TellingTerm]:
         counter = TermCounter(self._indices.analyzer)
         room = MAX_CHARS
         for text in texts:
             counter.add(text[:room])
             room -= len(text[:room])
+            if not room:
+                break
         counter.analyse()
         frequencies = TermFrequencies(self._snapshot, self._indices.keyword)
         known = frequencies.of(counter.ranked(counter.frequencies))

@@ -33,7 +33,7 @@ MAX_ANALYSED = 3_000
 
 
 class _Count(NamedTuple):
-    """The words of a text as they are written, and what each occurrence is worth."""
+    """The words of texts as they are written, and what each occurrence is worth."""
 
     words: Counter[str]
     weight: float
@@ -60,7 +60,12 @@ class TermCounter:
         self, text: str, weight: float = 1.0, place: str = "", *, repeats: bool = False
     ) -> None:
         """A text that repeats another adds weight to its words, not occurrences."""
-        self._counts.append(_Count(self._analyzer.written(text), weight, place, repeats))
+        words = self._analyzer.written(text)
+        for count in self._counts:
+            if (count.weight, count.place, count.repeats) == (weight, place, repeats):
+                count.words.update(words)
+                return
+        self._counts.append(_Count(words, weight, place, repeats))
 
     def analyse(self, most: int = MAX_ANALYSED) -> int:
         """Turns what was added into terms, the weightiest words first, up to so many; returns how
