@@ -21,7 +21,7 @@ from ragdocs.diagnosis.checks.platform import check_platform
 from ragdocs.diagnosis.checks.space import check_space
 from ragdocs.diagnosis.checks.store import check_store
 from ragdocs.diagnosis.checks.trees import check_trees
-from ragdocs.diagnosis.checks.variants import check_variants
+from ragdocs.diagnosis.checks.variants import check_gone, check_variants
 from ragdocs.diagnosis.checks.vectors import check_vectors
 from ragdocs.diagnosis.checks.watching import check_descriptors, check_watching
 from ragdocs.diagnosis.findings import Finding, Level, Repair, Repaired
@@ -63,6 +63,7 @@ CHECKS = (
     Check("watching", check_watching),
     Check("descriptors", check_descriptors, needs_config=False),
     Check("variants", check_variants),
+    Check("old indices", check_gone),
     Check("leftovers", check_leftovers),
     Check("clients", check_clients, needs_config=False),
 )

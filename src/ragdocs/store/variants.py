@@ -169,6 +169,27 @@ def drop_unused(directory: Path, now: float | None = None) -> tuple[Path, ...]:
     return tuple(dropped)
 
 
+def drop_all(place: Path, now: float | None = None) -> bool:
+    """Deletes every index in the folder, and then the folder, if nobody has used any of them for 30
+    days. For documents that are gone. What is in use, or not ours, stays: False."""
+    now = time.time() if now is None else now
+    found = variants(place)
+    if not all(one.is_unused(now) for one in found):
+        return False
+    try:
+        dropped = [_drop(one, now) for one in found]
+    except (OSError, IndexStoreError):
+        return False
+    for leftover in _folders(place, _DROPPED):
+        _delete(leftover)
+    with suppress(OSError):  # others' files in it stay
+        if set(os.listdir(place)) <= {*_LOCKS, USED_FILE, MARK_FILE}:
+            for name in (*_LOCKS, USED_FILE, MARK_FILE):
+                (place / name).unlink(missing_ok=True)
+            place.rmdir()
+    return all(dropped)
+
+
 def _vectors(
     sibling: Path, model: str, texts: Collection[TextHash]
 ) -> Iterator[tuple[TextHash, bytes]]:
