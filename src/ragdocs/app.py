@@ -92,6 +92,15 @@ class Views(Closable):
 
         return Library(self.reader, self.parts.indices, self._library_setup())
 
+    @cached_property
+    def communities(self) -> "BackgroundCommunities":
+        """Of this graph: the next views have another."""
+        from ragdocs.indices.background import BackgroundCommunities
+
+        graph = self.parts.indices.graph
+        assert graph is not None
+        return BackgroundCommunities(graph)
+
     @property
     def doubts(self) -> int:
         """How often the store was found changed by something else, so far."""
@@ -360,12 +369,4 @@ class App(Assembly, Closable):
                 indices.catch_up(snapshot)
                 self._followed = snapshot.position
         if self.config.search.advanced.community_detection_enabled:
-            self._communities.refresh()
-
-    @cached_property
-    def _communities(self) -> "BackgroundCommunities":
-        from ragdocs.indices.background import BackgroundCommunities
-
-        graph = self._views.parts.indices.graph
-        assert graph is not None
-        return BackgroundCommunities(graph)
+            self._views.communities.refresh()

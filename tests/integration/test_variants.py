@@ -2,11 +2,13 @@
 shuts another one out.
 """
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -206,3 +208,25 @@ def test_a_server_drops_what_nobody_used(docs, environ):
         until(lambda: not siblings(app.directory), PATIENCE)
         assert paths(ask(app, "lark"))[:1] == ["lark.md"]
     assert model.texts == []  # they were taken first
+
+
+def test_the_graph_of_views_that_are_not_used_any_more_is_let_go(docs: Path, tmp_path: Path):
+    """It was kept for its communities as long as the application lived."""
+    index = {"indexing": {"documents_path": str(docs), "index_path": str(tmp_path / "index")}}
+    config = load_config(cwd=tmp_path, environ={"HOME": str(tmp_path)}, flags=index)
+    with App(config, CountingEmbedder()) as theirs:
+        fill(theirs)
+    other = {**index, "chunking": {"max_leaf_chars": 400}}
+    config = load_config(cwd=tmp_path, environ={"HOME": str(tmp_path)}, flags=other)
+    with App(config, CountingEmbedder()) as app:
+        assert ask(app, "lark").results
+        assert app.why_read_only()
+        app._follow()  # as the indexing thread does
+        first = weakref.ref(app.reading.indices.graph)
+        with App(config, CountingEmbedder()) as taking, taking.manager() as manager:
+            manager.update(rebuild=True)
+        assert ask(app, "lark").results
+        assert not app.why_read_only()
+        app._follow()
+        gc.collect()
+        assert first() is None

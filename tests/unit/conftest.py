@@ -2,6 +2,7 @@
 index that is to be examined.
 """
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,3 +38,29 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 def bench(tmp_path: Path) -> Bench:
     """Not built yet."""
     return Bench(tmp_path)
+
+
+@pytest.fixture
+def swapped(tmp_path: Path) -> Iterator[Path]:
+    """A root with `folder/a.md`, which says `public`; meanwhile `folder` becomes a link to outside,
+    where such a file says `secret`, and a folder again, all the time."""
+    root = tmp_path / "root"
+    (root / "folder").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.md").write_bytes(b"secret")
+    (root / "folder" / "a.md").write_bytes(b"public")
+    stop = threading.Event()
+
+    def keep_swapping() -> None:
+        while not stop.is_set():
+            (root / "folder").rename(root / "kept")
+            (root / "folder").symlink_to("../outside")
+            (root / "folder").unlink()
+            (root / "kept").rename(root / "folder")
+
+    swapper = threading.Thread(target=keep_swapping)
+    swapper.start()
+    yield root
+    stop.set()
+    swapper.join()
+    assert (root / "folder" / "a.md").read_bytes() == b"public"

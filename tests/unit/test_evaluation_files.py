@@ -69,6 +69,26 @@ def test_a_missing_folder_is_named(tmp_path):
         read_set(tmp_path / "none")
 
 
+@pytest.mark.parametrize("name", ["corpus", "queries.jsonl", "qrels.tsv"])
+def test_a_link_out_of_the_set_is_not_followed(tmp_path, name):
+    """A set that someone gave away had a folder of the user's indexed."""
+    folder = made(tmp_path / "set")
+    (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(tmp_path / name)
+    with pytest.raises(EvaluationError, match=f"{name} is a link out of the set"):
+        read_set(folder)
+    (folder / name).unlink()
+    (tmp_path / name).rename(folder / f"inside-{name}")
+    (folder / name).symlink_to(f"inside-{name}")
+    assert read_set(folder).queries
+
+
+def test_a_set_may_be_named_by_a_link(tmp_path):
+    made(tmp_path / "set")
+    (tmp_path / "link").symlink_to("set")
+    assert read_set(tmp_path / "link").queries
+
+
 def test_a_run_survives_its_file(tmp_path):
     run = {"a": ("one.md", "sub/zwei ä.md"), "2": ()}
     write_run(tmp_path / "run.jsonl", run)

@@ -53,6 +53,12 @@ def read_set(folder: Path) -> LabelledSet:
     for name in (QUERIES, LABELS):
         if not (folder / name).is_file():
             raise EvaluationError(f"{folder} has no file {name}")
+    for name in (CORPUS, QUERIES, LABELS):
+        if not (folder / name).resolve().is_relative_to(folder):
+            raise EvaluationError(
+                f"{folder / name} is a link out of the set, and those are not followed: copy what "
+                "it leads to into the set"
+            )
     queries = _queries(folder / QUERIES)
     return LabelledSet(folder, queries, read_labels(folder / LABELS, {one.id for one in queries}))
 

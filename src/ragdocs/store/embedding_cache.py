@@ -5,7 +5,6 @@ They outlive documents, renames and rebuilds, so that no text is ever embedded t
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -277,28 +276,35 @@ def vectors_of(
     database: Database, model: str, texts: Collection[TextHash]
 ) -> Iterator[tuple[TextHash, bytes]]:
     """The vectors of those of the texts that have one."""
-    known = model_key(database, model)
-    if known is None:
-        return
-    key, dimension = known
-    for text_hash, hashed, vector in database.all_in(_VECTORS_OF, texts, (key,)):
-        if not _is_whole((model, dimension), text_hash, hashed, vector):
+    for text_hash, vector in _vectors_of(database, model, texts):
+        if vector is None:
             raise IndexCorrupt("a stored vector is damaged: rebuild the index")
-        yield TextHash(text_hash), vector
+        yield text_hash, vector
 
 
 def whole_vectors(
     database: Database, model: str, texts: Collection[TextHash]
 ) -> Iterator[tuple[TextHash, bytes]]:
     """The same of a store that is not ours to repair: a damaged vector is left out."""
+    for text_hash, vector in _vectors_of(database, model, texts):
+        if vector is not None:
+            yield text_hash, vector
+
+
+def _vectors_of(
+    database: Database, model: str, texts: Collection[TextHash]
+) -> Iterator[tuple[TextHash, bytes | None]]:
+    """None in place of a damaged one."""
     known = model_key(database, model)
     if known is None:
         return
     key, dimension = known
     for text_hash, hashed, vector in database.all_in(_VECTORS_OF, texts, (key,)):
-        with suppress(TypeError):  # a flipped bit can make a text of bytes
-            if _is_whole((model, dimension), text_hash, hashed, vector):
-                yield TextHash(text_hash), vector
+        try:
+            is_whole = _is_whole((model, dimension), text_hash, hashed, vector)
+        except TypeError:  # a flipped bit can make a text of bytes
+            is_whole = False
+        yield TextHash(text_hash), vector if is_whole else None
 
 
 def _all_vectors(database: Database, key: int, model: tuple[str, int]) -> Iterator[Row]:
