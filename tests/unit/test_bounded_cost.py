@@ -11,15 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragdocs.config.search_section import SearchConfig
 from ragdocs.embedding.base import QueryEmbedding
 from ragdocs.embedding.windows import MAX_TOKENS, SPECIAL_TOKENS, Tokens, split_text
 from ragdocs.errors import QueryError
-from ragdocs.indices.keyword import FEW_UNITS, Unit, compile_query, rarest
+from ragdocs.indices.keyword import FEW_UNITS, FEWEST_UNITS, Unit, compile_query, rarest
 from ragdocs.indices.near_words import Vocabulary
+from ragdocs.indices.term_frequencies import TermFrequencies
+from ragdocs.models import DocId
 from ragdocs.search import meaning
 from ragdocs.search.closeness import closeness
+from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.library.requests import SourceFile
-from ragdocs.search.library.source_texts import MAX_READ_CHARS, read_diff, read_sources
+from ragdocs.search.library.source_texts import (
+    MAX_CHANGED_FILES,
+    MAX_READ_CHARS,
+    read_diff,
+    read_sources,
+)
 from ragdocs.search.library.telling_terms import MAX_ANALYSED, TermCounter
 from ragdocs.search.query_language import TOO_MANY, parse_query
 from ragdocs.search.reach import MOST_OF_ALL, Reach
@@ -38,6 +47,7 @@ from ragdocs.search.requests import (
 from ragdocs.search.retrieval import fair_share
 from ragdocs.search.sentences import BestSentence
 from ragdocs.search.spelling import Spelling
+from ragdocs.search.understanding import MAX_ADDED, AddedWord, Origin
 from tests.corpus import ANALYZER
 from tests.engine import Engine, WordEmbedder
 from tests.kernels import ROUNDING
@@ -135,6 +145,16 @@ def test_the_rarest_units_stay_in_their_order_and_a_boost_counts():
     common = dict.fromkeys(counts, 900)
     few = rarest(units, lambda terms: {t: common.get(t, 0) for t in terms}, 80, 1000)
     assert len([unit for unit in few if unit.terms[0] in common]) == FEW_UNITS
+
+
+def test_each_of_several_queries_has_fewer_common_words():
+    units = [Unit((f"w{number}",)) for number in range(100)]
+
+    def common(terms):
+        return dict.fromkeys(terms, 900)
+
+    assert len(rarest(units, common, 80, 1000)) == FEW_UNITS
+    assert len(rarest(units, common, 80, 1000, queries=5)) == FEWEST_UNITS == 8
 
 
 def test_of_thousands_of_units_only_some_are_counted():
@@ -255,6 +275,34 @@ def test_look_ups_of_unknown_words_are_bounded_and_none_is_made_twice(tmp_path, 
         assert len(spelled.corrections) == 2 * MAX_GUESSES
 
 
+def test_a_query_gains_no_more_words_than_a_bound(words):
+    first = many_words(1)[0]
+    with words.reader.snapshot() as snapshot:
+        understood = Interpreter(ANALYZER, WordSources(), SearchConfig()).read(
+            snapshot, first, parse_query(first)
+        )
+    for _ in range(2):
+        guesses = [AddedWord(f"g{n}", f"g{n}", Origin.SYNONYM, 0.5) for n in range(100)]
+        understood = understood.adding(guesses)
+    assert len(understood.added) == len(understood.query.weaker) == MAX_ADDED == 48
+
+
+def test_few_terms_without_spaces_are_counted_by_the_engine(words, monkeypatch):
+    asked_for: list[str] = []
+    keyword = words.orchestrator._indices.keyword
+    original = type(keyword).frequencies
+
+    def counting(self, snapshot, terms):
+        asked_for.extend(terms)
+        return original(self, snapshot, terms)
+
+    monkeypatch.setattr(type(keyword), "frequencies", counting)
+    with words.reader.snapshot() as snapshot:
+        found = TermFrequencies(snapshot, keyword).of(IDEOGRAPHS)
+    assert asked_for == IDEOGRAPHS[:64]
+    assert found
+
+
 class Windowed(WordEmbedder):
     """Reads as many windows as it is told to, and remembers how many."""
 
@@ -328,6 +376,10 @@ def test_a_deeper_look_is_bounded_and_several_queries_take_fewer():
     assert deepest.candidates(50) <= MOST_OF_ALL <= 1_200
     assert not Reach(queries=2).can_be_deeper
     assert sum([Reach(queries=5).candidates(50)] * 5) <= 300
+    assert Reach(queries=5).of_all(50) == 300
+    crowded = Reach(looks=3, full=frozenset(DocId(f"docs:{n}.md") for n in range(400)))
+    assert crowded.candidates(50) == MOST_OF_ALL
+    assert not Reach(looks=4).can_be_deeper
 
 
 def quadratic(pairs, places) -> float:
@@ -475,3 +527,10 @@ def test_source_files_share_what_is_read_and_a_short_one_leaves_its_share():
     sources, problem = read_diff("中" * 999_999)
     assert len(sources[0].pieces[-1].text) == MAX_READ_CHARS // 3
     assert "33,333 characters" in problem
+
+
+def test_of_a_diff_only_so_many_files_are_looked_at():
+    diff = "".join(f"--- a/{n}.py\n+++ b/{n}.py\n@@ -0,0 +1 @@\n+word{n}\n" for n in range(60))
+    sources, problem = read_diff(diff)
+    assert len(sources) == MAX_CHANGED_FILES == 50
+    assert "10 more files" in problem
