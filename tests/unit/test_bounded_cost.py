@@ -360,6 +360,27 @@ def test_queries_of_one_request_share_its_terms():
     assert fair_share(160, []) == 160
 
 
+def test_queries_of_one_request_have_no_more_of_anything_than_one(words, monkeypatch):
+    looked_up: list[str] = []
+    original = Vocabulary.near
+
+    def counting(self, snapshot, word, term, most):
+        looked_up.append(word)
+        return original(self, snapshot, word, term, most)
+
+    monkeypatch.setattr(Vocabulary, "near", counting)
+    unknown = [letters(number) for number in range(1000, 1400)]
+    response = asked(words, *(" ".join(unknown[at * 80 :][:80]) for at in range(MAX_QUERIES)))
+    assert sum(len(each.terms) for each in response.explanation.queries) <= MAX_TERMS
+    assert 0 < len(looked_up) <= MAX_GUESSES
+    known = many_words(150)
+    alternatives = (" OR ".join(known[at * 30 :][:30]) for at in range(MAX_QUERIES))
+    response = asked(words, *alternatives)
+    assert not any(each.is_strict for each in response.explanation.queries)
+    (alone,) = asked(words, " OR ".join(known[:30])).explanation.queries
+    assert alone.is_strict
+
+
 def test_queries_together_have_a_length(words):
     QueryRequest(queries=("x" * (MAX_QUERIES_CHARS // MAX_QUERIES),) * MAX_QUERIES)
     with pytest.raises(QueryError, match=r"length of all queries is 6000: .* to 4000"):
