@@ -63,7 +63,7 @@ def configure(folder: Path, text: str) -> Path:
 
 
 def test_a_configuration_without_fault(project):
-    path = configure(project, "[search]\nmmr_lambda = 0.1\n")
+    path = configure(project, "[search]\nmmr_enabled = true\nmmr_lambda = 0.1\n")
 
     done = run(project, "check-config")
 

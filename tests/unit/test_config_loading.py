@@ -314,7 +314,9 @@ def test_every_setting_has_an_origin(place):
 
 
 def test_an_alias_is_accepted_and_pointed_out(place):
-    path = place.write(place.project / FILE_FORM, "[search]\n\ndedup_threshold = 0.9\n")
+    path = place.write(
+        place.project / FILE_FORM, "[search]\n\ndedup_threshold = 0.9\ndedup_enabled = true\n"
+    )
 
     reading = place.read()
 

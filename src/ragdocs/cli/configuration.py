@@ -33,7 +33,12 @@ def check_config(context: click.Context, place: Place, as_json: bool) -> None:
     Example:
       ragdocs check-config --config notes/.ragdocs.toml
     """
+    from dataclasses import replace
+
+    from ragdocs.diagnosis.checks.configuration import absent_parts
+
     reading = place.reading()
+    reading = replace(reading, notes=(*reading.notes, *absent_parts(reading)))
     if as_json:
         click.echo(json.dumps(_reading_value(reading), indent=2))
     else:

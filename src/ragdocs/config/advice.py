@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ragdocs.config.catalogue import key_text
-from ragdocs.config.notation import printable
-from ragdocs.config.problems import OriginKind, Problem
+from ragdocs.config.notation import printable, toml_value
+from ragdocs.config.problems import Origin, OriginKind, Problem
 from ragdocs.config.resolved import DEFAULT_TREE, DOCUMENTS_PATH, Config, Tree
+from ragdocs.config.sections import NEEDS, Need
 
 _DOCUMENTS = key_text(DOCUMENTS_PATH)
 _CALIBRATION = "search.score_calibration_threshold"
@@ -21,10 +22,30 @@ def advise(config: Config) -> Iterator[Problem]:
     yield from _idle_documents_path(config)
     yield from _unknown_trees(config)
     yield from _old_calibration(config)
+    yield from _idle_settings(config)
 
 
-def is_given(config: Config, key: str) -> bool:
-    return config.origins[key].kind is not OriginKind.DEFAULT
+def _idle_settings(config: Config) -> Iterator[Problem]:
+    """What is set and has no effect, with what takes it away."""
+    for key, needs in NEEDS.items():
+        unmet = next((need for need in needs if not _is_met(config, need)), None)
+        origin = _given_at(config, key)
+        if unmet is not None and origin is not None:
+            values = (f"{other} = {toml_value(config.value_of(other))}" for other in unmet.keys)
+            why = unmet.words or "while " + " and ".join(values)
+            still = f", except that {unmet.still}" if unmet.still else ""
+            yield Problem(origin, key, f"has no effect {why}{still}")
+
+
+def _is_met(config: Config, need: Need) -> bool:
+    return need.is_met(*(config.value_of(key) for key in need.keys))
+
+
+def _given_at(config: Config, key: str) -> Origin | None:
+    """Where the user has set it, or a key of the table that it is; None: nowhere."""
+    inside = (one for at, one in config.origins.items() if at.startswith(f"{key}."))
+    every = (config.origins[key], *inside)
+    return next((one for one in every if one.kind is not OriginKind.DEFAULT), None)
 
 
 def _about(config: Config, tree: Tree, message: str) -> Problem:
@@ -79,10 +100,10 @@ def _unknown_trees(config: Config) -> Iterator[Problem]:
 def _old_calibration(config: Config) -> Iterator[Problem]:
     curve = config.search.rank_sum_curve
     if curve is not None:
-        given = (key for key in _CALIBRATION_SETTINGS if is_given(config, key))
-        for key in given:
-            message = f"with rank fusion confidence is made from the {curve.words}"
-            yield Problem(config.origins[key], key, message)
+        for key in _CALIBRATION_SETTINGS:
+            if origin := _given_at(config, key):
+                message = f"with rank fusion confidence is made from the {curve.words}"
+                yield Problem(origin, key, message)
     elif config.search.score_calibration_threshold < _SMALLEST_EVIDENCE:
         message = (
             "is on the scale of rank sums: here evidence runs from 0 to 1, and every result would "

@@ -88,6 +88,13 @@ directory.
 `include` of `[indexing]` serves every tree that has none of its own; `exclude` of `[indexing]` is
 added to that of every tree. For your own trees, those of your own file count, not a project's.
 
+## Settings without effect
+
+Some settings act only beside others: `rrf_k_constant` with `fusion = "rrf"`, `mmr_lambda` with
+`mmr_enabled`, `child_chunk_max_chars` with `parent_retrieval_enabled`. `check-config` (also with
+`--json`) and `doctor` name each one that you have set and that has no effect, with what takes it
+away. The configuration can be used all the same.
+
 ## Mistakes
 
 An unknown key, a value of the wrong type or out of its range, and settings that contradict each

@@ -79,17 +79,18 @@ class Config:
         for path in settings():
             key = key_text(path)
             if key in self.origins:
-                yield InForce(key, self._value(path), self.origins[key])
+                yield InForce(key, self.value_of(key), self.origins[key])
 
     def tree_origin(self, tree: Tree) -> Origin:
         """Where the tree was given; the one made from `documents_path`, where that was."""
         key = f"tree.{tree.name}"
         return self.origins[key if key in self.origins else key_text(DOCUMENTS_PATH)]
 
-    def _value(self, path: KeyPath) -> object:
+    def value_of(self, key: str) -> object:
+        """Of a setting, by its key; `trees` are the trees."""
         value: object = self
-        for part in path:
-            value = getattr(value, str(part))
+        for part in key.split("."):
+            value = getattr(value, part)
         return value
 
     def fingerprint_settings(self) -> dict[str, object]:

@@ -2,11 +2,25 @@
 
 from collections.abc import Iterator
 
+from ragdocs.config.loading import Reading
 from ragdocs.config.locations import SINGLE_FILE
+from ragdocs.config.problems import Problem
 from ragdocs.config.trust import in_words
 from ragdocs.diagnosis.case import Case, at
 from ragdocs.diagnosis.findings import Finding, Level
 from ragdocs.wording import advised
+
+_SYNONYMS = "search.synonyms_enabled"
+
+
+def absent_parts(reading: Reading) -> Iterator[Problem]:
+    """What is set and has no effect because something outside of the settings is not there."""
+    from ragdocs.search.wordnet import wordnet_folder
+
+    config = reading.config
+    if config is not None and config.search.synonyms_enabled and wordnet_folder() is None:
+        message = "has no effect while there is no WordNet: install the extra `synonyms`"
+        yield Problem(config.origins[_SYNONYMS], _SYNONYMS, message)
 
 
 def check_configuration(case: Case) -> Iterator[Finding]:
@@ -15,7 +29,7 @@ def check_configuration(case: Case) -> Iterator[Finding]:
         yield Finding(
             Level.ERROR, str(problem), f"put it right; {advised('check-config')} checks it"
         )
-    for note in reading.notes:
+    for note in (*reading.notes, *absent_parts(reading)):
         yield Finding(Level.NOTE, str(note))
     for line in in_words(reading.ignored):
         yield Finding(Level.WARNING, line, "trust it only if you know who wrote it")
