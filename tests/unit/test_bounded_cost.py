@@ -20,6 +20,7 @@ from ragdocs.indices.near_words import Vocabulary
 from ragdocs.indices.term_frequencies import TermFrequencies
 from ragdocs.models import DocId
 from ragdocs.search import meaning
+from ragdocs.search.candidates import Strategy
 from ragdocs.search.closeness import closeness
 from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.library.requests import SourceFile
@@ -401,6 +402,15 @@ def test_a_deeper_look_is_bounded_and_several_queries_take_fewer():
     crowded = Reach(looks=3, full=frozenset(DocId(f"docs:{n}.md") for n in range(400)))
     assert crowded.candidates(50) == MOST_OF_ALL
     assert not Reach(looks=4).can_be_deeper
+
+
+def test_of_what_the_indices_find_only_the_best_are_read(tmp_path):
+    texts = {f"{n}.md": f"# Note {n}\n\nA fox and {letters(n)}.\n" for n in range(60)}
+    with Engine(tmp_path, texts) as engine:
+        response = asked(engine, "fox", top_n=5)
+    (explained,) = response.explanation.queries
+    assert explained.hits[Strategy.KEYWORD] == 60
+    assert explained.candidates == response.stats.original_count == 40
 
 
 def quadratic(pairs, places) -> float:
