@@ -28,7 +28,7 @@ from ragdocs.store.records import StoredDocument, TextHash
 from ragdocs.store.rows import row_hash, strings
 
 TABLE = "vocabulary"
-_LAYOUT_VERSION = 1
+_LAYOUT_VERSION = 2
 
 MAX_WORDS = 30_000
 """Of one document, the first ones: the others are searched, but no misspelt word is compared with

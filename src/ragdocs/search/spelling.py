@@ -1,8 +1,8 @@
 """Typing errors: words of a query that no document has, and what may have been meant by them.
 
-Only such words are looked at: `cat` never drags in `car` where there are cats. English words are
-right even if no document has them; numbers, versions and names with digits are never corrected, nor
-what a filter names.
+Only such words are looked at: `cat` never drags in `car` where there are cats. English words and
+their forms are right even if no document has them; numbers, versions and names with digits are
+never corrected, nor what a filter names.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from ragdocs.indices.analysis import Analyzer, Token
-from ragdocs.indices.common_words import common_words
+from ragdocs.indices.common_words import is_english
 from ragdocs.indices.near_words import MIDDLE, SHORT, NearWord, Vocabulary
 from ragdocs.indices.stemming import fold
 from ragdocs.models import And, Boost, Field, Or, QueryExpression, QueryField, Term
@@ -89,7 +89,7 @@ class Spelling:
         found: list[Correction] = []
         compared: dict[str, tuple[NearWord, ...]] = {}
         for token, word in unknown.items():
-            if not (word.isalpha() and len(word) >= least and word not in common_words()):
+            if not word.isalpha() or len(word) < least or is_english(word):
                 continue
             if word not in compared and len(compared) < most_guesses:
                 near = self._vocabulary.near(snapshot, word, token.term, self._most)
@@ -102,7 +102,7 @@ class Spelling:
         found: dict[str, None] = {}
         for word in islice(dict.fromkeys(filter(str.isalpha, unknown)), most):
             # What is spelt like another word of the language means something else.
-            by_letters = word not in common_words()
+            by_letters = not is_english(word)
             alike = self._vocabulary.alike(snapshot, word, MAX_ALTERNATIVES, by_letters=by_letters)
             found.update(dict.fromkeys(alike))
         return tuple(found)

@@ -61,7 +61,8 @@ class StageCount:
 
 @dataclass(frozen=True, slots=True)
 class CompressionStats:
-    """How many results each kind of thinning left, by the seeds' names."""
+    """How many results each kind of thinning left, by the seeds' names. `after_threshold` is what
+    the confidence, the filters and the cutoff left."""
 
     original_count: int
     after_threshold: int
@@ -83,7 +84,8 @@ class CompressionStats:
 
         return cls(
             original_count=original,
-            after_threshold=after[StageName.CONFIDENCE],
+            # All that is judged by its worth: what deduplication leaves is less by copies alone.
+            after_threshold=after[StageName.CUTOFF],
             after_content_dedup=after[StageName.IDENTICAL],
             after_ngram_dedup=after[StageName.NGRAM],
             after_dedup=after[StageName.MMR],
