@@ -104,6 +104,7 @@ def serve(folder: Path) -> dict[str, int]:
 def _serve(app: App) -> dict[str, int]:
     with app.manager() as manager:
         manager.update()
+        manager.update_communities()
         manager.fill()
     with app.reader.snapshot() as snapshot:
         leaves = list(snapshot.select("SELECT title FROM chunks WHERE text NOT NULL LIMIT 1000"))
@@ -111,8 +112,7 @@ def _serve(app: App) -> dict[str, int]:
         (title,) = leaves[number * 37 % len(leaves)]
         app.search(QueryRequest(queries=(f"{title} and {number}",)))
     IN_USE.append(app)
-    app.find_communities()
-    gc.collect()  # as the server's thread that finds them does
+    gc.collect()
     return {"vectors": len(app.indices.vector or ())}
 
 

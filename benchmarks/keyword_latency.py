@@ -77,17 +77,15 @@ def engine_of(directory: Path, choice: Choice) -> KeywordEngine:
 
 @contextmanager
 def whole_search(reader: Reader, engine: KeywordEngine) -> Iterator[QueryOrchestrator]:
-    graph = GraphIndex()
     indices = Indices(
         analyzer=ANALYZER,
         keyword=engine,
         code=CodeEngine(code_analyzer(), ANALYZER),
-        graph=graph,
+        graph=GraphIndex(),
         words=WordSources(vocabulary=Vocabulary(ANALYZER)),
     )
     with reader.snapshot() as snapshot:
         indices.catch_up(snapshot)
-    graph.communities()
     search = QueryOrchestrator(reader, indices, SETTINGS, Surroundings(clock=lambda: NOW))
     try:
         yield search

@@ -43,6 +43,7 @@ from ragdocs.config.search_section import BoostsConfig, SearchConfig
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
+from ragdocs.indices.communities import detect, pair_weights
 from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.keyword import FIELDS
 from ragdocs.indices.keyword_engines import keyword_setup
@@ -57,6 +58,7 @@ from ragdocs.search.interpretation import WordSources
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import Indices
+from ragdocs.store.community_rows import CommunityOrigin
 from ragdocs.store.connection import store_path
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import PendingText
@@ -155,6 +157,11 @@ def build(writer: Writer, reader: Reader, embedder: BuiltinEmbedder, chunks: int
             doc_ids = [file.document.id for file in part]
             texts = snapshot.missing_embeddings(embedder.identity, doc_ids)
         store_vectors(writer, embedder, texts, unit_vectors(generator, len(texts)))
+    with reader.snapshot() as snapshot:
+        origin = CommunityOrigin(snapshot.position, snapshot.edges_digest())
+        numbers = detect(pair_weights(snapshot.all_links())) or {}
+    with writer.transaction() as transaction:
+        transaction.put_communities(numbers, origin)
 
 
 def embed_terms(writer: Writer, reader: Reader, embedder: BuiltinEmbedder) -> None:
@@ -213,7 +220,7 @@ class Bare:
 
 
 def engine(directory: Path, reader: Reader, embedder: BuiltinEmbedder) -> QueryOrchestrator:
-    graph, vocabulary = GraphIndex(), Vocabulary(ANALYZER)
+    vocabulary = Vocabulary(ANALYZER)
     terms = TermVectors(embedder, vocabulary, limit=SETTINGS.query_expansion_max_terms)
     indices = Indices(
         analyzer=ANALYZER,
@@ -221,12 +228,11 @@ def engine(directory: Path, reader: Reader, embedder: BuiltinEmbedder) -> QueryO
         code=CodeEngine(code_analyzer(), ANALYZER),
         vector=VectorIndex(embedder),
         embedder=embedder,
-        graph=graph,
+        graph=GraphIndex(),
         words=WordSources(vocabulary=vocabulary, terms=terms),
     )
     with reader.snapshot() as snapshot:
         indices.catch_up(snapshot)
-    graph.communities()
     return QueryOrchestrator(reader, indices, SETTINGS, Surroundings(clock=lambda: NOW))
 
 

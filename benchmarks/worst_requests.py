@@ -455,8 +455,8 @@ def main() -> None:
             with App(config, model) as app:
                 with app.manager() as manager:
                     manager.update()
+                    manager.update_communities()
                     manager.fill()
-                app.find_communities()
                 print(f"{engine}, {given.passages:,} passages")
                 server = Server(app, model, words)
                 measure(server, words, given.rounds, given.only).show(engine, given.passages)

@@ -31,6 +31,7 @@ from ragdocs.store.records import PendingText
 from ragdocs.store.writer import Writer
 from tests.corpus import ENGLISH, indexed
 from tests.parsing import SEED_SIZES
+from tests.store_builder import store_communities
 from tests.word_vectors import WordModel
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -89,14 +90,13 @@ class Engine:
     ) -> QueryOrchestrator:
         chosen = SearchConfig(**{**self.usual, **settings})
         vocabulary = Vocabulary(self.analyzer)
-        self.graph = GraphIndex()
         indices = Indices(
             analyzer=self.analyzer,
             keyword=keyword_setup(chosen, self.analyzer, self.folder).engine,
             code=CodeEngine(code_analyzer(), self.analyzer),
             vector=VectorIndex(self.embedder),
             embedder=self.embedder,
-            graph=self.graph,
+            graph=GraphIndex(),
             cross_encoder=cross_encoder,
             words=WordSources(
                 vocabulary=vocabulary,
@@ -108,10 +108,8 @@ class Engine:
         return QueryOrchestrator(self.reader, indices, chosen, place)
 
     def find_communities(self) -> None:
-        """What the application does in the background."""
-        with self.reader.snapshot() as snapshot:
-            self.graph.catch_up(snapshot)
-        self.graph.communities()
+        """What the index manager does."""
+        store_communities(self.writer, self.reader)
 
     def update(self, texts: Mapping[str, str], removed: tuple[str, ...] = ()) -> None:
         with self.writer.transaction() as transaction:

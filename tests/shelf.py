@@ -44,7 +44,6 @@ class Shelf:
         self._setup = setup(folder / "index", *self.trees)
         self.write(texts)
         self.reader = Reader.open(folder / "index")
-        self.graph = GraphIndex()
         analyzer = text_analyzer(ENGLISH)
         self.indices = Indices(
             analyzer=analyzer,
@@ -52,7 +51,7 @@ class Shelf:
             code=CodeEngine(code_analyzer(), analyzer),
             vector=VectorIndex(self.embedder),
             embedder=self.embedder,
-            graph=self.graph,
+            graph=GraphIndex(),
             words=WordSources(vocabulary=Vocabulary(analyzer)),
         )
         settings = SearchConfig(query_expansion_enabled=False)
@@ -93,10 +92,8 @@ class Shelf:
             manager.fill()
 
     def find_communities(self) -> None:
-        """What the application does in the background."""
-        with self.reader.snapshot() as snapshot:
-            self.graph.catch_up(snapshot)
-        self.graph.communities()
+        with IndexManager(self._setup, self.embedder) as manager:
+            manager.update_communities()
 
     def _place(self, place: str) -> tuple[Path, str]:
         """`path`, or `tree>path` for another tree than the first."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 
+from ragdocs.indices.communities import detect, pair_weights
 from ragdocs.models import (
     Chunk,
     ChunkId,
@@ -31,6 +32,7 @@ from ragdocs.models import (
     WarningKind,
 )
 from ragdocs.parsers.identity import PREAMBLE, SlugCounter, document_id
+from ragdocs.store.community_rows import CommunityOrigin
 from ragdocs.store.reader import Reader
 from ragdocs.store.seal import seal
 from ragdocs.store.writer import Writer
@@ -196,3 +198,12 @@ def remove(writer, *files):
 def targets(snapshot, found):
     """Where each link of a file leads: (document id, slug)."""
     return [(link.target, link.slug) for link in snapshot.links(found.document.id)]
+
+
+def store_communities(writer, reader):
+    """What the index manager does; returns whether other ones are stored."""
+    with reader.snapshot() as snapshot:
+        origin = CommunityOrigin(snapshot.position, snapshot.edges_digest())
+        numbers = detect(pair_weights(snapshot.all_links())) or {}
+    with writer.transaction() as transaction:
+        return transaction.put_communities(numbers, origin)

@@ -52,6 +52,7 @@ class SearchOptions(TypedDict, total=False):
     similarity_threshold: float | None
     max_tokens: int | None
     explain: bool
+    metadata: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ class Index(Closable):
 
         with self._opened.manager(Control(lock_seconds=WAIT_SECONDS)) as manager:
             outcome = manager.update(rebuild=rebuild)
+            manager.update_communities(anew=rebuild)
             filled = manager.fill()
             if not outcome.kept and not filled.error:
                 with suppress(EmbeddingError):

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ragdocs.indexing.manager import IndexManager
     from ragdocs.indexing.service import IndexService
     from ragdocs.indexing.service_state import ServiceState
-    from ragdocs.indices.background import BackgroundCommunities
     from ragdocs.search.index_state import IndexState
     from ragdocs.search.library.library import Library, LibrarySetup
     from ragdocs.search.orchestrator import QueryOrchestrator
@@ -91,15 +90,6 @@ class Views(Closable):
         from ragdocs.search.library.library import Library
 
         return Library(self.reader, self.parts.indices, self._library_setup())
-
-    @cached_property
-    def communities(self) -> "BackgroundCommunities":
-        """Of this graph: the next views have another."""
-        from ragdocs.indices.background import BackgroundCommunities
-
-        graph = self.parts.indices.graph
-        assert graph is not None
-        return BackgroundCommunities(graph)
 
     @property
     def doubts(self) -> int:
@@ -232,15 +222,6 @@ class App(Assembly, Closable):
         making = read_making(stored)
         return differences(making, self.making) if making else ()
 
-    def find_communities(self) -> None:
-        """Now, for a command that shows them; a server finds them in the background."""
-        reader = self.reader
-        graph = self._views.parts.indices.graph
-        if graph is not None:
-            with reader.snapshot() as snapshot:
-                graph.catch_up(snapshot)
-            graph.communities()
-
     def close(self) -> None:
         """Only what was made. The indexing thread is given a moment to end."""
         made = vars(self)
@@ -368,5 +349,3 @@ class App(Assembly, Closable):
             if snapshot.position != self._followed:
                 indices.catch_up(snapshot)
                 self._followed = snapshot.position
-        if self.config.search.advanced.community_detection_enabled:
-            self._views.communities.refresh()

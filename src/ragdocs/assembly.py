@@ -128,6 +128,7 @@ class Assembly:
             tables=self.tables,
             max_file_bytes=indexing.max_file_bytes,
             respect_gitignore=indexing.respect_gitignore,
+            has_communities=self.config.search.advanced.community_detection_enabled,
         )
 
     def make_watcher(self) -> "Watcher":

@@ -65,6 +65,7 @@ def unhurried() -> Generator[None]:
 def bring_in_step(manager: IndexManager) -> None:
     with unhurried():
         manager.update()
+    manager.update_communities()
     if error := manager.fill().error:
         raise EmbeddingError(error)
     manager.prune()
@@ -95,6 +96,8 @@ def stages(docs: Path, index: Path) -> list[Stage]:
         look()
         with unhurried():
             manager.update()
+        look()
+        manager.update_communities()
         look()
         while manager.fill_some().has_more:
             look()

@@ -44,6 +44,7 @@ def build(home: Path, texts=NOTES, **sections) -> None:
     app = App(config, CountingEmbedder(BuiltinEmbedder().identity))
     with app, app.manager() as manager:
         manager.update()
+        manager.update_communities()
         manager.fill()
 
 

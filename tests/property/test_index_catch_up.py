@@ -4,12 +4,21 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragdocs.indices.communities import detect, pair_weights
 from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
 from ragdocs.parsers.identity import document_id
 from tests.kernels import assert_same_hits
-from tests.store_builder import READ_NS, Section, file, related, temporary_store, wiki
+from tests.store_builder import (
+    READ_NS,
+    Section,
+    file,
+    related,
+    store_communities,
+    temporary_store,
+    wiki,
+)
 from tests.word_vectors import WordModel, catch_up, embed_missing, stored_vectors
 
 NAMES = ["a", "b", "c", "x/a", "x/d"]
@@ -38,6 +47,7 @@ operations = st.one_of(
     st.tuples(st.just("remove"), st.sampled_from(NAMES)),
     st.tuples(st.just("embed"), st.integers(1, 6)),
     st.tuples(st.just("prune"), st.none()),
+    st.tuples(st.just("communities"), st.none()),
 )
 histories = st.lists(st.tuples(operations, st.booleans()), max_size=12)
 scopes = st.frozensets(st.sampled_from([DocId(f"docs:{name}.md") for name in NAMES]))
@@ -46,6 +56,9 @@ scopes = st.frozensets(st.sampled_from([DocId(f"docs:{name}.md") for name in NAM
 def apply(writer, reader, kind, what):
     if kind == "embed":
         embed_missing(writer, reader, MODEL, limit=what)
+        return
+    if kind == "communities":
+        store_communities(writer, reader)
         return
     with writer.transaction() as transaction:
         if kind == "put":
@@ -96,4 +109,21 @@ def test_a_graph_that_catches_up_answers_as_a_fresh_one(history, scope, depth):
         assert len(view) == len(fresh)
         hits = {doc_id: 1 / number for number, doc_id in enumerate(sorted(scope), 1)}
         assert view.neighbours(hits, depth) == fresh.neighbours(hits, depth)
-        assert view.communities() == fresh.communities()
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories)
+def test_stored_communities_are_those_of_the_links_whatever_happened_before(history):
+    with temporary_store() as (writer, reader):
+        replay(writer, reader, history, GraphIndex())
+        with reader.snapshot() as snapshot:
+            snapshot.verify(deep=True)
+            has_links = snapshot.edges_digest() != ""
+            was_current = has_links and snapshot.has_current_communities()
+        is_other = store_communities(writer, reader)
+        assert not (was_current and is_other), "the same communities are stored twice"
+        with reader.snapshot() as snapshot:
+            snapshot.verify(deep=True)
+            known = [document.id for document in snapshot.documents()]
+            assert snapshot.communities_of(known) == detect(pair_weights(snapshot.all_links()))
+            assert snapshot.has_current_communities()

@@ -67,6 +67,7 @@ def compare(docs: Path, index: Path, **sections: dict[str, object]) -> list[str]
     app = App(config_of(docs, fresh, **sections), CountingEmbedder())
     with app, app.manager() as manager:
         manager.update()
+        manager.update_communities()
         manager.fill()
     try:
         until(lambda: not _differences(index, fresh), PATIENCE_SECONDS)

@@ -1,20 +1,24 @@
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import ragdocs
-from ragdocs.indices.background import BackgroundCommunities
+from ragdocs.errors import IndexCorrupt
 from ragdocs.indices.communities import detect
 from ragdocs.indices.graph import MAX_NEIGHBOURS, Edge, GraphIndex
 from ragdocs.indices.spreading import EDGE_WEIGHTS, FREE_LINKS, MAX_GAIN, Neighbour
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
 from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
-from tests.store_builder import Section, file, put, related, remove, wiki
+from ragdocs.store.community_rows import CommunityOrigin
+from ragdocs.store.records import Position
+from tests.store_builder import Section, file, put, related, remove, store_communities, wiki
 from tests.word_vectors import WordModel, catch_up, embed_missing
 
 MODEL = WordModel()
@@ -185,51 +189,106 @@ def two_circles():
     return [*left, *right, note("bridge", "l0", "l1"), note("alone"), note("r0", "r1", "r2", "l0")]
 
 
+def communities(reader):
+    with reader.snapshot() as snapshot:
+        return snapshot.communities_of([one.id for one in snapshot.documents()])
+
+
 def test_documents_that_link_each_other_are_one_community(writer, reader):
     put(writer, *two_circles())
-    graph = graph_of(reader)
-    groups = [set(names_of(group)) for group in graph.communities().groups]
-    assert groups == [{"bridge", "l0", "l1", "l2", "l3"}, {f"r{n}" for n in range(5)}]
-    assert graph.communities().of(doc("l0")) == graph.communities().of(doc("bridge")) == 0
-    assert graph.communities().of(doc("r4")) == 1
-    assert graph.communities().of(doc("alone")) is None
-    assert graph.communities().of(doc("unknown")) is None
+    assert communities(reader) == {}
+    assert store_communities(writer, reader)
+    left = dict.fromkeys([doc(name) for name in ("bridge", "l0", "l1", "l2", "l3")], 0)
+    assert communities(reader) == left | {doc(f"r{n}"): 1 for n in range(5)}
+    with reader.snapshot() as snapshot:
+        assert snapshot.members_with(doc("l0")) == tuple(sorted(left))
+        assert snapshot.members_with(doc("alone")) == snapshot.members_with(doc("unknown")) == ()
+        assert snapshot.count_communities() == 2
 
 
-def names_of(group):
-    return [doc_id.removeprefix("docs:").removesuffix(".md") for doc_id in group]
+def test_no_links_mean_no_communities_and_no_networkx():
+    assert detect({}) == {}
+    code = """if True:
+        import sys
+        from ragdocs.indices.communities import detect
+        print(detect({}), "networkx" in sys.modules)"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
+    )
+    assert done.stdout.split() == ["{}", "False"]
 
 
-def test_no_links_mean_no_communities(writer, reader):
-    assert GraphIndex().communities().groups == ()
-    put(writer, note("a"))
-    assert graph_of(reader).communities().groups == ()
+def test_communities_are_current_until_other_documents_are_linked(writer, reader):
+    def is_current():
+        with reader.snapshot() as snapshot:
+            return snapshot.has_current_communities()
 
-
-def test_communities_are_kept_until_a_link_changes(writer, reader):
+    put(writer, note("alone"))
+    assert is_current(), "nothing is linked"
     put(writer, *two_circles())
-    graph = graph_of(reader)
-    assert not graph.has_current_communities()
-    found = graph.communities()
-    put(writer, file("alone.md", [Section("New text")]))
-    assert catch_up(graph, reader).has_current_communities()
-    assert graph.communities() is found
+    assert not is_current()
+    store_communities(writer, reader)
+    assert is_current()
+    put(writer, file("alone.md", [Section("New text"), Section("More")]))
+    put(writer, file("l0.md", [Section("New text")], [wiki("l2"), wiki("l1"), wiki("l1")]))
+    assert is_current(), "the same documents are linked"
     put(writer, note("alone", "r0", "r1"))
-    assert not catch_up(graph, reader).has_current_communities()
-    assert graph.communities().of(doc("alone")) == graph.communities().of(doc("r0"))
+    assert not is_current()
+    before = communities(reader)
+    assert before[doc("r0")] == 1, "the stored ones are used until there are others"
+    store_communities(writer, reader)
+    assert communities(reader)[doc("alone")] == communities(reader)[doc("r0")]
 
 
-def test_a_server_finds_communities_beside_all_else_and_not_first_of_all(writer, reader):
+def test_a_new_set_of_communities_is_a_generation_and_the_same_set_is_none(writer, reader):
     put(writer, *two_circles())
-    graph = graph_of(reader)
-    patient = BackgroundCommunities(graph)
-    patient.refresh()
-    assert patient.wait(30)
-    assert not graph.has_current_communities(), "it did not leave the first question its processor"
-    at_once = BackgroundCommunities(graph, first_rest=0)
-    at_once.refresh()
-    assert at_once.wait(30)
-    assert graph.has_current_communities()
+    before = reader.position()
+    assert store_communities(writer, reader)
+    with reader.snapshot() as snapshot:
+        assert snapshot.position.generation == before.generation + 1
+        assert snapshot.changes_since(before) == ()
+        assert snapshot.communities_origin.position == before
+    assert not store_communities(writer, reader)
+    assert reader.position().generation == before.generation + 1
+
+
+def test_a_deleted_document_leaves_its_community(writer, reader):
+    put(writer, *two_circles())
+    store_communities(writer, reader)
+    remove(writer, note("l3"))
+    with reader.snapshot() as snapshot:
+        snapshot.verify(deep=True)
+        assert doc("l3") not in snapshot.members_with(doc("l0"))
+
+
+def test_communities_of_another_history_or_older_than_the_stored_are_not_stored(writer, reader):
+    put(writer, *two_circles())
+    with reader.snapshot() as snapshot:
+        early = CommunityOrigin(snapshot.position, snapshot.edges_digest())
+    put(writer, note("alone", "r0"))
+    store_communities(writer, reader)
+    stored = communities(reader)
+    elsewhere = CommunityOrigin(Position(reader.position().generation, "another"), "")
+    for origin in (early, elsewhere):
+        with writer.transaction() as transaction:
+            assert not transaction.put_communities({doc("l0"): 0, doc("r0"): 0}, origin)
+    assert communities(reader) == stored
+
+
+def test_a_damaged_community_is_noticed(writer, reader, tmp_path):
+    put(writer, *two_circles())
+    store_communities(writer, reader)
+    database = sqlite3.connect(tmp_path / "store.db")
+    with closing(database), database:
+        database.execute("UPDATE communities SET number = 1 WHERE number = 0")
+    with reader.snapshot() as snapshot:
+        for look in (
+            lambda: snapshot.communities_of([doc("l0")]),
+            lambda: snapshot.members_with(doc("l0")),
+            lambda: snapshot.verify(deep=True),
+        ):
+            with pytest.raises(IndexCorrupt):
+                look()
 
 
 def test_neighbours_are_found_without_networkx(writer, tmp_path):
@@ -261,7 +320,8 @@ def test_communities_are_the_same_in_every_process():
         ids = [f"docs:{n}.md" for n in range(200)]
         pairs = sorted({tuple(sorted(choose.sample(ids, 2))) for _ in range(500)})
         choose.shuffle(pairs)
-        print(detect({pair: choose.choice((1.0, 1.5)) for pair in pairs}).groups)"""
+        found = detect({pair: choose.choice((1.0, 1.5)) for pair in pairs})
+        print(sorted(found.items()))"""
     source = str(Path(ragdocs.__file__).parents[1])
     answers = {
         subprocess.run(
@@ -275,7 +335,7 @@ def test_communities_are_the_same_in_every_process():
         for seed in ("1", "2", "3")
     }
     assert len(answers) == 1
-    assert answers != {"()\n"}
+    assert answers != {"[]\n"}
 
 
 def test_the_order_of_pairs_does_not_matter():
@@ -291,7 +351,6 @@ def test_questions_from_several_threads_while_one_catches_up(writer, reader):
     def ask():
         while not stop.is_set():
             try:
-                graph.communities()
                 if "l1" not in names(graph.neighbours({doc("l0"): 1.0}, depth=2)):
                     wrong.append("l1 is not near l0")
             except Exception as error:

@@ -32,6 +32,7 @@ class QueryOptions(TypedDict):
     similarity_threshold: float | None
     max_tokens: int | None
     explain: bool
+    metadata: bool
 
 
 _OPTIONS = (
@@ -69,6 +70,7 @@ _OPTIONS = (
     ),
     click.option("--max-tokens", type=int, metavar="N", help="As much text as N tokens hold."),
     click.option("--explain", is_flag=True, help="Show what each index found, each stage left."),
+    click.option("--metadata", is_flag=True, help="With --json: add tags, author, date, links."),
 )
 
 
@@ -111,6 +113,7 @@ def request_of(words: tuple[str, ...], options: QueryOptions) -> "QueryRequest":
         similarity_threshold=options["similarity_threshold"],
         max_tokens=options["max_tokens"],
         explain=options["explain"],
+        metadata=options["metadata"],
     )
 
 

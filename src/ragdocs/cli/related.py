@@ -35,7 +35,6 @@ def related(context: click.Context, reference: str, reading: Reading, limit: int
 
     request = RelatedRequest(reference=reference, limit=limit)
     with reading.app() as app:
-        app.find_communities()
         found = app.library.related(request)
     told = list(lines(found))
     if reading.as_json:

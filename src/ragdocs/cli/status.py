@@ -119,6 +119,8 @@ def _holdings(status: "Status") -> str:
         said.append(number_of(found.links_unresolved, "broken link"))
     if found.unused_vector_bytes:
         said.append(f"{size_text(found.unused_vector_bytes)} of unused vectors")
+    if communities := found.communities_text():
+        said.append(communities)
     return ", ".join(said)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.search.index_state import Readiness
+from ragdocs.wording import number_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,20 @@ class Holdings:
     unused_vector_bytes: int = 0
     """Vectors of texts that are gone, kept for a while: as of the last look, once a day."""
     generation: int = 0
+    communities: int = 0
+    """Groups of linked documents."""
+    communities_generation: int | None = None
+    """The commit whose links they were computed from; None when none were computed."""
+    communities_current: bool = True
+    """Whether the links between documents are still those."""
+
+    def communities_text(self) -> str:
+        """Empty when there is nothing to tell."""
+        if self.communities_generation is None:
+            return "" if self.communities_current else "communities not computed"
+        found = number_of(self.communities, "community", "communities")
+        is_old = "" if self.communities_current else ", links have changed since"
+        return f"{found} (of generation {self.communities_generation}{is_old})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,6 +107,7 @@ def _holdings(snapshot: Snapshot, model: str) -> Holdings:
     count = snapshot.ledger.count
     passages = snapshot.count_passages()
     pending = passages
+    origin = snapshot.communities_origin
     if model and count("embeddings"):
         stored = snapshot.models()
         pending = snapshot.count_missing_embeddings(vectors_model(stored, model))
@@ -121,6 +122,9 @@ def _holdings(snapshot: Snapshot, model: str) -> Holdings:
         links_unresolved=snapshot.count_unresolved_links(),
         unused_vector_bytes=snapshot.unused_vector_bytes,
         generation=snapshot.position.generation,
+        communities=snapshot.count_communities(),
+        communities_generation=origin.position.generation if origin else None,
+        communities_current=snapshot.has_current_communities(),
     )
 
 

@@ -30,8 +30,6 @@ def ask_all(app: "App", queries: Sequence[LabelledQuery]) -> Answers:
     """
     top_n = results_for(DEPTH, app.config.search.max_chunks_per_doc)
     requests = [_request(query, top_n) for query in queries]
-    if app.config.search.advanced.community_detection_enabled:
-        app.find_communities()
     _ask(app, requests[0])
     ranked: dict[str, Sequence[str]] = {}
     seconds: list[float] = []

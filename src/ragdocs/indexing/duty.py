@@ -284,6 +284,7 @@ class IndexDuty:
         return self._has_pending and time.monotonic() >= self._fill_at
 
     def _fill(self, manager: IndexManager) -> None:
+        manager.update_some_communities()
         if self._can_fill():
             filled = manager.fill_some()
             self._has_pending = filled.has_more or bool(filled.error)

@@ -35,6 +35,8 @@ class IndexSetup:
     tables: tuple[StoredIndex, ...] = ()
     max_file_bytes: int = MAX_FILE_BYTES
     respect_gitignore: bool = True
+    has_communities: bool = True
+    """Whether communities of linked documents are computed and stored."""
 
     def ingestions(self) -> dict[TreeName, Ingestion]:
         return {

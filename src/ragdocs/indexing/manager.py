@@ -9,6 +9,7 @@ import time
 from ragdocs.closable import Closable
 from ragdocs.embedding.base import Embedder
 from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
+from ragdocs.indexing.communities import CommunityUpdates
 from ragdocs.indexing.filling import SPARE_BYTES, Filled, Filler
 from ragdocs.indexing.hints import Hints
 from ragdocs.indexing.index_access import LOST, IndexAccess
@@ -42,6 +43,7 @@ class IndexManager(Closable):
         self._control = control or Control()
         self._access = IndexAccess(setup, self._control)
         self._filler = Filler(self._access, self._control, embedder, terms)
+        self._communities = CommunityUpdates(self._access, self._control)
         self._shrunk: Position | None = None
         """The commit after which there was no more space to give back."""
 
@@ -107,6 +109,16 @@ class IndexManager(Closable):
         """Of those that were filled in: how many came from another variant of the index."""
         return self._filler.taken
 
+    def update_communities(self, *, anew: bool = False) -> bool:
+        """Computes and stores the communities of linked documents if links have changed since, or
+        `anew` in any case; returns whether other ones are stored now."""
+        return self._setup.has_communities and self._communities.update(anew=anew)
+
+    def update_some_communities(self) -> None:
+        """The same beside other work, and not at once; call it again and again."""
+        if self._setup.has_communities:
+            self._communities.update_some()
+
     def prune(self) -> int:
         """Forgets vectors that nothing uses any more; after an update that saw every tree."""
         return self._filler.prune()
@@ -154,6 +166,7 @@ class IndexManager(Closable):
             pass
 
     def close(self) -> None:
+        self._communities.close()
         self._access.close()
 
     def _run(self, update: Update, hints: Hints | None, rebuild: bool) -> None:

@@ -2,7 +2,7 @@
 
 Documents are nodes; an edge says in which way one refers to the other. A document that neither
 links nor is linked to is not in it. Any thread may ask while one catches up: a lock guards the
-graph, and communities are computed outside of it, from a copy of the weights.
+graph.
 """
 
 import threading
@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from ragdocs.indices.communities import Communities, Pair, detect
 from ragdocs.indices.hits import Scope
 from ragdocs.indices.progress import Progress
 from ragdocs.indices.spreading import EDGE_WEIGHTS, Neighbour, damping, spread
@@ -42,12 +41,8 @@ class GraphIndex:
     def __init__(self) -> None:
         self._links = _Links()
         self._progress = Progress()
-        self._revision = 0
-        self._communities = Communities()
-        self._communities_revision = 0
         self._lock = threading.Lock()
         self._catching_up = threading.Lock()
-        self._detecting = threading.Lock()
 
     @property
     def position(self) -> Position | None:
@@ -100,41 +95,18 @@ class GraphIndex:
         allowed = (item for item in found if scope is None or item.doc_id in scope)
         return list(islice(allowed, max(limit, 0)))
 
-    def communities(self) -> Communities:
-        """The communities of the links as they are now; computed when these have changed.
-
-        That takes seconds for ten thousand documents: let a background thread ask first.
-        """
-        with self._detecting:
-            with self._lock:
-                revision = self._revision
-                if revision == self._communities_revision:
-                    return self._communities
-                weights = self._links.pair_weights()
-            found = detect(weights)
-            with self._lock:
-                self._communities, self._communities_revision = found, revision
-            return found
-
-    def has_current_communities(self) -> bool:
-        """Whether `communities` would answer at once."""
-        with self._lock:
-            return self._revision == self._communities_revision
-
     def _rebuild(self, snapshot: Snapshot) -> None:
         links = _Links()
         links.add(_edges(snapshot.all_links()))
         with self._lock:
             self._links = links
-            self._revision += 1
 
     def _redo(self, snapshot: Snapshot, touched: frozenset[DocId]) -> None:
         current = {doc_id: _edges(snapshot.links(doc_id)) for doc_id in sorted(touched)}
         try:
             with self._lock:
-                changed = [self._links.replace(doc_id, edges) for doc_id, edges in current.items()]
-                # Most edits change no link: the communities stay as they are.
-                self._revision += any(changed)
+                for doc_id, edges in current.items():
+                    self._links.replace(doc_id, edges)
         except BaseException:
             self._progress.forget()
             raise
@@ -143,8 +115,7 @@ class GraphIndex:
 class _Links:
     """The graph itself: one edge for each pair of documents, direction and kind.
 
-    Of plain dicts: to import NetworkX takes longer than the first answer's search, and only
-    communities need it.
+    Of plain dicts: to import NetworkX takes longer than the first answer's search.
     """
 
     def __init__(self) -> None:
@@ -166,13 +137,12 @@ class _Links:
             kinds.add(edge.kind)
             self._to.setdefault(edge.target, {})[edge.source] = kinds
 
-    def replace(self, source: DocId, edges: frozenset[Edge]) -> bool:
-        """Gives a document these outgoing edges; says whether it had others."""
+    def replace(self, source: DocId, edges: frozenset[Edge]) -> None:
+        """Gives a document these outgoing edges."""
         old = self._outgoing(source)
         for edge in old - edges:
             self._remove(edge)
         self.add(edges - old)
-        return old != edges
 
     def adjacent(self, doc_id: DocId) -> Mapping[DocId, float]:
         """See `spreading.Adjacent`."""
@@ -185,15 +155,6 @@ class _Links:
         return {
             other: weight * own * damping(self._degree(other))
             for other, weight in self._weights(doc_id).items()
-        }
-
-    def pair_weights(self) -> dict[Pair, float]:
-        """Each pair of linked documents, once."""
-        return {
-            (doc_id, other): weight
-            for doc_id in self._from.keys() | self._to.keys()
-            for other, weight in self._weights(doc_id).items()
-            if doc_id < other
         }
 
     def _weights(self, doc_id: DocId) -> dict[DocId, float]:

@@ -1,13 +1,15 @@
 """One query's way to its candidates, kept so that the answer can be explained."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ragdocs.config.search_section import SearchConfig
+from ragdocs.models import ChunkId
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.explanation import Explanation, QueryExplanation, ResultExplanation
 from ragdocs.search.hyde import Topic
 from ragdocs.search.requests import QueryType
+from ragdocs.search.responses import Metadata
 from ragdocs.search.retrieval import Found
 from ragdocs.search.stages import StageCount, StageName
 from ragdocs.search.weighing import Weighed
@@ -38,6 +40,8 @@ class Attempt:
     counts: tuple[StageCount, ...]
     retrieval_seconds: float
     judge_notes: tuple[str, ...]
+    metadata: Mapping[ChunkId, Metadata] = field(default_factory=dict[ChunkId, Metadata])
+    """Of each that is left, when it was asked for."""
 
     def is_worth_going_deeper(self, top_n: int) -> bool:
         """Whether results are wanting only because what came first was thinned out. What follows

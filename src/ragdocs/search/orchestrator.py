@@ -4,14 +4,14 @@ It owns no ranking rule: the indices find, `weighing` weighs, the stages decide 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.search_section import SearchConfig
-from ragdocs.models import DocId, TreeName
+from ragdocs.models import ChunkId, DocId, TreeName
 from ragdocs.search.answers import (
     Answered,
     Attempt,
@@ -41,7 +41,7 @@ from ragdocs.search.reach import Reach, most_of_a_document
 from ragdocs.search.refining import Refiner
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.reranker import Reranker
-from ragdocs.search.responses import SearchResponse
+from ragdocs.search.responses import Metadata, SearchResponse
 from ragdocs.search.retrieval import Found, Indices, Read, Retrieval, Started
 from ragdocs.search.scopes import Scopes
 from ragdocs.search.stages import CompressionStats, run_stages
@@ -96,7 +96,7 @@ class QueryOrchestrator:
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
         begun = self._retrieval.start(asked)
         attempt, state = self._of_one_commit(begun, request)
-        presenter = Presenter(self._indices.analyzer, attempt.answered)
+        presenter = Presenter(self._indices.analyzer, attempt.answered, attempt.metadata)
         presented = presenter.draft(attempt.left)
         shown = presented.within(request.max_tokens)
         return SearchResponse(
@@ -137,6 +137,8 @@ class QueryOrchestrator:
                 self._indices.start_over()
             self._indices.catch_up(snapshot)
             attempt = self._as_deep_as_needed(snapshot, begun, request)
+            if request.metadata:
+                attempt = replace(attempt, metadata=_metadata(snapshot, attempt.left))
             is_degraded = any(each.found.is_degraded for each in attempt.answered)
             state = self._states.of(snapshot, has_vectors=not is_degraded)
             return attempt, state, self._indices.is_ahead_of(snapshot)
@@ -187,7 +189,9 @@ class QueryOrchestrator:
         candidates = candidates[: reach.of_all(request.top_n)]
         retrieval = perf_counter() - started
         judge = self._judge(request)
-        stages = build_stages(self._settings, request, self._tools(snapshot, request, judge))
+        boosts = self._boosts(snapshot, candidates)
+        tools = self._tools(snapshot, request, judge, boosts)
+        stages = build_stages(self._settings, request, tools)
         left, counts = run_stages(stages, candidates, explain=request.explain)
         notes = judge.notes if judge else ()
         return Attempt(tuple(answered), candidates, left, counts, retrieval, notes)
@@ -267,30 +271,39 @@ class QueryOrchestrator:
         return Reranker(encoder, request.queries, request.hypothesis)
 
     def _tools(
-        self, snapshot: Snapshot, request: QueryRequest, judge: Reranker | None
+        self,
+        snapshot: Snapshot,
+        request: QueryRequest,
+        judge: Reranker | None,
+        boosts: BoostRules,
     ) -> StageTools:
         analyzer = self._indices.analyzer
         terms = frozenset(token.term for text in request.queries for token in analyzer.query(text))
         return StageTools(
             nodes_of=snapshot.chunks_near,
             is_named=names_all(terms, analyzer.terms),
-            boosts=self._boosts(),
+            boosts=boosts,
             judge=judge,
             parent_size=self._surroundings.parent_size,
         )
 
-    def _boosts(self) -> BoostRules:
+    def _boosts(self, snapshot: Snapshot, candidates: Sequence[Candidate]) -> BoostRules:
         settings, advanced = self._settings, self._settings.advanced
-        graph = self._indices.graph
-        known: Mapping[DocId, int] = {}
-        # Communities take seconds to find in a large graph: a query never waits for them.
-        if graph is not None and graph.has_current_communities():
-            known = graph.communities().numbers
+        documents = {item.document.id for item in candidates}
+        is_boosting = advanced.community_detection_enabled and advanced.community_boost_factor > 1
         return BoostRules(
             now=self._surroundings.clock(),
             recency_bias=settings.recency_bias,
-            communities=known if advanced.community_detection_enabled else {},
+            communities=snapshot.communities_of(documents) if is_boosting else {},
             community_factor=advanced.community_boost_factor,
             local_trees=self._surroundings.local_trees,
             local_factor=settings.local_boost,
         )
+
+
+def _metadata(snapshot: Snapshot, left: Sequence[Candidate]) -> dict[ChunkId, Metadata]:
+    links = {doc_id: snapshot.links(doc_id) for doc_id in {item.document.id for item in left}}
+    return {
+        item.stored.chunk.id: Metadata.of(item.document, links[item.document.id], item.span)
+        for item in left
+    }

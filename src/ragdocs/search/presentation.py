@@ -1,16 +1,17 @@
 """From the last candidates to what a reader gets: cited, with the matches marked, within budget."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Unit
+from ragdocs.models import ChunkId
 from ragdocs.search.answers import Answered
 from ragdocs.search.budget import Item, pack
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.match_ranges import MatchRange, match_ranges
 from ragdocs.search.passages import Passage
-from ragdocs.search.responses import Presented, SearchResult
+from ragdocs.search.responses import Metadata, Presented, SearchResult
 from ragdocs.search.snippets import Asked, SnippetMaker
 from ragdocs.search.text_borders import Range
 
@@ -30,8 +31,14 @@ class _Draft:
 class Presenter:
     """Presents one answer: marks what any of its queries looked for."""
 
-    def __init__(self, analyzer: Analyzer, answered: Sequence[Answered]) -> None:
+    def __init__(
+        self,
+        analyzer: Analyzer,
+        answered: Sequence[Answered],
+        metadata: Mapping[ChunkId, Metadata] | None = None,
+    ) -> None:
         self._analyzer = analyzer
+        self._metadata = metadata or {}
         self._asked = [_asked(each) for each in answered]
         self._units = tuple(dict.fromkeys(unit for asked in self._asked for unit in asked.units))
         self._snippets = SnippetMaker(analyzer)
@@ -47,7 +54,8 @@ class Presenter:
         matches = match_ranges(passage, self._units, self._analyzer) if is_marked else ()
         shown = passage.text[:MAX_MARKED_CHARS]
         snippet = self._snippets.of(shown, matches, self._asked, _focus(candidate))
-        result = SearchResult.from_candidate(candidate, snippet, matches)
+        metadata = self._metadata.get(candidate.stored.chunk.id)
+        result = SearchResult.from_candidate(candidate, snippet, matches, metadata)
         return _Draft(result, passage, matches)
 
 

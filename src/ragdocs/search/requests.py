@@ -88,6 +88,8 @@ class QueryRequest:
     similarity_threshold: float | None = None
     max_tokens: int | None = None
     explain: bool = False
+    metadata: bool = False
+    """Whether each result tells what its document says of itself."""
 
     def __post_init__(self) -> None:
         _check_kind("filters", self.filters, Filters, "a Filters of ragdocs.search.requests")

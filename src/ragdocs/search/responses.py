@@ -1,9 +1,11 @@
 """What a caller gets back: the results, and why they are these."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
 
-from ragdocs.models import ChunkId, DocId, Span
+from ragdocs.models import ChunkId, DateSource, DocId, Span
 from ragdocs.search.budget import Omitted
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.explanation import Explanation
@@ -12,6 +14,10 @@ from ragdocs.search.match_ranges import MatchRange
 from ragdocs.search.requests import QueryType
 from ragdocs.search.snippets import Snippet
 from ragdocs.search.stages import CompressionStats, StageCount
+from ragdocs.store.records import ResolvedLink, StoredDocument
+
+MAX_LINKS = 50
+"""Of one passage; `find_related` lists all of a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,47 @@ class Part:
 
     chunk_id: ChunkId
     span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """What a result's document says of itself. `links` are the documents that the passage links to,
+    each once; of very many the first."""
+
+    doc_id: DocId
+    title: str
+    description: str
+    keywords: tuple[str, ...]
+    tags: tuple[str, ...]
+    aliases: tuple[str, ...]
+    author: str
+    category: str
+    date: datetime
+    date_source: DateSource
+    links: tuple[DocId, ...]
+
+    @classmethod
+    def of(cls, document: StoredDocument, links: Iterable[ResolvedLink], span: Span) -> "Metadata":
+        front_matter = document.front_matter
+        targets = (
+            one.target
+            for one in links
+            if one.target is not None
+            and span.byte_start <= one.link.span.byte_start < span.byte_end
+        )
+        return cls(
+            doc_id=document.id,
+            title=document.title,
+            description=front_matter.description,
+            keywords=front_matter.keywords,
+            tags=document.tags,
+            aliases=front_matter.aliases,
+            author=front_matter.author,
+            category=front_matter.category,
+            date=document.date,
+            date_source=document.date_source,
+            links=tuple(islice(dict.fromkeys(targets), MAX_LINKS)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +86,16 @@ class SearchResult:
     confidence: float
     strategies: tuple[Strategy, ...]
     parts: tuple[Part, ...] = ()
+    metadata: Metadata | None = None
+    """When it was asked for."""
 
     @classmethod
     def from_candidate(
-        cls, candidate: Candidate, snippet: Snippet, matches: tuple[MatchRange, ...]
+        cls,
+        candidate: Candidate,
+        snippet: Snippet,
+        matches: tuple[MatchRange, ...],
+        metadata: Metadata | None = None,
     ) -> "SearchResult":
         chunk, document = candidate.stored.chunk, candidate.document
         return cls(
@@ -59,6 +112,7 @@ class SearchResult:
             confidence=candidate.confidence,
             strategies=tuple(s for s in Strategy if s in candidate.evidence),
             parts=tuple(Part(part.chunk.id, part.chunk.span) for part in candidate.constituents),
+            metadata=metadata,
         )
 
 

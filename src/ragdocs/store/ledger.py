@@ -23,6 +23,7 @@ TABLES = (
     "chunks",
     "links",
     "code_blocks",
+    "communities",
     "embeddings",
 )
 _MODULUS = 2**128
@@ -86,7 +87,8 @@ class Meta:
 
     `waiting`: how many files were found to differ and are not stored yet; None as long as nobody
     has looked at all files since the store was emptied. `settings` are what the fingerprint is of,
-    so that others can be told which of theirs differ.
+    so that others can be told which of theirs differ. `communities` is what the stored communities
+    were computed from (see `community_rows`); empty when none were stored yet.
     """
 
     fingerprint: str
@@ -94,28 +96,37 @@ class Meta:
     ledger: Ledger
     waiting: int | None = None
     settings: str = ""
+    communities: str = ""
 
 
 def read_meta(database: Database) -> Meta:
     row = database.one(
-        "SELECT row_hash, fingerprint, generation, stamp, ledger, waiting, settings FROM meta"
+        """SELECT row_hash, fingerprint, generation, stamp, ledger, waiting, settings, communities
+        FROM meta"""
     )
     if row is None:
         raise IndexCorrupt(f"{database.path} has lost its description: rebuild the index")
     hashed, *values = row
     check_row("description", values, hashed)
-    fingerprint, generation, stamp, ledger, waiting, settings = values
+    fingerprint, generation, stamp, ledger, waiting, settings, communities = values
     position = Position(generation, stamp)
-    return Meta(fingerprint, position, Ledger.decoded(ledger), waiting, settings)
+    return Meta(fingerprint, position, Ledger.decoded(ledger), waiting, settings, communities)
 
 
 def write_meta(database: Database, meta: Meta) -> None:
     at = meta.position
-    ledger = meta.ledger.encoded()
-    values = (meta.fingerprint, at.generation, at.stamp, ledger, meta.waiting, meta.settings)
+    values = (
+        meta.fingerprint,
+        at.generation,
+        at.stamp,
+        meta.ledger.encoded(),
+        meta.waiting,
+        meta.settings,
+        meta.communities,
+    )
     database.run(
         """INSERT OR REPLACE INTO meta
-        (key, fingerprint, generation, stamp, ledger, waiting, settings, row_hash)
-        VALUES (1, ?, ?, ?, ?, ?, ?, ?)""",
+        (key, fingerprint, generation, stamp, ledger, waiting, settings, communities, row_hash)
+        VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (*values, row_hash("description", values)),
     )

@@ -7,7 +7,7 @@ from ragdocs.errors import IndexCorrupt
 from ragdocs.store.connection import Database
 from ragdocs.store.folder import APPLICATION_ID
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 _SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
     line_start INTEGER NOT NULL, line_end INTEGER NOT NULL"""
@@ -25,7 +25,7 @@ _KEPT = (
 _REBUILT = (
     """CREATE TABLE meta (key INTEGER PRIMARY KEY CHECK (key = 1), fingerprint TEXT NOT NULL,
     generation INTEGER NOT NULL, stamp TEXT NOT NULL, ledger TEXT NOT NULL, waiting INTEGER,
-    settings TEXT NOT NULL, row_hash BLOB NOT NULL)""",
+    settings TEXT NOT NULL, communities TEXT NOT NULL, row_hash BLOB NOT NULL)""",
     """CREATE TABLE generations (generation INTEGER PRIMARY KEY, stamp TEXT NOT NULL,
     row_hash BLOB NOT NULL, changes TEXT NOT NULL)""",
     """CREATE TABLE stored_indices (name TEXT PRIMARY KEY, version TEXT NOT NULL,
@@ -67,6 +67,9 @@ _REBUILT = (
     anchor TEXT NOT NULL, text TEXT NOT NULL, {_SPAN}, UNIQUE (doc, position))""",
     "CREATE INDEX links_target ON links (target_doc)",
     "CREATE INDEX links_match ON links (match_key)",
+    """CREATE TABLE communities (doc INTEGER PRIMARY KEY REFERENCES documents (key),
+    number INTEGER NOT NULL, row_hash BLOB NOT NULL)""",
+    "CREATE INDEX communities_number ON communities (number)",
     f"""CREATE TABLE code_blocks (key INTEGER PRIMARY KEY AUTOINCREMENT,
     doc INTEGER NOT NULL REFERENCES documents (key), position INTEGER NOT NULL,
     chunk INTEGER REFERENCES chunks (key), row_hash BLOB NOT NULL, language TEXT NOT NULL,

@@ -13,9 +13,10 @@ from typing import NamedTuple, TypeVar
 from ragdocs.bounded_cache import BoundedCache
 from ragdocs.errors import IndexCorrupt
 from ragdocs.models import ChunkId, DocId, Heading, TreeName
-from ragdocs.store import change_log, chunk_rows, document_rows, embedding_cache
+from ragdocs.store import change_log, chunk_rows, community_rows, document_rows, embedding_cache
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE, read_chunk, read_code
 from ragdocs.store.collection import no_collection
+from ragdocs.store.community_rows import CommunityOrigin
 from ragdocs.store.connection import Database, Row
 from ragdocs.store.document_rows import (
     SELECT_DOCUMENTS,
@@ -219,6 +220,32 @@ class Snapshot:
 
     def unresolved_links(self) -> tuple[ResolvedLink, ...]:
         return self._links("l.target_doc IS NULL ORDER BY d.id, l.position")
+
+    @property
+    def communities_origin(self) -> CommunityOrigin | None:
+        """Which links the stored communities were computed from; None when none were stored."""
+        return CommunityOrigin.decoded(self._meta.communities)
+
+    def communities_of(self, doc_ids: Collection[DocId]) -> dict[DocId, int]:
+        """The community's number of each of the documents that are in one."""
+        return community_rows.communities_of(self._database, doc_ids)
+
+    def members_with(self, doc_id: DocId) -> tuple[DocId, ...]:
+        """All documents of the document's community, itself included, in the order of their ids."""
+        return community_rows.members_with(self._database, doc_id)
+
+    def count_communities(self) -> int:
+        return community_rows.count_communities(self._database)
+
+    def edges_digest(self) -> str:
+        """Which documents are linked, and how: see `communities_origin`. Empty when none are."""
+        return community_rows.edges_digest(self._database)
+
+    def has_current_communities(self) -> bool:
+        """Whether the stored communities are those of the links as they are; looks at every link,
+        some 50 ms for 50,000."""
+        origin = self.communities_origin
+        return self.edges_digest() == (origin.edges if origin else community_rows.NO_EDGES)
 
     def code_blocks(self, doc_id: DocId | None = None) -> Iterator[StoredCodeBlock]:
         """The code blocks of a document in order, or of all."""

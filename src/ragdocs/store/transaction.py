@@ -1,14 +1,22 @@
 """One write transaction: what is put, removed and failed in it becomes one generation, or none."""
 
 import sqlite3
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ragdocs.errors import SourceError
 from ragdocs.models import DocId, FileState, Heading, IndexedFile
 from ragdocs.parsers.identity import document_id
-from ragdocs.store import change_log, embedding_cache, file_rows, link_store, stored_index
+from ragdocs.store import (
+    change_log,
+    community_rows,
+    embedding_cache,
+    file_rows,
+    link_store,
+    stored_index,
+)
+from ragdocs.store.community_rows import CommunityOrigin
 from ragdocs.store.connection import Database
 from ragdocs.store.content import Content, content_of, delete_rows, insert_rows
 from ragdocs.store.document_rows import (
@@ -48,6 +56,7 @@ class Transaction:
         self._sources: set[DocId] = set()
         self._dirty = False
         self._waiting = meta.waiting
+        self._communities = meta.communities
         self._next = change_log.next_position(meta.position)
         self.position = meta.position
         """The commit that readers see: the one before, and after the commit this one."""
@@ -121,6 +130,22 @@ class Transaction:
         self._dirty |= count > 0
         return count
 
+    def put_communities(self, numbers: Mapping[DocId, int], origin: CommunityOrigin) -> bool:
+        """Stores which community each document is in, in place of those before. False when that
+        changes nothing, there are newer ones, or the commit that they were computed from is of
+        another history."""
+        stored = CommunityOrigin.decoded(self._communities)
+        made = origin.position
+        if stored is not None and stored.position.generation >= made.generation:
+            return False
+        if not change_log.follows(self._database, self.position, made):
+            return False
+        has_others = community_rows.replace_communities(self._database, self._ledger, numbers)
+        if stored is None or stored.edges != origin.edges or has_others:
+            self._communities = origin.encoded()
+            self._dirty = True
+        return self._communities == origin.encoded()
+
     def remake_indices(self, names: Collection[str]) -> None:
         """Makes some of the indices inside the store anew from its rows, though they are in step.
 
@@ -153,7 +178,13 @@ class Transaction:
         change_log.append(self._database, self._next, self._changes)
         write_meta(
             self._database,
-            replace(self._meta, position=self._next, ledger=self._ledger, waiting=self._waiting),
+            replace(
+                self._meta,
+                position=self._next,
+                ledger=self._ledger,
+                waiting=self._waiting,
+                communities=self._communities,
+            ),
         )
         stored_index.note(self._database, self._indices, self._next)
         return True
@@ -223,6 +254,7 @@ class Transaction:
         for source in link_store.detach(self._database, self._ledger, known.names.key):
             self._note(source, ChangeKind.LINKS)
         self._delete_rows(known)
+        community_rows.remove_community(self._database, self._ledger, known.names.key)
         self._database.run("DELETE FROM documents WHERE key = ?", (known.names.key,))
         self._match_keys |= known.names.match_keys()
         self._sources.discard(doc_id)

@@ -14,6 +14,7 @@ from ragdocs.errors import (
 from ragdocs.store import embedding_cache
 from ragdocs.store.change_log import SELECT_GENERATIONS
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE
+from ragdocs.store.community_rows import SELECT_COMMUNITIES
 from ragdocs.store.connection import Database
 from ragdocs.store.document_rows import SELECT_DOCUMENTS, SELECT_HEADINGS, read_document
 from ragdocs.store.file_rows import SELECT_FAILURES, SELECT_FILES, read_failure
@@ -30,6 +31,7 @@ _CHECKED = (
     (SELECT_CHUNKS, "chunk", 1),
     (SELECT_LINKS, "link of", 1),
     (SELECT_CODE, "code block", 1),
+    (SELECT_COMMUNITIES, "community of", 0),
     (SELECT_GENERATIONS, "generation", 0),
 )
 

@@ -22,7 +22,7 @@ from ragdocs.mcp_server.tools.related_tool import RelatedAnswer, find_related
 from ragdocs.mcp_server.tools.schemas import schema_of
 from ragdocs.mcp_server.tools.search_answers import SearchAnswer
 from ragdocs.mcp_server.tools.search_arguments import HypothesisArguments, QueryArguments
-from ragdocs.mcp_server.tools.search_tools import query_documents, search_with_hypothesis
+from ragdocs.mcp_server.tools.search_tools import search
 from ragdocs.mcp_server.tools.status_tool import StatusAnswer, index_status
 
 HYPOTHESIS = "search_with_hypothesis"
@@ -64,7 +64,7 @@ _ALL = (
         ),
         arguments=QueryArguments,
         answer=SearchAnswer,
-        give=query_documents,
+        give=search,
         is_search=True,
     ),
     ToolKind(
@@ -75,7 +75,7 @@ _ALL = (
         ),
         arguments=HypothesisArguments,
         answer=SearchAnswer,
-        give=search_with_hypothesis,
+        give=search,
         is_search=True,
     ),
     ToolKind(

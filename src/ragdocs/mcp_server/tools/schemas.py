@@ -1,4 +1,6 @@
-"""JSON Schemas from types, without what no client needs: titles, docstrings, null."""
+"""JSON Schemas from types, without what no client needs: titles, docstrings, null, defaults that
+are empty.
+"""
 
 from functools import cache
 from typing import Any, cast
@@ -34,6 +36,8 @@ def _inlined(value: Any, parts: Schema) -> Any:  # noqa: ANN401  any part of a s
 
 def _compact(schema: Schema) -> Schema:
     found = {key: value for key, value in schema.items() if key != "title"}
+    if found.get("default") in ("", []):  # as if it were not given, which a reader expects
+        del found["default"]
     if "properties" in found:
         found = _object(found)
     if "$defs" in found:

@@ -9,7 +9,7 @@ from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
 from ragdocs.mcp_server.tools.quoting import without_places
 from ragdocs.mcp_server.visible import Cleaner, moved
 from ragdocs.search.budget import Extent, Omitted
-from ragdocs.search.responses import SearchResponse, SearchResult
+from ragdocs.search.responses import Metadata, SearchResponse, SearchResult
 
 MAX_LEFT_OUT = 10
 """So many are named at most, with a way to get them; the rest are counted."""
@@ -46,6 +46,7 @@ class FoundPassage:
     match_lines: tuple[int, ...] = ()
     snippet: str | None = None
     hidden_characters: int = 0
+    metadata: Metadata | None = None
 
     @property
     def where(self) -> str:
@@ -138,6 +139,7 @@ def _passage(number: int, result: SearchResult, extent: Extent) -> FoundPassage:
         match_lines=tuple(dict.fromkeys(each.line_start for each in matches)),
         snippet=None if result.text else clean(result.snippet.text),
         hidden_characters=cleaner.removed,
+        metadata=result.metadata,
     )
 
 

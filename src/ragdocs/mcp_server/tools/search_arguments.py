@@ -49,6 +49,8 @@ class SearchArguments(Arguments):
     excluded_files: Annotated[tuple[Path, ...], listed("Not these files or folders.")] = ()
     max_tokens: Tokens = DEFAULT_TOKENS
     explain: Annotated[bool, Field(description="Add why.")] = False
+    show_stats: Annotated[bool, Field(description="Add stage counts.")] = False
+    show_metadata: Annotated[bool, Field(description="Add tags, author, date, links.")] = False
 
     def filters(self) -> Filters:
         return Filters(
@@ -85,7 +87,6 @@ class QueryArguments(SearchArguments):
     similarity_threshold: (
         Annotated[float, share("Cosine of near-copies; default: as configured.")] | None
     ) = None
-    show_stats: Annotated[bool, Field(description="Add how many each stage left.")] = False
 
     def to_request(self) -> QueryRequest:
         return QueryRequest(
@@ -97,6 +98,7 @@ class QueryArguments(SearchArguments):
             uniqueness=Uniqueness(self.uniqueness) if self.uniqueness else None,
             similarity_threshold=self.similarity_threshold,
             explain=self.explain,
+            metadata=self.show_metadata,
         )
 
 
@@ -123,6 +125,7 @@ class HypothesisArguments(SearchArguments):
             min_score=self.min_score,
             filters=self.filters(),
             explain=self.explain,
+            metadata=self.show_metadata,
         )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from ragdocs.mcp_server.tools.explaining import explanation_lines
 from ragdocs.mcp_server.tools.quoting import fenced, headed, one_line
 from ragdocs.mcp_server.tools.search_answers import FoundPassage, LeftOut, SearchAnswer
+from ragdocs.mcp_server.visible import Cleaner
 from ragdocs.search.budget import Extent
+from ragdocs.search.responses import Metadata
 from ragdocs.wording import number_of
 
 
@@ -47,12 +49,25 @@ def passage_lines(passage: FoundPassage) -> Iterator[str]:
     lines = ", ".join(map(str, passage.match_lines))
     matched = f" · words match on lines {lines}" if lines else ""
     yield f"id: {one_line(passage.id)}{part}{matched}"
+    if passage.metadata:
+        yield from _metadata_lines(passage.metadata)
     if passage.hidden_characters:
         yield f"({number_of(passage.hidden_characters, 'invisible character')} left out)"
     if passage.text:
         yield fenced(f"passage-{passage.number}", passage.text)
     elif passage.snippet:
         yield fenced(f"snippet-{passage.number}", passage.snippet)
+
+
+def _metadata_lines(metadata: Metadata) -> Iterator[str]:
+    """Without what the document does not say."""
+    yield f"date: {metadata.date.isoformat()} ({metadata.date_source})"
+    clean = Cleaner().clean
+    for name in ("description", "author", "category", "keywords", "tags", "aliases", "links"):
+        value: str | tuple[str, ...] = getattr(metadata, name)
+        said = value if isinstance(value, str) else ", ".join(value)
+        if said:
+            yield f"{name}: {one_line(clean(said))}"
 
 
 def left_out_lines(items: Sequence[LeftOut], total: int) -> Iterator[str]:

@@ -10,20 +10,12 @@ from ragdocs.mcp_server.tools.search_answers import SearchAnswer, search_answer
 from ragdocs.mcp_server.tools.search_arguments import HypothesisArguments, QueryArguments
 from ragdocs.mcp_server.tools.search_text import search_text
 from ragdocs.search.budget import tokens
-from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import SearchResponse
 
 
-def query_documents(backend: Backend, arguments: QueryArguments) -> Given:
-    request = arguments.to_request()
-    return _search(backend, request, arguments.max_tokens, has_stats=arguments.show_stats)
-
-
-def search_with_hypothesis(backend: Backend, arguments: HypothesisArguments) -> Given:
-    return _search(backend, arguments.to_request(), arguments.max_tokens, has_stats=False)
-
-
-def _search(backend: Backend, request: QueryRequest, limit: int, *, has_stats: bool) -> Given:
+def search(backend: Backend, arguments: QueryArguments | HypothesisArguments) -> Given:
+    """By a question, or by a hypothetical answer."""
+    request, limit = arguments.to_request(), arguments.max_tokens
     found: SearchResponse | None = None
 
     def ask(room: int) -> Given:
@@ -33,6 +25,7 @@ def _search(backend: Backend, request: QueryRequest, limit: int, *, has_stats: b
         else:
             shown = found.within(room)
             response = replace(found, results=shown.results, omitted=shown.omitted)
+        has_stats = arguments.show_stats
         answer = search_answer(response, backend.activity(), limit, has_stats=has_stats)
         return _given(_explained(answer, response, limit))
 

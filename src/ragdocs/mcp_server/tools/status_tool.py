@@ -82,6 +82,8 @@ def _lines(
         f"vectors{kept}, {holdings.links_unresolved:,} broken links; "
         f"{disk.total:,} bytes in {one_line(status.index_directory)}"
     )
+    if communities := holdings.communities_text():
+        yield communities
     for tree in status.trees:
         problem = f"; {one_line(tree.problem)}" if tree.problem else ""
         yield f"- tree {one_line(tree.name)} ({one_line(tree.root)}): {tree.documents:,}{problem}"

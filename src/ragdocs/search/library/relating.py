@@ -19,7 +19,7 @@ MAX_LINKED = 1_000
 """Neighbours that are looked at: a hub may have tens of thousands."""
 _READ_AT_ONCE = 64
 _NO_VECTORS = "this text has no vectors yet: what is similar in meaning cannot be told"
-_NO_COMMUNITIES = "communities are not worked out yet: ask again later"
+_NO_COMMUNITIES = "communities are not computed yet: a server or `ragdocs update` does that"
 
 
 class Relations:
@@ -82,13 +82,9 @@ class Relations:
     ) -> tuple[tuple[NeighbourEntry, ...], int | None]:
         """Others of the same community, those that are linked first; and how many there are."""
         graph = self._indices.graph
-        # Communities take seconds to find in a large graph: nobody waits for them here.
-        if graph is None or not graph.has_current_communities():
+        if graph is None or (len(graph) and self._snapshot.communities_origin is None):
             return (), None
-        known = graph.communities()
-        number = known.of(doc_id)
-        group = () if number is None else known.groups[number]
-        others = [each for each in group if each != doc_id]
+        others = [each for each in self._snapshot.members_with(doc_id) if each != doc_id]
         linked = {near.doc_id for near in graph.neighbours({doc_id: 1.0}, limit=MAX_LINKED)}
         chosen = sorted(others, key=lambda each: (each not in linked, each))[:limit]
         documents = self._snapshot.documents_by_id(chosen)

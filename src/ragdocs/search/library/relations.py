@@ -55,7 +55,7 @@ class SimilarEntry:
 class Related:
     """What goes with a document or section, never itself. The totals count what is not given too.
 
-    `community_size` is None as long as communities are not known.
+    `community_size` is None as long as no communities are stored.
     """
 
     id: str

@@ -1,0 +1,207 @@
+"""Communities are in the index: the command line, Python and every server answer alike, and whoever
+indexes keeps them up to date."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragdocs import open_index
+from ragdocs.app import App
+from ragdocs.search.library.requests import RelatedRequest
+from ragdocs.store.reader import Reader
+from ragdocs.store.writer import Writer
+from tests.managed_index import CountingEmbedder, write
+from tests.mcp_process import PROJECT, ServerProcess
+from tests.served import ServedProcess, config_of, served, started
+from tests.waiting import until
+
+OTTERS = {
+    "leader.md": "# Otter\n\nThe otter. See [[member]].\n",
+    "member.md": "# Pond\n\nWhere an otter may be found, with frogs and newts. See [[leader]].\n",
+    "stranger.md": "# Brook\n\nWhere an otter may be found now and then.\n",
+}
+RAISED = {"docs:leader.md": 1.1, "docs:member.md": 1.1, "docs:stranger.md": 1.0}
+
+
+@pytest.fixture
+def docs(tmp_path):
+    for path, text in OTTERS.items():
+        # Younger than two seconds, it would be read again, and that be another generation.
+        os.utime(write(tmp_path / "docs", path, text), (1_700_000_000, 1_700_000_000))
+    return tmp_path / "docs"
+
+
+def ragdocs(command, *words, docs, index):
+    """The command in a process of its own; what it prints with `--json`."""
+    options = ["--docs", str(docs), "--index", str(index), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ragdocs", command, *words, *options],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=180,
+        cwd=PROJECT,
+        env={**os.environ, "HOME": str(docs.parent)},
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def factors(explanation):
+    """By how much each document was raised for its community, in order."""
+    return {
+        (one.get("chunk_id") or one["id"]).partition("#")[0]: one["boosts"].get("community", 1.0)
+        for one in explanation["results"]
+    }
+
+
+def by_command(docs, index, *more):
+    answer = ragdocs("query", "otter", "--explain", *more, docs=docs, index=index)
+    return answer["index"]["generation"], factors(answer["explanation"])
+
+
+def by_python(docs, index):
+    settings = {"indexing": {"index_path": str(index)}}
+    with open_index(docs, settings=settings) as opened:
+        response = opened.search("otter", explain=True)
+        assert response.explanation
+        return response.index.generation, {
+            str(one.chunk_id).partition("#")[0]: one.boosts.get("community", 1.0)
+            for one in response.explanation.results
+        }
+
+
+def by_server(docs, index):
+    options = ("--docs", str(docs), "--index", str(index))
+    with ServerProcess("-m", "ragdocs", "mcp", *options, HOME=str(docs.parent)) as process:
+        process.initialize()
+
+        def asked():
+            told = process.call("query", "query_documents", query="otter", explain=True)
+            answer = told["result"]["structuredContent"]
+            return answer if answer["index"]["complete"] else None
+
+        answer = until(asked, 120)
+        status = process.call("status", "index_status")["result"]["structuredContent"]
+        return status["holdings"]["generation"], factors(answer["explanation"])
+
+
+def test_command_python_and_server_give_the_same_answer_for_the_same_generation(docs, index):
+    generation, raised = by_command(docs, index)
+    assert raised == pytest.approx(RAISED), "a command that answers once knows no communities"
+    assert by_python(docs, index) == (generation, pytest.approx(RAISED))
+    assert by_server(docs, index) == (generation, pytest.approx(RAISED))
+    assert by_command(docs, index, "--no-update") == (generation, pytest.approx(RAISED))
+
+
+def test_what_a_server_computes_every_other_process_reads(apps, docs, index):
+    with ServedProcess(docs, index) as server:
+        held = until(lambda: server.ask("otter")["complete"] and stored(index))
+        assert held == ({"docs:leader.md": 0, "docs:member.md": 0}, True)
+        reader = apps(served(docs, index))
+        assert related(reader, "leader.md") == ["member.md"]
+        write(docs, "stranger.md", OTTERS["stranger.md"] + "See [[leader]] and [[member]].\n")
+        until(lambda: related(reader, "leader.md") == ["member.md", "stranger.md"])
+        generation, origin = positions(index)
+        assert origin < generation
+        status = ragdocs("status", docs=docs, index=index)["holdings"]
+    assert status["communities"] == 1
+    assert status["communities_generation"] == origin
+    assert status["communities_current"] is True
+
+
+def stored(index):
+    """Which communities are stored, and whether they are those of the links; None when none are."""
+    with Reader.open(index) as reader, reader.snapshot() as snapshot:
+        found = snapshot.communities_of([one.id for one in snapshot.documents()])
+        return (found, snapshot.has_current_communities()) if found else None
+
+
+def positions(index):
+    with Reader.open(index) as reader, reader.snapshot() as snapshot:
+        return snapshot.position.generation, snapshot.communities_origin.position.generation
+
+
+def related(app: App, reference: str) -> list[str]:
+    found = app.library.related(RelatedRequest(reference=reference))
+    return [one.path for one in found.community]
+
+
+def updated(docs: Path, index: Path, *, communities: bool, rebuild: bool = False, **sections):
+    with (
+        App(config_of(docs, index, **sections), CountingEmbedder()) as app,
+        app.manager() as manager,
+    ):
+        manager.update(rebuild=rebuild)
+        if communities:
+            manager.update_communities(anew=rebuild)
+        manager.fill()
+
+
+def test_older_ones_are_used_until_there_are_newer_and_status_tells_of_which_generation(
+    apps, docs, index
+):
+    updated(docs, index, communities=True)
+    _, origin = positions(index)
+    write(docs, "stranger.md", OTTERS["stranger.md"] + "See [[leader]] and [[member]].\n")
+    updated(docs, index, communities=False)
+    app = apps(served(docs, index))
+    assert related(app, "leader.md") == ["member.md"]
+    found = ragdocs("status", docs=docs, index=index)["holdings"]
+    assert (found["communities_generation"], found["communities_current"]) == (origin, False)
+    updated(docs, index, communities=True)
+    assert related(app, "leader.md") == ["member.md", "stranger.md"]
+
+
+def test_an_edit_that_links_nothing_else_computes_nothing(docs, index):
+    updated(docs, index, communities=True)
+    before, origin = positions(index)
+    write(docs, "member.md", "# Pond\n\nNew words first. See [[leader]].\n")
+    updated(docs, index, communities=True)
+    generation, still = positions(index)
+    assert generation > before
+    assert still == origin
+
+
+def test_a_rebuild_puts_wrong_communities_right(docs, index):
+    updated(docs, index, communities=True)
+    right = stored(index)
+    with App(config_of(docs, index), CountingEmbedder()) as app:
+        setup = app.index_setup
+        with (
+            Writer.open(
+                index, setup.fingerprint, settings=setup.settings, indices=setup.tables
+            ) as writer,
+            writer.transaction() as transaction,
+            Reader.open(index) as reader,
+            reader.snapshot() as snapshot,
+        ):
+            later = snapshot.communities_origin
+            later = type(later)(snapshot.position, later.edges)
+            assert transaction.put_communities({"docs:stranger.md": 0}, later)
+    assert stored(index) == ({"docs:stranger.md": 0}, True)
+    updated(docs, index, communities=True, rebuild=True)
+    assert stored(index) == right
+
+
+def test_without_the_setting_none_are_computed(apps, docs, index):
+    off = {"search": {"advanced": {"community_detection_enabled": False}}}
+    updated(docs, index, communities=True, **off)
+    assert stored(index) is None
+    app = apps(served(docs, index, **off))
+    found = app.library.related(RelatedRequest(reference="leader.md"))
+    assert found.community_size is None
+    assert any("communities" in note for note in found.notes)
+
+
+def test_documents_without_links_have_no_community_and_need_none(apps, tmp_path, index):
+    docs = tmp_path / "plain"
+    write(docs, "a.md", "# A\n\nAlone.\n")
+    app = started(apps, docs, index)
+    until(lambda: app.index_state().complete)
+    found = app.library.related(RelatedRequest(reference="a.md"))
+    assert (found.community_size, found.notes) == (0, ())

@@ -1,0 +1,209 @@
+"""What the design names does what it is named for, asked as users ask: by the command line, from
+Python, and of a server."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ragdocs import open_index
+from tests.managed_index import write
+from tests.mcp_process import PROJECT, ServerProcess
+from tests.waiting import until
+
+GUIDE = """---
+title: Signing in
+description: How to sign in.
+keywords: [login, password]
+author: Ada
+category: guides
+aliases: [log in]
+date: 2025-03-04
+tags: [access]
+---
+# Signing in
+
+Use the password that was sent to you. See [[tokens]] and [the tokens](tokens.md).
+
+## Elsewhere
+
+{filler}
+
+See [[cash]].
+"""
+FILLER = "Nothing of any use stands here, and it goes on for a while. " * 20
+COPY = "# Copy {0}\n\nThe heron stands in the water and waits for a frog all morning.\n"
+TEXTS = {
+    "sign-in.md": GUIDE.format(filler=FILLER),
+    "tokens.md": "# Tokens\n\nA token is renewed every hour.\n",
+    "cash.md": "# Cash\n\nThe prompt asks for the cash flow of the year.\n",
+    "crash.md": "# Crash\n\nA prompt that crashes.\n",
+    "words.md": "# Verse\n\nNow every few more most other need.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("named") / "docs"
+    for path, text in TEXTS.items():
+        os.utime(write(folder, path, text), (1_700_000_000, 1_700_000_000))
+    return folder
+
+
+def query(docs, *words, index=None, config=None):
+    """What the command prints with `--json`, in a process of its own."""
+    options = ["--docs", str(docs), "--index", str(index or docs.parent / "index"), "--json"]
+    if config:
+        options += ["--config", str(write(docs.parent, "ragdocs.toml", config))]
+    done = subprocess.run(
+        [sys.executable, "-m", "ragdocs", "query", *words, *options],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=180,
+        cwd=PROJECT,
+        env={**os.environ, "HOME": str(docs.parent)},
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def server(docs):
+    index = docs.parent / "served"
+    options = ("--docs", str(docs), "--index", str(index))
+    with ServerProcess("-m", "ragdocs", "mcp", *options, HOME=str(docs.parent)) as process:
+        process.initialize()
+        until(lambda: call(process, "query_documents", query="token")["index"]["complete"], 120)
+        yield process
+
+
+def call(process, tool, **arguments):
+    told = process.call(tool, tool, **arguments)["result"]
+    assert not told.get("isError"), told
+    return told["structuredContent"] | {"text": told["content"][0]["text"]}
+
+
+# Metadata and statistics.
+
+EXPECTED = {
+    "doc_id": "docs:sign-in.md",
+    "title": "Signing in",
+    "description": "How to sign in.",
+    "keywords": ["login", "password"],
+    "tags": ["access"],
+    "aliases": ["log in"],
+    "author": "Ada",
+    "category": "guides",
+    "date": "2025-03-04T00:00:00+00:00",
+    "links": ["docs:tokens.md"],
+}
+ASKED = "password that was sent to you"
+STATS = {
+    "original_count",
+    "after_threshold",
+    "after_content_dedup",
+    "after_ngram_dedup",
+    "after_dedup",
+    "after_doc_limit",
+    "clusters_merged",
+}
+
+
+def told_of(metadata):
+    return {name: metadata[name] for name in EXPECTED}
+
+
+def test_the_command_line_tells_metadata_when_it_is_asked_for(docs):
+    answer = query(docs, ASKED, "--metadata")
+    assert told_of(answer["results"][0]["metadata"]) == EXPECTED
+    assert set(answer["stats"]) == STATS
+    assert query(docs, ASKED)["results"][0]["metadata"] is None
+
+
+def test_python_is_given_metadata_when_it_asks_for_it(docs):
+    settings = {"indexing": {"index_path": str(docs.parent / "index")}}
+    with open_index(docs, settings=settings) as index:
+        found = index.search(ASKED, metadata=True).results[0].metadata
+        assert found
+        assert (found.author, found.tags, found.links) == ("Ada", ("access",), ("docs:tokens.md",))
+        assert index.search(ASKED).results[0].metadata is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked"),
+    [
+        ("query_documents", {"query": ASKED}),
+        ("search_with_hypothesis", {"hypothesis": "Sign in with the password that was sent."}),
+    ],
+)
+def test_both_searches_of_a_server_tell_metadata_and_statistics(server, tool, asked):
+    answer = call(server, tool, **asked, show_stats=True, show_metadata=True)
+    assert answer["results"][0]["path"] == "sign-in.md"
+    assert told_of(answer["results"][0]["metadata"]) == EXPECTED
+    assert set(answer["stats"]) == STATS
+    assert "author: Ada" in answer["text"]
+    assert "Stages: original_count " in answer["text"]
+    without = call(server, tool, **asked)
+    assert "metadata" not in without["results"][0]
+    assert "stats" not in without
+    least = call(server, tool, **asked, show_metadata=True, max_tokens=300)
+    assert least["results"]
+
+
+# Statistics.
+
+
+def test_after_content_dedup_counts_only_copies(tmp_path):
+    docs = tmp_path / "docs"
+    for number in range(3):
+        write(docs, f"copy-{number}.md", COPY.format(number).replace(f"Copy {number}", "Copy"))
+    write(docs, "best.md", "# Heron\n\nThe heron. A heron is a heron.\n")
+    write(docs, "weak.md", "# Pond\n\n" + FILLER + "And once a heron.\n" + FILLER)
+    config = "[search]\ncutoff_ratio = 0.9\nngram_dedup_enabled = false\nmerge_threshold = 0\n"
+    answer = query(docs, "heron", index=tmp_path / "index", config=config)
+    counts = {one["name"]: one for one in answer["stages"]}
+    assert counts["cutoff"]["before"] > counts["cutoff"]["after"], "the test cuts nothing off"
+    stats = answer["stats"]
+    copies = counts["identical"]["before"] - counts["identical"]["after"]
+    assert stats["after_threshold"] - stats["after_content_dedup"] == copies
+    assert stats["after_content_dedup"] == counts["identical"]["after"]
+
+
+# Stop words.
+
+_LISTED = """
+a all also an and are as at be been both but by can could did do does each every few for from
+had has have he her here hers him his how i in is it its just may me might more most must my
+need no not now of on only or other our same shall she should so some such than that the their
+them then there these they this those to too us very was we were what when where which who why
+will with would you your
+"""
+LISTED = _LISTED.split()
+
+
+def test_the_listed_stop_words_are_not_looked_for(docs):
+    question = " ".join(LISTED[:60]) + " token"
+    for text in (question, " ".join(LISTED[60:]) + " token"):
+        (explained,) = query(docs, text, "--explain")["explanation"]["queries"]
+        assert explained["terms"] == ["token"]
+
+
+def test_stop_words_alone_still_find_what_has_them(docs):
+    answer = query(docs, "every few more")
+    assert answer["results"][0]["path"] == "words.md"
+
+
+# Spelling.
+
+
+@pytest.mark.parametrize("text", ["prompt caching", "caching", "cached prompts"])
+def test_a_form_of_an_english_word_is_no_typing_error(docs, text):
+    """`prompt caching` was answered with: did you mean `prompt cash`?"""
+    assert query(docs, text)["did_you_mean"] is None
+
+
+def test_a_typing_error_still_is_one(docs):
+    assert query(docs, "tokne")["did_you_mean"] == "token"
