@@ -415,3 +415,20 @@ def test_what_init_is_told_is_trusted(repository, home):
 
 def test_the_command_is_there():
     assert "trust" in main.commands
+
+
+def test_names_do_not_speak_to_a_terminal_in_json_or_in_errors(tmp_path, monkeypatch):
+    """C1 controls and bidi marks went out in JSON as they are; errors named folders as they are."""
+    move_home(monkeypatch, tmp_path / "home")
+    spoken = "\x1b]0;x\x07\x9b31m\u202e"
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / f"a{spoken}.md").write_text(f"# Head {spoken}\n\nApples.\n", encoding="utf-8")
+    listed = run("ls", "docs", "--docs", str(docs), "--json")
+    assert spoken in json.dumps(json.loads(listed.stdout), ensure_ascii=False).replace(
+        "\\u001b", "\x1b"
+    ).replace("\\u0007", "\x07")
+    (tmp_path / f"set{spoken}").mkdir()
+    failed = run("eval", str(tmp_path / f"set{spoken}"), code=2)
+    for text in (listed.output, failed.output):
+        assert not set(text) & set(spoken[:1] + "\x07\x9b\u202e"), text

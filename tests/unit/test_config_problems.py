@@ -2,6 +2,7 @@
 
 import os
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.config.loading import read_config
+from ragdocs.config.toml_lines import DEEP_KEY
 from tests.permissions import bound_by_permissions
+from tests.processor_time import takes_less_than
 
 
 def problems(tmp_path: Path, text: str | bytes, **environ: str) -> list[str]:
@@ -318,3 +321,32 @@ def test_no_table_breaks_it(flags):
 
     assert (reading.config is None) == bool(reading.problems)
     assert all(str(problem) for problem in reading.problems)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join(["a"] * 20_000) + " = 1\n",
+        "[" + ".".join(["a"] * 20_000) + "]\n",
+        "x = {" + ".".join(["a"] * 20_000) + " = 1}\n",
+        ".".join(['"a b"'] * 20_000) + " = 1\n",
+        ".".join([r'"a\"b"', "'c d'"] * 10_000) + " = 1\n",
+        " . ".join(["a"] * 20_000) + " = 1\n",
+    ],
+)
+def test_a_key_of_many_parts_is_refused_before_it_takes_memory(tmp_path, text):
+    """40 kB of it took 1.6 GB and 3 seconds, in a file that any repository may bring."""
+    tracemalloc.start()
+    try:
+        (found,) = problems(tmp_path, f"# a comment\n{text}")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert ".ragdocs.toml:2: is not usable: a key has more than 32 parts" in found
+    assert most < 20_000_000
+
+
+@pytest.mark.parametrize("text", ["a" * 1_000_000, "a." * 31 + "b = 1\n", '"' * 500_000])
+def test_looking_for_such_a_key_takes_no_time(text):
+    assert takes_less_than(1, lambda: DEEP_KEY.search(text))
+    assert DEEP_KEY.search(text) is None

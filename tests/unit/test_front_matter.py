@@ -249,3 +249,10 @@ def test_a_deep_toml_key_is_left_out_at_once():
     text = "+++\na" + ".a" * 25_000 + " = 1\n+++\nBody."
     assert takes_less_than(1, lambda: read_front_matter(text))
     assert read_front_matter(text).warnings
+
+
+def test_a_dotted_key_inside_a_toml_value_is_left_out_too():
+    """Only keys before the first `=` were counted: 60 kB took gigabytes."""
+    inner = ".".join(["a"] * 25_000)
+    found = read_front_matter(f"+++\nx = {{{inner} = 1}}\n+++\n# Body\n")
+    assert found.warnings == ("front matter: TOML too large or too deep, left out",)

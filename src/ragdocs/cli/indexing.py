@@ -1,6 +1,5 @@
 """`rebuild-index` and `update`: bring the index in step with the files, now."""
 
-import json
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import click
 from ragdocs.cli.here import refuse_everything
 from ragdocs.cli.options import json_option
 from ragdocs.cli.place import Place, place_options
+from ragdocs.cli.values import json_text
 
 if TYPE_CHECKING:
     from ragdocs.cli.index_run import Run
@@ -129,7 +129,7 @@ def _report(run: "Run", config: "Config", reason: "EndReason | None", wishes: _W
     from ragdocs.cli.index_report import as_json, notes, problems, summary
 
     if wishes.as_json:
-        click.echo(json.dumps(as_json(run, config, reason), ensure_ascii=False, indent=2))
+        click.echo(json_text(as_json(run, config, reason)))
         return
     if not wishes.quiet:
         for line in summary(run, reason):

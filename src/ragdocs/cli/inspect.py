@@ -1,6 +1,5 @@
 """`inspect`: how a file is read, as a tree of chunks; and how a query is."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 from ragdocs.cli.inspect_query import inspect_query
 from ragdocs.cli.output import counted, shown
 from ragdocs.cli.place import Place, place_options
+from ragdocs.cli.values import json_text
 from ragdocs.errors import SourceUnreadable
 from ragdocs.models import TreeName
 
@@ -47,7 +47,7 @@ def inspect_document(file: Path, place: Place, embedded: bool, as_json: bool) ->
     stands = _stands(_existing(file), config)
     taken = _take(stands, config)
     if as_json:
-        click.echo(json.dumps(_as_json(taken, stands), ensure_ascii=False, indent=2))
+        click.echo(json_text(_as_json(taken, stands)))
         return
     for line in (*_summary(taken.document), *_tree(taken.chunks, embedded)):
         click.echo(line)

@@ -11,6 +11,7 @@ import click
 
 from ragdocs import __version__
 from ragdocs.cli.exits import NOTHING_FOUND, UNUSABLE, WRONG_USE
+from ragdocs.cli.output import shown_lines
 from ragdocs.errors import (
     ConfigError,
     EvaluationError,
@@ -104,13 +105,14 @@ class _NothingFound(_Failure):
 
 
 def _failure(error: RagdocsError) -> _Failure:
+    said = shown_lines(str(error))  # a folder's name may speak to the terminal
     if isinstance(error, NotThere):
-        return _NothingFound(str(error))
+        return _NothingFound(said)
     if isinstance(error, (ConfigError, EvaluationError, QueryError)):
-        return _WrongUse(str(error))
+        return _WrongUse(said)
     if isinstance(error, IndexStoreError):
-        return _Unusable(str(error))
-    return _Failure(str(error))
+        return _Unusable(said)
+    return _Failure(said)
 
 
 @click.group(

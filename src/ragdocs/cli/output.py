@@ -4,7 +4,7 @@ import re
 
 # Control characters, and the invisible ones that reorder or hide text: bidi overrides, zero-width
 # runs, tag characters. A document must not be able to speak to the terminal.
-_UNSAFE = re.compile(
+UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
     "\U000e0000-\U000e007f]"
 )
@@ -12,7 +12,7 @@ _UNSAFE = re.compile(
 
 def shown(text: str) -> str:
     """The text with every such character as its escape, so that it is seen."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def shown_lines(text: str) -> str:

@@ -2,9 +2,12 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Set
 from datetime import datetime
 from typing import TypeAlias, cast
+
+from ragdocs.cli.output import UNSAFE
 
 Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | None"
 
@@ -28,4 +31,14 @@ def value_of(thing: object) -> Value:
 
 
 def as_json(thing: object) -> str:
-    return json.dumps(value_of(thing), ensure_ascii=False, indent=2)
+    return json_text(value_of(thing))
+
+
+def json_text(value: object) -> str:
+    """Readable, and safe on a terminal: what could speak to it is written as an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return "\n".join(UNSAFE.sub(_escaped, line) for line in text.split("\n"))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]

@@ -12,6 +12,7 @@ from ragdocs.config.layers import Source, Table
 from ragdocs.config.locations import PROJECT_FOLDER, SINGLE_FILE, folder_of, project_files
 from ragdocs.config.notation import printable
 from ragdocs.config.problems import Findings, Origin, OriginKind, Problem
+from ragdocs.config.toml_lines import DEEP_KEY, MAX_KEY_PARTS
 from ragdocs.files import open_file, user_id
 
 MAX_CONFIG_BYTES = 1_000_000
@@ -146,6 +147,9 @@ def _data(path: Path) -> bytes:
 
 
 def _parsed(text: str) -> Table:
+    if deep := DEEP_KEY.search(text):
+        line = text.count("\n", 0, deep.start()) + 1
+        raise _Unusable(f"is not usable: a key has more than {MAX_KEY_PARTS} parts", line)
     try:
         return tomllib.loads(text)
     except RecursionError as error:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import yaml
 
+from ragdocs.config.toml_lines import DEEP_KEY
 from ragdocs.models import FrontMatter
 from ragdocs.parsers.metadata import KNOWN_KEYS, Fields
 from ragdocs.parsers.untrusted_yaml import MAX_VALUES, compose, node_texts
@@ -20,8 +21,6 @@ from ragdocs.parsers.untrusted_yaml import MAX_VALUES, compose, node_texts
 MAX_BLOCK_CHARS = 65_536
 """Beyond this only the keys we know are read, one at a time: 30,000 keys must not take seconds."""
 MAX_JUDGED_LINES = 200
-MAX_TOML_DOTS = 20
-"""tomllib takes quadratic time over a dotted key."""
 
 _YAML_OPEN = re.compile(r"---[ \t]*\n")
 _YAML_CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
@@ -34,7 +33,6 @@ _KNOWN_LINE = re.compile(
 )
 _NEXT_KEY = re.compile(r"^[^\s\-#]", re.MULTILINE)
 _TOP_LINE = re.compile(r"^[^\s#].*$", re.MULTILINE)
-_DOTTED = re.compile(rf"^[^=\n]*(?:\.[^=\n.]*){{{MAX_TOML_DOTS}}}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,7 @@ def _known_blocks(block: str, fields: Fields) -> Iterator[tuple[str, str]]:
 
 
 def _read_toml(block: str, fields: Fields) -> bool:
-    if len(block) > MAX_BLOCK_CHARS or _DOTTED.search(block):
+    if len(block) > MAX_BLOCK_CHARS or DEEP_KEY.search(block):
         fields.warn("TOML too large or too deep, left out")
         return True
     try:
