@@ -20,6 +20,7 @@ from ragdocs.search.library.requests import ListKind, ListRequest
 from tests.called import called
 from tests.compass import CompassModel
 from tests.managed_index import write
+from tests.mcp_process import ServerProcess
 
 LONG = "It is long and says little that matters. " * 12
 WORDED = "The kestrel hovers above the meadow and looks for mice that hide in the grass below it"
@@ -406,3 +407,32 @@ def test_local_boost_prefers_the_projects_trees_on_the_real_path(tmp_path, one_m
 
     assert paths("1") == ["everywhere.md", "here.md"]
     assert paths("3") == ["here.md", "everywhere.md"]
+
+
+def test_query_type_acts_with_the_default_settings(tmp_path, one_model):
+    """It was told, and changed nothing: adaptive weights were off."""
+    write(tmp_path, "docs/boat.md", "# Boat\n\nUse the boat when it is midday.\n")
+    write(tmp_path, "docs/ship.md", "# Ship\n\nA vessel that sails on the sea.\n")
+    place = {"RAGDOCS_INDEXING__INDEX_PATH": str(tmp_path / "ix")}
+
+    def explained(kind):
+        words = ("query", "boat at sea", "--query-type", kind, "--json", "--explain")
+        answer = json.loads(called(tmp_path / "docs", *words, **place).stdout)
+        [query] = answer["explanation"]["queries"]
+        return query["weights"], [result["score"] for result in answer["results"]]
+
+    (factual, scores), (exploratory, others) = map(explained, ("factual", "exploratory"))
+    assert share_of_words(factual) > share_of_words(exploratory)
+    assert scores != others
+    with ServerProcess(
+        "-m", "ragdocs", "mcp", "--docs", str(tmp_path / "docs"), "--index", str(tmp_path / "ix")
+    ) as server:
+        server.initialize()
+        asked = {"query": "boat at sea", "query_type": "factual", "explain": True}
+        answer = server.call(1, "query_documents", **asked)["result"]["structuredContent"]
+    [query] = answer["explanation"]["queries"]
+    assert share_of_words(query["weights"]) == pytest.approx(share_of_words(factual), abs=0.001)
+
+
+def share_of_words(weights) -> float:
+    return weights["keyword"] / (weights["keyword"] + weights["semantic"])
