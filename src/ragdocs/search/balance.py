@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ragdocs.search.candidates import Strategy, Weights
 
-SHIFT = 0.15
+SHIFT = 0.10
 """Towards meaning, for a query of usual length."""
 NEAR_SIMILARITY, SIMILARITY_SLOPE = 0.5, 1.0
 """From here on a passage is near, and meaning counts for more."""
