@@ -14,6 +14,7 @@ from ragdocs.config.notation import toml_value
 from ragdocs.config.sections import Settings
 from ragdocs.mcp_server.tools.catalogue import TOOLS
 from ragdocs.mcp_server.tools.search_answers import FoundPassage, SearchAnswer
+from ragdocs.search.responses import SearchResult
 from ragdocs.search.stages import CompressionStats
 
 ROOT = Path(__file__).parents[2]
@@ -159,7 +160,9 @@ def test_tools_and_their_parameters_exist():
 
 
 def test_the_names_of_an_answer_are_those_that_it_has():
-    known = {field.name for kind in (FoundPassage, SearchAnswer) for field in fields(kind)}
+    kinds = (FoundPassage, SearchAnswer, SearchResult)
+    known = {field.name for kind in kinds for field in fields(kind)}
+    known |= set(TOOLS["query_documents"].arguments.model_fields)
     for _, here in table("Names in an answer"):
         if not here.startswith("none"):
             assert set(re.findall(r"`(\w+)`", here)) <= known, here
