@@ -97,6 +97,18 @@ def test_command_python_and_server_give_the_same_answer(docs, index):
     assert by_command(docs, index, "--no-update") == pytest.approx(RAISED)
 
 
+@pytest.mark.parametrize(
+    ("setting", "factor"),
+    [("community_detection_enabled = false", 1.0), ("community_boost_factor = 1.4", 1.4)],
+)
+def test_the_settings_act_on_what_is_stored(docs, index, setting, factor):
+    by_command(docs, index)
+    file = write(docs.parent, "other.toml", f"[search.advanced]\n{setting}\n")
+    raised = by_command(docs, index, "--no-update", "--config", str(file))
+    assert raised["docs:leader.md"] == raised["docs:member.md"] == pytest.approx(factor)
+    assert raised["docs:stranger.md"] == pytest.approx(1.0)
+
+
 def test_what_a_server_computes_every_other_process_reads(apps, docs, index):
     with ServedProcess(docs, index) as server:
         held = until(lambda: server.ask("otter")["complete"] and stored(index))
