@@ -147,6 +147,12 @@ SUITE = (
         full="--all --ablate benchmark obsidian-help anthropic-docs-sections codebase-qa",
     ),
     Benchmark(
+        name="plain-questions",
+        program="plain_questions.py",
+        tiny="tests/fixtures/benchmark",
+        full="--all",
+    ),
+    Benchmark(
         name="answer-size",
         program="answer_size.py",
         tiny="",

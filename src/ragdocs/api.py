@@ -46,6 +46,7 @@ class SearchOptions(TypedDict, total=False):
     hypothesis: str
     top_n: int
     min_score: float | None
+    strict: bool
     filters: Filters
     query_type: QueryType | None
     uniqueness: Uniqueness | None

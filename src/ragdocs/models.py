@@ -344,17 +344,43 @@ class Boost:
 QueryExpression = Term | Phrase | Not | And | Or | Field | Boost
 
 
+class QueryReading(StrEnum):
+    """Why a query is strict, or why it is not."""
+
+    REQUESTED = "requested"
+    OPERATORS = "operators"
+    PHRASES = "phrases"
+    NO_OPERATOR = "no operator"
+    SENTENCE = "sentence"
+    FUNCTION_WORDS = "function words"
+    COMMAND = "command"
+    MANY_TERMS = "many terms"
+    LITERAL = "literal"
+    UNFULFILLED = "unfulfilled"
+    MANY_CONDITIONS = "many conditions"
+
+
+STRICT_READINGS = (QueryReading.REQUESTED, QueryReading.OPERATORS, QueryReading.PHRASES)
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
     """A query as it was understood.
 
-    Not strict: plain words, ranked by how many and which match. Strict: an operator was used, and
-    only what fulfils `expression` may be returned. `text` is what is looked for, without operators,
-    exclusions and filters (for the embedder); `notes` say what was read in another way than it
-    may have been meant. An expression of None looks for nothing.
+    Plain: words, ranked by how many and which match; `wishes` are the quotations in it, and what
+    has them comes first. Strict: only what fulfils `expression` may be returned. `text` is what is
+    looked for, without operators, exclusions and filters (for the embedder); `as_text` are the
+    marks that were read as text, and `notes` say what was read in another way than it may have been
+    meant. An expression of None looks for nothing.
     """
 
     text: str
     expression: QueryExpression | None
-    is_strict: bool
+    reading: QueryReading
+    wishes: tuple[str, ...] = ()
+    as_text: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_strict(self) -> bool:
+        return self.reading in STRICT_READINGS

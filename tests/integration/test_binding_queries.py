@@ -4,6 +4,7 @@ import pytest
 
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.index_state import Readiness
+from ragdocs.search.relaxing import NOWHERE
 from ragdocs.search.requests import Filters, QueryRequest
 from tests.engine import Engine
 
@@ -37,7 +38,7 @@ def paths(response):
     ("query", "expected"),
     [
         ("tree:nosuch zebraMigration", set()),
-        ('"migration zebra report"', set()),
+        ('"migration zebra report" OR author:nobody', set()),
         ("zebraMigration -report", {"a.md"}),
         ("zebra -forbidden", {"a.md", "code.md", "prose.md"}),
         ("zebra path:code", {"code.md"}),
@@ -77,18 +78,39 @@ def test_an_unfulfilled_query_says_so(engine):
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ('when does a "migration begins in spring" article end', {"a.md"}),
-        ("which savannah sees zebra herds -lions", {"a.md", "code.md", "prose.md"}),
-        ('where is the "striped okapi" zebra', set()),
+        ("savannah sees zebra herds -lions", {"a.md", "code.md", "prose.md"}),
         ("okapi zebra author:nobody", set()),
     ],
 )
-def test_a_question_with_an_operator_need_not_have_all_its_words_in_one_passage(
+def test_a_query_with_an_operator_need_not_have_all_its_words_in_one_passage(
     engine, query, expected
 ):
     response = ask(engine, query)
     assert paths(response) == expected
     assert any("only ranked" in note for note in response.notes) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ('when does a "migration begins in spring" article end', "a.md"),
+        ("which savannah sees zebra herds -lions", "b.md"),
+        ('where is the "striped okapi" zebra', "a.md"),
+    ],
+)
+def test_a_question_with_an_operator_is_plain_words(engine, query, first):
+    response = ask(engine, query)
+    assert response.results[0].path == first
+    assert len(paths(response)) > 1
+    assert not response.notes
+
+
+@pytest.mark.parametrize("query", ['"striped okapi" zebra', '"migration zebra report"'])
+def test_phrases_that_no_passage_has_are_wishes_and_a_note_tells_it(engine, query):
+    response = ask(engine, query)
+    assert response.results[0].path == "a.md"
+    assert response.notes == (NOWHERE,)
+    assert not paths(ask(engine, query, strict=True))
 
 
 def test_plain_words_bind_where_a_passage_has_them_all(engine):

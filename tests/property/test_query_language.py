@@ -65,17 +65,17 @@ def depth(expression) -> int:
 @settings(max_examples=300, deadline=None)
 @given(EXPRESSIONS)
 def test_what_is_printed_is_read_back(expression):
-    assert parse_query(format_expression(expression)).expression == expression
+    assert parse_query(format_expression(expression), strict=True).expression == expression
 
 
 @settings(max_examples=500, deadline=None)
 @given(QUERIES)
 def test_what_was_understood_is_understood_again(query):
-    parsed = parse_query(query)
+    parsed = parse_query(query, strict=True)
     if parsed.expression is None:
         assert not parsed.is_strict
         return
-    again = parse_query(format_expression(parsed.expression))
+    again = parse_query(format_expression(parsed.expression), strict=True)
     assert again.expression == parsed.expression
     assert BRACKET_IS_TEXT not in again.notes
     assert TOO_DEEP not in again.notes

@@ -179,8 +179,8 @@ def test_a_word_with_many_weights_is_one_unit_with_all_of_them():
 @pytest.mark.parametrize("joint", [" OR ", " -", " title:", ' "x" '])
 def test_more_conditions_than_anyone_means_are_plain_words(joint):
     few, many = (joint.join(many_words(count)) for count in (MAX_CONDITIONS // 2, 100))
-    assert parse_query(few).is_strict
-    parsed = parse_query(many)
+    assert parse_query(few, strict=True).is_strict
+    parsed = parse_query(many, strict=True)
     assert not parsed.is_strict
     assert TOO_MANY.format(most=MAX_CONDITIONS) in parsed.notes
     assert parsed.text.startswith(many_words(1)[0])
@@ -210,7 +210,7 @@ def test_conditions_mean_the_same_however_they_are_worked_out(tmp_path, name, qu
     }
     with Engine(tmp_path, texts, keyword_engine=name) as engine:
         keyword = engine.orchestrator._indices.keyword
-        condition = compile_query(parse_query(query), engine.analyzer).condition
+        condition = compile_query(parse_query(query, strict=True), engine.analyzer).condition
         with engine.reader.snapshot() as snapshot:
             keyword.catch_up(snapshot)
             chunks = {

@@ -178,18 +178,19 @@ def test_phrases_exclusions_and_filters_stay_exact(reader):
 
 
 def test_a_misspelt_query_finds_by_words_what_was_meant(engine):
-    def found(query, **settings):
+    def found(query, is_strict=False, **settings):
         with engine.reader.snapshot() as snapshot:
             retrieval = engine.configured(**settings)._retrieval
-            lists = found_by(retrieval, snapshot, Topic(query)).lists
+            topic = Topic(query, is_strict=is_strict)
+            lists = found_by(retrieval, snapshot, topic).lists
             chunks = snapshot.chunks_by_key([hit.key for hit in lists["keyword"]])
             return [chunks[hit.key].chunk.doc_id for hit in lists["keyword"]]
 
     assert found("hadle") == ["docs:mail.md"]
     assert found("hadle", fuzzy_distance=0) == []
-    assert found("(hadle recieve mail)") == ["docs:mail.md"]
+    assert found("(hadle recieve mail)", is_strict=True) == ["docs:mail.md"]
     assert found("title:foxx OR tags:x") == ["docs:fox.md"]
-    assert found('"hadle errors"') == []
+    assert found('"hadle errors"', is_strict=True) == []
     assert found("cart hadle") == ["docs:car.md", "docs:mail.md"]
 
 

@@ -212,7 +212,7 @@ def test_terms_become_a_query_that_reads_back_as_them(words):
     assert (count > 0) == bool(terms)
     if not terms:
         return
-    expression = parse_query(text).expression
+    expression = parse_query(text, strict=True).expression
     parts = expression.expressions if isinstance(expression, Or) else (expression,)
     assert all(isinstance(part, Boost) for part in parts)
     assert [part.factor for part in parts] == [term.weight for term in terms[:count]]

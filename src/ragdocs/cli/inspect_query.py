@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 @click.command("query")
 @click.argument("words", nargs=-1, required=True, metavar="QUERY...")
+@click.option("--strict", is_flag=True, help="Read it as `query --strict` does.")
 @reading_options
-def inspect_query(words: tuple[str, ...], reading: Reading) -> None:
+def inspect_query(words: tuple[str, ...], reading: Reading, strict: bool) -> None:
     """Show how QUERY is parsed, analysed, completed and classified.
 
     Nothing is searched. Without an index (and with --no-update) all is shown that does not depend
@@ -30,7 +31,7 @@ def inspect_query(words: tuple[str, ...], reading: Reading) -> None:
     from ragdocs.cli.values import as_json
 
     with reading.app() as app:
-        inspected = _inspected(app, " ".join(words))
+        inspected = _inspected(app, " ".join(words), strict)
     if reading.as_json:
         click.echo(as_json(inspected))
         return
@@ -38,7 +39,7 @@ def inspect_query(words: tuple[str, ...], reading: Reading) -> None:
         click.echo(line)
 
 
-def _inspected(app: "App", text: str) -> "InspectedQuery":
+def _inspected(app: "App", text: str, strict: bool) -> "InspectedQuery":
     from ragdocs.errors import IndexMissing
     from ragdocs.search.query_inspection import inspect_query as inspected
 
@@ -46,9 +47,9 @@ def _inspected(app: "App", text: str) -> "InspectedQuery":
     try:
         reader = app.reader
     except IndexMissing:
-        return inspected(text, app.reading.indices, settings, None)
+        return inspected(text, app.reading.indices, settings, None, strict=strict)
     with reader.snapshot() as snapshot:
-        return inspected(text, app.reading.indices, settings, snapshot)
+        return inspected(text, app.reading.indices, settings, snapshot, strict=strict)
 
 
 def lines(inspected: "InspectedQuery") -> Iterator[str]:
@@ -56,6 +57,10 @@ def lines(inspected: "InspectedQuery") -> Iterator[str]:
     yield f"{_name('query')}{shown(inspected.query)}  ({kind})"
     if inspected.is_strict and inspected.parsed is not None:
         yield from _labelled("parsed", _drawn(inspected.parsed))
+    yield f"{_name('because')}{inspected.why}"
+    yield from _labelled("wished for", (shown(one.in_words()) for one in inspected.wishes))
+    if inspected.as_text:
+        yield f"{_name('as text')}{shown(' '.join(inspected.as_text))}"
     yield f"{_name('meaning')}{shown(inspected.meaning) or '(nothing)'}"
     words = (
         f"{shown(word.word)} → {shown(word.term)}{'' if word.is_looked_for else '  (left out)'}"

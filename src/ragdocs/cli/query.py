@@ -49,6 +49,7 @@ def query(
     Examples:
       ragdocs query how do I sign in
       ragdocs query "token refresh" "session timeout" --path guides --output list
+      ragdocs query --strict '(token OR session) title:authentication'
     """
     if options["debug"]:
         logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")

@@ -26,8 +26,12 @@ def _query(query: QueryExplanation) -> Table:
     table = Table("index", "weight", "hits", title=_plain(f"query: {query.text or '(hypothesis)'}"))
     for strategy, hits in query.hits.items():
         table.add_row(strategy.value, f"{query.weights.get(strategy, 0):.2f}", str(hits))
-    kind = f"{query.query_type.value}, {'strict' if query.is_strict else 'plain words'}"
-    said = [f"{kind}; looked for: {', '.join(query.terms) or 'nothing'}"]
+    read = f"{'strict' if query.is_strict else 'plain words'}, because {query.why}"
+    said = [f"{query.query_type.value}; {read}"]
+    said += [f"wished for: {one.in_words()}" for one in query.wishes]
+    if query.as_text:
+        said.append(f"read as text: {' '.join(query.as_text)}")
+    said.append(f"looked for: {', '.join(query.terms) or 'nothing'}")
     if query.added:
         said.append("added: " + ", ".join(f"{one.word} ({one.weight:.2f})" for one in query.added))
     said.append(f"{query.candidates} candidates went into the stages")

@@ -18,6 +18,7 @@ class QueryOptions(TypedDict):
 
     top_n: int
     min_score: float | None
+    strict: bool
     paths: tuple[str, ...]
     trees: tuple[str, ...]
     tags: tuple[str, ...]
@@ -40,6 +41,9 @@ _OPTIONS = (
         "--top-n", "-n", type=int, default=5, show_default=True, help="How many, up to 50."
     ),
     click.option("--min-score", type=float, metavar="0..1", help="Only with this confidence."),
+    click.option(
+        "--strict", is_flag=True, help="The query language binds: every word, field and bracket."
+    ),
     click.option("--path", "paths", multiple=True, metavar="PATH", help="Only below this folder."),
     click.option("--tree", "trees", multiple=True, metavar="NAME", help="Only in this tree."),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag."),
@@ -97,6 +101,7 @@ def request_of(words: tuple[str, ...], options: QueryOptions) -> "QueryRequest":
         queries=queries_of(words),
         top_n=options["top_n"],
         min_score=options["min_score"],
+        strict=options["strict"],
         filters=Filters(
             trees=frozenset(options["trees"]),
             paths=options["paths"],

@@ -52,6 +52,8 @@ FEW_UNITS, FEWEST_UNITS = 32, 8
 several queries."""
 ROWS = 2
 """So many times as many entries of the index are read for the others as there are chunks."""
+MAX_PHRASE_TERMS = 32
+"""Of a quotation in a plain question: what has so many one after the other has the rest."""
 COUNTED_TERMS = 8
 """Of a phrase: it is as rare as its rarest term, or rarer."""
 
@@ -67,6 +69,13 @@ class Unit(NamedTuple):
     terms: tuple[str, ...]
     field: QueryField | None = None
     weight: float = 1.0
+
+
+class Quotation(NamedTuple):
+    """A phrase of a plain question, and how many of its words are no stop words."""
+
+    unit: Unit
+    words: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,9 @@ class KeywordQuery:
     weaker: tuple[Unit, ...] = ()
     allowed: frozenset[int] | None = None
     """The chunks that fulfil the condition, once that was worked out."""
+    wishes: tuple[Quotation, ...] = ()
+    """What a plain question quotes. Engines do not know of them either: who searches looks them up
+    apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +181,13 @@ def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]
 
 
 def compile_query(parsed: ParsedQuery, analyzer: Analyzer) -> KeywordQuery:
-    """Plain words are analysed together and any may match; an operator makes the query strict."""
-    if not parsed.is_strict or parsed.expression is None:
-        return KeywordQuery(_distinct(Unit((token.term,)) for token in analyzer.query(parsed.text)))
+    """Plain words are analysed together and any may match; what a strict query says binds."""
     compiler = _Compiler(analyzer)
+    if not parsed.is_strict or parsed.expression is None:
+        words = _distinct(Unit((token.term,)) for token in analyzer.query(parsed.text))
+        wishes = _distinct_quotations(compiler.quotation(text) for text in parsed.wishes)
+        # Who quotes nothing but stop words means them.
+        return KeywordQuery(words or tuple(wish.unit for wish in wishes), wishes=wishes)
     units = _distinct(compiler.units(parsed.expression, None, 1.0))
     return KeywordQuery(units, compiler.condition(parsed.expression, None))
 
@@ -184,6 +199,11 @@ def _distinct(units: Iterable[Unit]) -> tuple[Unit, ...]:
         sought = unit.terms, unit.field
         weights[sought] = weights.get(sought, 0.0) + unit.weight
     return tuple(Unit(*sought, weight) for sought, weight in weights.items())
+
+
+def _distinct_quotations(quotations: Iterable[Quotation]) -> tuple[Quotation, ...]:
+    first = {wish.unit: wish for wish in quotations if wish.unit.terms}
+    return tuple(first.values())
 
 
 def rarest(
@@ -278,6 +298,10 @@ class _Compiler:
             return None
         terms = self._terms(text)
         return Unit(terms, field) if terms else None
+
+    def quotation(self, text: str) -> Quotation:
+        told = sum(not token.is_whole for token in self._analyzer.query(text))
+        return Quotation(Unit(self._terms(text)[:MAX_PHRASE_TERMS]), told)
 
     def _terms(self, text: str) -> tuple[str, ...]:
         return tuple(token.term for token in self._analyzer.tokens(text) if not token.is_whole)

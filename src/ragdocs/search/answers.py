@@ -6,8 +6,14 @@ from dataclasses import dataclass, field
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.models import ChunkId
 from ragdocs.search.candidates import Candidate
-from ragdocs.search.explanation import Explanation, QueryExplanation, ResultExplanation
+from ragdocs.search.explanation import (
+    Explanation,
+    QueryExplanation,
+    ResultExplanation,
+    WishExplanation,
+)
 from ragdocs.search.hyde import Topic
+from ragdocs.search.query_language import REASONS
 from ragdocs.search.requests import QueryType
 from ragdocs.search.responses import Metadata
 from ragdocs.search.retrieval import Found
@@ -103,6 +109,9 @@ def _query(answered: Answered) -> QueryExplanation:
         text=answered.topic.words,
         hypothesis=answered.topic.meaning or "",
         is_strict=understood.parsed.is_strict,
+        why=REASONS[understood.parsed.reading],
+        wishes=tuple(map(WishExplanation.from_wish, answered.found.wishes)),
+        as_text=understood.parsed.as_text,
         query_type=answered.query_type,
         terms=tuple(" ".join(unit.terms) for unit in understood.query.units),
         left_out=understood.left_out,

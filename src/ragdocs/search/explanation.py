@@ -8,6 +8,28 @@ from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
 from ragdocs.search.requests import QueryType
 from ragdocs.search.stages import StageCount
 from ragdocs.search.understanding import AddedWord
+from ragdocs.search.wishes import Wish
+
+
+@dataclass(frozen=True, slots=True)
+class WishExplanation:
+    """A quotation: how many passages have it (None: not known), and how far these come before the
+    others, in [0, 1].
+    """
+
+    phrase: str
+    passages: int | None = None
+    strength: float = 0.0
+
+    @classmethod
+    def from_wish(cls, wish: Wish) -> "WishExplanation":
+        return cls(" ".join(wish.unit.terms), len(wish.keys), wish.strength)
+
+    def in_words(self) -> str:
+        if self.passages is None:
+            return self.phrase
+        counted = f"{self.passages} passage{'' if self.passages == 1 else 's'}"
+        return f"{self.phrase} (in {counted}; brought forward by {self.strength:.2f})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +39,12 @@ class QueryExplanation:
     text: str
     hypothesis: str
     is_strict: bool
+    why: str
+    """Why it is strict, or plain."""
+    wishes: tuple[WishExplanation, ...]
+    """What a plain question quotes."""
+    as_text: tuple[str, ...]
+    """Marks of the query language that were read as text."""
     query_type: QueryType
     terms: tuple[str, ...]
     left_out: tuple[str, ...]

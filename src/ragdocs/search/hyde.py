@@ -13,11 +13,12 @@ from ragdocs.search.requests import QueryRequest
 @dataclass(frozen=True, slots=True)
 class Topic:
     """One search: `words` for the indices of words, and whose meaning is looked for; None is that
-    of the words themselves.
+    of the words themselves. `is_strict`: the words are written in the query language.
     """
 
     words: str
     meaning: str | None = None
+    is_strict: bool = False
 
     @property
     def is_name(self) -> bool:
@@ -27,11 +28,14 @@ class Topic:
 
 def topics(request: QueryRequest, *, is_enabled: bool) -> tuple[Topic, ...]:
     """A search for every query; with a hypothesis its meaning stands in for theirs."""
+    strict = request.strict
+    by_query = strict if isinstance(strict, tuple) else (strict,) * len(request.queries)
+    asked = list(zip(request.queries, by_query, strict=True)) or [("", False)]
     if not request.hypothesis.strip():
-        return tuple(Topic(text) for text in request.queries)
+        return tuple(Topic(text, None, is_strict) for text, is_strict in asked)
     if not is_enabled:
         raise QueryError(
             "search by a hypothetical answer is switched off: set hyde_enabled = true in "
             "[search.advanced], or ask with a query"
         )
-    return tuple(Topic(text, request.hypothesis) for text in request.queries or ("",))
+    return tuple(Topic(text, request.hypothesis, is_strict) for text, is_strict in asked)

@@ -47,6 +47,7 @@ from ragdocs.search.scopes import Scopes
 from ragdocs.search.stages import CompressionStats, run_stages
 from ragdocs.search.tree_shares import missing_trees, with_best_of, with_every_tree
 from ragdocs.search.weighing import Weighed, weigh, weigh_links
+from ragdocs.search.wishes import wished_first, with_wishes
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 
@@ -188,7 +189,7 @@ class QueryOrchestrator:
         candidates = merged([self._worth_while(each.candidates, read) for each in answered])
         candidates = candidates[: reach.of_all(request.top_n)]
         retrieval = perf_counter() - started
-        judge = self._judge(request)
+        judge = self._judge(request, read)
         boosts = self._boosts(snapshot, candidates)
         tools = self._tools(snapshot, request, judge, boosts)
         stages = build_stages(self._settings, request, tools)
@@ -225,7 +226,7 @@ class QueryOrchestrator:
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
         found = found.with_list(Strategy.GRAPH, linked)
         weighed = weigh_links(weighed, found, self._settings)
-        every = weighed.fused
+        every = wished_first(weighed.fused, found.wishes)
         if reach.looks > 1 and places_of_a_document(self._settings, request):
             # What came first was thinned out: more of the same documents would be, too.
             every = few_of_each(snapshot, every, most_of_a_document(request.top_n))
@@ -239,7 +240,7 @@ class QueryOrchestrator:
         measured = with_evidence(candidates, measures)
         if self._settings.rank_sum_curve is not None:
             measured = weighed.with_rank_sums(measured)
-        measured = self._refiner.refined(measured, found, weighed)
+        measured = with_wishes(self._refiner.refined(measured, found, weighed), found.wishes)
         has_more = len(every) > len(fused) or is_full
         return Answered(topic, query_type, found, weighed, measured, has_more)
 
@@ -264,11 +265,12 @@ class QueryOrchestrator:
             return with_every_tree(snapshot, fused, count)
         return fused[:count]
 
-    def _judge(self, request: QueryRequest) -> Reranker | None:
+    def _judge(self, request: QueryRequest, read: Sequence[Read]) -> Reranker | None:
         encoder = self._indices.cross_encoder
         if encoder is None or not self._settings.rerank_enabled:
             return None
-        return Reranker(encoder, request.queries, request.hypothesis)
+        texts = [each.understanding.parsed.text for each in read if each.topic.words]
+        return Reranker(encoder, texts, request.hypothesis)
 
     def _tools(
         self,

@@ -21,14 +21,16 @@ from ragdocs.models import (
 )
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import classify_query
+from ragdocs.search.explanation import WishExplanation
 from ragdocs.search.interpretation import Interpreter
 from ragdocs.search.meaning import embed_within
-from ragdocs.search.query_language import parse_query
-from ragdocs.search.requests import QUERY_WINDOWS, QueryRequest, QueryType
+from ragdocs.search.query_language import REASONS, parse_query
+from ragdocs.search.requests import MAX_WISHES, QUERY_WINDOWS, QueryRequest, QueryType
 from ragdocs.search.retrieval import Found, Indices
 from ragdocs.search.spelling import Spelled
 from ragdocs.search.understanding import AddedWord, Understanding, understand
 from ragdocs.search.weighing import weights_for
+from ragdocs.search.wishes import look_up
 from ragdocs.store.snapshot import Snapshot
 
 NO_INDEX = "there is no index: whether the documents have these words is not known"
@@ -68,6 +70,12 @@ class InspectedQuery:
 
     query: str
     is_strict: bool
+    why: str
+    """Why it is strict, or plain."""
+    wishes: tuple[WishExplanation, ...]
+    """What a plain question quotes."""
+    as_text: tuple[str, ...]
+    """Marks of the query language that were read as text."""
     parsed: ExpressionNode | None
     meaning: str
     """What is embedded: the words without operators, exclusions and filters."""
@@ -81,11 +89,16 @@ class InspectedQuery:
 
 
 def inspect_query(
-    text: str, indices: Indices, settings: SearchConfig, snapshot: Snapshot | None
+    text: str,
+    indices: Indices,
+    settings: SearchConfig,
+    snapshot: Snapshot | None,
+    *,
+    strict: bool = False,
 ) -> InspectedQuery:
     """Without a snapshot the documents' own words are not asked. Raises QueryError as a search."""
     QueryRequest(queries=(text,))
-    parsed = parse_query(text)
+    parsed = parse_query(text, strict=strict)
     if snapshot is None:
         understood = understand(text, parsed, indices.analyzer, Spelled())
         understood = replace(understood, notes=(*understood.notes, NO_INDEX))
@@ -95,6 +108,9 @@ def inspect_query(
     return InspectedQuery(
         query=text,
         is_strict=parsed.is_strict,
+        why=REASONS[parsed.reading],
+        wishes=_wishes(understood, indices, snapshot),
+        as_text=parsed.as_text,
         parsed=None if parsed.expression is None else expression_node(parsed.expression),
         meaning=parsed.text,
         analysis=tuple(_analysis(parsed, indices.analyzer, understood.own_terms)),
@@ -105,6 +121,16 @@ def inspect_query(
         weights=weights_for(Found(understood), query_type, settings),
         notes=understood.notes,
     )
+
+
+def _wishes(
+    understood: Understanding, indices: Indices, snapshot: Snapshot | None
+) -> tuple[WishExplanation, ...]:
+    quoted = understood.query.wishes[:MAX_WISHES]
+    if snapshot is None:
+        return tuple(WishExplanation(" ".join(wish.unit.terms)) for wish in quoted)
+    found = look_up(quoted, indices.keyword, snapshot)
+    return tuple(map(WishExplanation.from_wish, found))
 
 
 def _understood(

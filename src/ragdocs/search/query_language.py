@@ -1,17 +1,21 @@
 """ra's query language: from what was typed to an expression, and back.
 
 Phrases, fields, minus, brackets, OR, and what stands side by side, in this order of binding: so
-`a b OR c` is a (b OR c), and `-title:x` excludes x in titles. Plain words are not strict: any of
-them may match. A bracket with no other operator is an aside ("install (macOS)"), unless it holds
-the whole query. Several topics are several queries, not several phrases: two phrases must both
-match. A query that only excludes finds nothing: there is nothing to rank.
+`a b OR c` is a (b OR c), and `-title:x` excludes x in titles. Several topics are several queries,
+not several phrases: two phrases must both match. A query that only excludes finds nothing: there is
+nothing to rank.
+
+Natural text is never strict (specs/0075): operators bind in a short query without question words or
+sentence marks, in one of phrases and at most three words, or where the request says so. Otherwise
+any word may match, and what is quoted is a wish.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import accumulate
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from ragdocs.models import (
+    STRICT_READINGS,
     And,
     Boost,
     Field,
@@ -21,9 +25,18 @@ from ragdocs.models import (
     Phrase,
     QueryExpression,
     QueryField,
+    QueryReading,
     Term,
 )
-from ragdocs.search.query_tokens import FIELD_NAMES, Mark, QueryToken, cut_query, is_name
+from ragdocs.search.query_tokens import (
+    FIELD_NAMES,
+    Mark,
+    QueryToken,
+    QueryTokens,
+    cut_query,
+    is_name,
+    is_searchable,
+)
 from ragdocs.search.requests import MAX_CONDITIONS
 
 TOO_MANY = "The operators of this query were ignored: they bind more than {most} words and phrases."
@@ -31,29 +44,227 @@ ONLY_EXCLUDES = "Nothing is looked for, only excluded: add what should be found.
 
 FILTERS = (QueryField.TREE, QueryField.PATH)
 
+MOST_TERMS = 8
+"""Of a query with an operator: who writes more writes a sentence."""
+MOST_TERMS_BESIDE_PHRASES = 3
+
+REASONS = {
+    QueryReading.REQUESTED: "the request says so",
+    QueryReading.OPERATORS: f"it has operators, at most {MOST_TERMS} terms, and is no sentence",
+    QueryReading.PHRASES: f"it is phrases and at most {MOST_TERMS_BESIDE_PHRASES} other words",
+    QueryReading.NO_OPERATOR: "it has no operator",
+    QueryReading.SENTENCE: "it has a question word or a sentence mark",
+    QueryReading.FUNCTION_WORDS: "it has words such as `the` or `in` beside or around its phrases",
+    QueryReading.COMMAND: "it looks like a command line",
+    QueryReading.MANY_TERMS: "it has too many terms for a query that is plainly written in the "
+    f"language: {MOST_TERMS}, or {MOST_TERMS_BESIDE_PHRASES} beside phrases",
+    QueryReading.LITERAL: "what is quoted is a pattern or code, or stands beside brackets",
+    QueryReading.UNFULFILLED: "no passage has its phrases and all its other words, or a phrase is "
+    "two common words",
+    QueryReading.MANY_CONDITIONS: "its operators bind too many words and phrases",
+}
+"""Why a query is strict, or plain."""
+
 _QUOTES = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f", '"'))
 
+# Of the larger languages, and only what is hardly ever another word.
+_QUESTIONS = """
+    what which who whom whose why when where how
+    wie warum wieso weshalb wann welche welcher welches
+    pourquoi quel quelle quels quelles quand où
+    qué cómo cuándo dónde cuál cuáles quién
+    quando quais porquê perché quale waarom wanneer welke
+"""
+_QUESTION_WORDS = frozenset(_QUESTIONS.split())
+# Before a subject they make a question.
+_BEFORE_A_SUBJECT = """
+    is are was were am do does did can could may might must shall should will would has have
+"""
+_AUXILIARIES = frozenset(_BEFORE_A_SUBJECT.split())
+# Who writes in the language requires none of these, and begins or ends no phrase with them.
+_OF_SENTENCES = """
+    a an the this that these those of to in on at by for from with without into as and or but not if
+    it its i me my we our you your he she they their there be been being
+"""
+_FUNCTION_WORDS = _AUXILIARIES.union(_OF_SENTENCES.split())
+_SENTENCE_MARKS = "?!.,;:…。\uff1f\uff01\uff0c、\uff1b\uff1a"
+_DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015"
+_OF_COMMANDS = frozenset({"|", "||", "&&", ">", ">>", "<", "2>", "2>&1"})
+_FLAG = re.compile(r"--?[A-Za-z]")
+# A shell's pattern, a path, a regular expression, code: no words that follow one another.
+_LITERAL = re.compile(r"[*?$<>|\\{}\[\]=~/;()]")
+_OPERATOR_LETTERS = {*_DASHES, "^", ":"}
+_OPERATORS = (Mark.FIELD, Mark.BOOST, Mark.OR, Mark.MINUS)
 
-def parse_query(text: str, most_conditions: int = MAX_CONDITIONS) -> ParsedQuery:
+# Quotations that the language does not know. An apostrophe is none: it follows a letter.
+_OTHER_QUOTATIONS = re.compile(
+    r"«[^«»]+»|»[^«»]+«|\u2039[^\u2039\u203a]+\u203a|「[^「」]+」|『[^『』]+』|\u2018[^\u2018]+?\u2019(?!\w)"
+    r"|(?<!\w)'(?=\S)(?:[^']|(?<=\w)'(?=\w))+(?<=\S)'(?!\w)"
+)
+_QUOTATION_MARKS = re.compile(r"[\"\u201c\u201d\u201e\u201f«»\u2039\u203a「」『』]")
+_COLON_AT_THE_END = re.compile(r"(?<![:\uff1a])[:\uff1a](?=\s|\Z)")
+_BEFORE_A_CLAUSE = re.compile(r"[\s(\"']?\([^\s?*+^|\\)]")
+_BEHIND_A_CLAUSE = re.compile(r"[\s.,;:?!)\"']|\Z")
+_DASH_ALONE = re.compile(rf"(?<!\S)[{_DASHES}]+(?!\S)")
+
+
+def parse_query(
+    text: str, most_conditions: int = MAX_CONDITIONS, *, strict: bool = False
+) -> ParsedQuery:
     """Any text at all is a query: what cannot be read as the language is words, and so is what has
-    more words and phrases that bind than may be looked up.
+    more words and phrases that bind than may be looked up. `strict`: it is written in the language.
     """
     clean = _well_formed(text).strip()
     cut = cut_query(clean.translate(_QUOTES))
-    notes = list(cut.notes)
     expression = _Parser(cut.tokens).parse()
-    is_strict = _is_strict(expression, cut.tokens)
-    if not is_strict:
-        return ParsedQuery(clean, _plain(cut.tokens, clean), is_strict=False, notes=tuple(notes))
-    if expression is not None and _count_leaves(expression) > most_conditions:
-        wanted = list(_wanted(expression))
+    if expression is None:
+        return _plain(clean, cut, QueryReading.NO_OPERATOR)
+    reading = QueryReading.REQUESTED if strict else _reading(cut)
+    if reading not in STRICT_READINGS:
+        return _plain(clean, cut, reading)
+    wanted = list(_wanted(expression))
+    notes = list(cut.notes)
+    if _count_leaves(expression) > most_conditions:
         notes.append(TOO_MANY.format(most=most_conditions))
         words = _joined(Or, [Term(text) for text in wanted])
-        return ParsedQuery(" ".join(wanted), words, is_strict=False, notes=tuple(notes))
-    if expression is not None and _only_excludes(expression):
+        many = QueryReading.MANY_CONDITIONS
+        return ParsedQuery(" ".join(wanted), words, many, notes=tuple(notes))
+    if _only_excludes(expression):
         notes.append(ONLY_EXCLUDES)
-    wanted = " ".join(_wanted(expression)) if expression else ""
-    return ParsedQuery(wanted, expression, is_strict=True, notes=tuple(notes))
+    return ParsedQuery(" ".join(wanted), expression, reading, notes=tuple(notes))
+
+
+def read_as_plain(text: str) -> ParsedQuery:
+    """A query of phrases and words that the documents do not know as such."""
+    clean = _well_formed(text).strip()
+    return _plain(clean, cut_query(clean.translate(_QUOTES)), QueryReading.UNFULFILLED)
+
+
+def _reading(cut: QueryTokens) -> QueryReading:
+    """Whether a query is plainly written in the language."""
+    tokens = cut.tokens
+    marks = {token.mark for token in tokens}
+    has_operator = not marks.isdisjoint(_OPERATORS)
+    if not has_operator and Mark.PHRASE not in marks:
+        return QueryReading.NO_OPERATOR
+    if _is_sentence(cut):
+        return QueryReading.SENTENCE
+    words = [token.text for token in tokens if token.mark is Mark.WORD]
+    if any(map(_FLAG.match, words)) or not _OF_COMMANDS.isdisjoint(cut.loose):
+        return QueryReading.COMMAND
+    phrases = [token.text for token in tokens if token.mark is Mark.PHRASE]
+    if has_operator:
+        is_short = len(words) + len(phrases) <= MOST_TERMS
+        return QueryReading.OPERATORS if is_short else QueryReading.MANY_TERMS
+    if len(words) > MOST_TERMS_BESIDE_PHRASES:
+        return QueryReading.MANY_TERMS
+    if Mark.OPEN in marks or any(map(_LITERAL.search, phrases)):
+        return QueryReading.LITERAL
+    edges = (word for phrase in phrases for word in (phrase.split()[0], phrase.split()[-1]))
+    if words and not _FUNCTION_WORDS.isdisjoint(map(str.casefold, (*words, *edges))):
+        return QueryReading.FUNCTION_WORDS
+    return QueryReading.PHRASES
+
+
+def _is_sentence(cut: QueryTokens) -> bool:
+    """By its marks and words outside quotations; a question in quotation marks is one too."""
+    if any(set(loose) <= {*_SENTENCE_MARKS, *_DASHES} for loose in cut.loose):
+        return True
+    before: Mark | None = None
+    for at, token in enumerate(cut.tokens):
+        mark, text = token.mark, token.text
+        if mark is Mark.PHRASE and text.endswith(("?", "\uff1f")):
+            return True
+        if mark is Mark.WORD and before is not Mark.FIELD:
+            first = re.split(r"['\u2019]", text.casefold(), maxsplit=1)[0]
+            is_first = at == 0 and len(cut.tokens) > 1 and cut.tokens[1].mark is not Mark.OR
+            if first in _QUESTION_WORDS or (is_first and first in _AUXILIARIES):
+                return True
+        if mark is Mark.WORD and (text[-1] in _SENTENCE_MARKS or text[0] in "¿¡"):
+            return True
+        before = mark
+    return False
+
+
+def _plain(text: str, cut: QueryTokens, reading: QueryReading) -> ParsedQuery:
+    quoted = [token.text for token in cut.tokens if token.mark is Mark.PHRASE]
+    others = (found.group()[1:-1] for found in _OTHER_QUOTATIONS.finditer(text))
+    wishes = dict.fromkeys([*quoted, *(" ".join(each.split()) for each in others)])
+    return ParsedQuery(
+        text=_without_marks(text),
+        expression=_joined(Or, [Term(word) for word in _plain_words(cut.tokens, text)]),
+        reading=reading,
+        wishes=tuple(filter(is_searchable, wishes)),
+        as_text=tuple(dict.fromkeys(_read_as_text(cut))),
+        notes=tuple(cut.notes),
+    )
+
+
+def _read_as_text(cut: QueryTokens) -> Iterator[str]:
+    """Operators that did not bind, as they are written."""
+    for token in cut.tokens:
+        text = token.text
+        match token.mark:
+            case Mark.FIELD:
+                yield f"{text}:"
+            case Mark.BOOST:
+                yield f"^{text}"
+            case Mark.OR | Mark.AND:
+                yield token.mark.name
+            case Mark.MINUS:
+                yield "-"
+            case Mark.OPEN:
+                yield "( )"
+            case Mark.WORD if text.endswith(":"):
+                yield text
+            case _:
+                pass
+    yield from (loose for loose in cut.loose if set(loose) <= _OPERATOR_LETTERS)
+
+
+def _plain_words(tokens: Sequence[QueryToken], text: str) -> list[str]:
+    words: list[str] = []
+    for token in tokens:
+        match token.mark:
+            case Mark.WORD | Mark.FIELD:
+                words.append(token.text)
+            case Mark.PHRASE:
+                words += filter(is_searchable, token.text.split())
+            case _:
+                pass
+    return words or [word.lower() for word in text.split() if word in ("AND", "OR")]
+
+
+def _without_marks(text: str) -> str:
+    """What is meant is the same with and without quotation marks, brackets around a clause, a colon
+    behind a word and a dash between two: so is what the model reads."""
+    marks = [match.span() for match in _OTHER_QUOTATIONS.finditer(text)]
+    edges = {at for start, end in marks for at in (start, end - 1)} | _brackets_of_asides(text)
+    bare = "".join(" " if at in edges else letter for at, letter in enumerate(text))
+    bare = _COLON_AT_THE_END.sub("", _QUOTATION_MARKS.sub(" ", bare))
+    bare = _DASH_ALONE.sub(" ", bare)
+    return text if bare == text else _closed_up(bare)
+
+
+def _closed_up(text: str) -> str:
+    """Without blanks before a sentence's marks: they stood behind a bracket or quotation."""
+    return re.sub(r"(?<=\w) (?=[?!.,;](?:\s|\Z))", "", " ".join(text.split()))
+
+
+def _brackets_of_asides(text: str) -> set[int]:
+    """Where pairs of brackets stand that enclose whole words: not those of `f(x)` or `(?:a+)+`."""
+    found: set[int] = set()
+    open_at: list[int] = []
+    for at, letter in enumerate(text):
+        if letter == "(":
+            open_at.append(at)
+        elif letter == ")" and open_at:
+            start = open_at.pop()
+            if _BEFORE_A_CLAUSE.fullmatch(text[max(0, start - 1) : start + 2]) and (
+                _BEHIND_A_CLAUSE.match(text, at + 1)
+            ):
+                found |= {start, at}
+    return found
 
 
 def count_conditions(parsed: ParsedQuery) -> int:
@@ -142,30 +353,6 @@ def _joined(kind: type[And] | type[Or], found: list[QueryExpression]) -> QueryEx
     if len(flat) < 2:
         return flat[0] if flat else None
     return kind(tuple(flat))
-
-
-def _is_strict(expression: QueryExpression | None, tokens: list[QueryToken]) -> bool:
-    match expression:
-        case None | Term():
-            return False
-        case And(members) if all(isinstance(member, Term) for member in members):
-            return _is_one_group(tokens)
-        case _:
-            return True
-
-
-def _is_one_group(tokens: list[QueryToken]) -> bool:
-    if not tokens or tokens[0].mark is not Mark.OPEN:
-        return False
-    steps = ((t.mark is Mark.OPEN) - (t.mark is Mark.CLOSE) for t in tokens)
-    return 0 not in list(accumulate(steps))[:-1]
-
-
-def _plain(tokens: list[QueryToken], text: str) -> QueryExpression | None:
-    words = [token.text for token in tokens if token.mark is Mark.WORD]
-    if not words:
-        words = [word.lower() for word in text.split() if word in ("AND", "OR")]
-    return _joined(Or, [Term(word) for word in words])
 
 
 def _only_excludes(expression: QueryExpression) -> bool:

@@ -77,6 +77,8 @@ class QueryTokens:
 
     tokens: list[QueryToken]
     notes: list[str]
+    loose: list[str]
+    """What stands alone and has neither letter nor digit: `-`, `?`, `|`."""
 
 
 def is_name(text: str) -> bool:
@@ -91,11 +93,11 @@ def is_searchable(text: str) -> bool:
 def cut_query(text: str) -> QueryTokens:
     reader = _Reader(text)
     if reader.read():
-        return QueryTokens(_without_idle_or(reader), reader.notes)
+        return QueryTokens(_without_idle_or(reader), reader.notes, reader.loose)
     flat = _Reader(text.translate(_BRACKETS_TO_BLANKS))
     flat.read()
     flat.notes.append(TOO_DEEP)
-    return QueryTokens(_without_idle_or(flat), flat.notes)
+    return QueryTokens(_without_idle_or(flat), flat.notes, flat.loose)
 
 
 def _without_idle_or(reader: "_Reader") -> list[QueryToken]:
@@ -120,6 +122,7 @@ class _Reader:
         self.at = 0
         self.tokens: list[QueryToken] = []
         self.notes: list[str] = []
+        self.loose: list[str] = []
         # Open brackets: the index of their token, or None for one that is part of the text.
         self.open: list[int | None] = []
 
@@ -216,6 +219,7 @@ class _Reader:
         word = found.group() if found else self.text[self.at]
         self.at += len(word)
         if not is_searchable(word):
+            self.loose.append(word)
             return self._drop_prefixes()
         if word in ("AND", "OR") and not self._follows(*PREFIXES):
             return self._add(Mark[word])

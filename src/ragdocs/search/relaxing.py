@@ -1,7 +1,9 @@
-"""A question that quotes a name is still a question: no passage need have all its other words.
+"""A query with an operator is still a question: no passage need have all its other words.
 
 What an operator asks for binds in any case. The plain words beside it bind too, as long as some
-passage has them all; otherwise they only rank, and the answer says so.
+passage has them all; otherwise they only rank, and a note tells it. Where the request is strict,
+all of them bind. Phrases and words without an operator are plain words if no passage has them all,
+or if a phrase beside words is no name in these documents (specs/0075).
 """
 
 from collections.abc import Callable, Set
@@ -9,12 +11,16 @@ from dataclasses import replace
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Condition, compile_query
-from ragdocs.models import And, Not, Or, QueryExpression, Term
+from ragdocs.models import And, Not, Or, ParsedQuery, QueryExpression, QueryReading, Term
 from ragdocs.search.understanding import Understanding
 
 RELAXED = (
     "no passage has all words of this query: those without an operator were only ranked, "
     "and what is quoted, excluded or in a field was required"
+)
+
+NOWHERE = (
+    "no passage has all of this query: it was read as plain words, and what is quoted as a wish"
 )
 
 Matching = Callable[[Condition], Set[int]]
@@ -31,13 +37,19 @@ def satisfiable(
     if condition is None:
         return understood, None
     fulfilling = matching(condition)
-    if fulfilling:
+    if fulfilling or understood.parsed.reading is not QueryReading.OPERATORS:
         return understood, fulfilling
     looser = _relaxed(understood, analyzer)
     if looser is None or looser.query.condition is None:
         return understood, fulfilling
     instead = matching(looser.query.condition)
     return (looser, instead) if instead else (understood, fulfilling)
+
+
+def has_words(parsed: ParsedQuery) -> bool:
+    """Whether words stand beside the phrases or operators."""
+    expression = parsed.expression
+    return isinstance(expression, And) and any(isinstance(e, Term) for e in expression.expressions)
 
 
 def _relaxed(understood: Understanding, analyzer: Analyzer) -> Understanding | None:

@@ -19,6 +19,8 @@ MAX_TERMS = 160
 """Different words that the documents have and that are looked for: of more, the rarest."""
 MAX_CONDITIONS = 64
 """Words, phrases and filters that operators bind: a query with more is read as plain words."""
+MAX_WISHES = 8
+"""Quotations in plain questions that are looked up."""
 MAX_GUESSES = 15
 """Words that no document has and that are compared with those of the documents."""
 QUERY_WINDOWS, HYPOTHESIS_WINDOWS = 2, 8
@@ -82,6 +84,9 @@ class QueryRequest:
     hypothesis: str = ""
     top_n: int = 5
     min_score: float | None = None
+    strict: bool | tuple[bool, ...] = False
+    """The queries are written in the query language, and all of it binds; or for each whether it
+    is."""
     filters: Filters = Filters()
     query_type: QueryType | None = None
     uniqueness: Uniqueness | None = None
@@ -92,6 +97,7 @@ class QueryRequest:
     """Whether each result tells what its document says of itself."""
 
     def __post_init__(self) -> None:
+        _check_strict(self.strict, len(self.queries))
         _check_kind("filters", self.filters, Filters, "a Filters of ragdocs.search.requests")
         _check_texts(self.queries, self.hypothesis)
         _check_whole("top_n", self.top_n)
@@ -100,6 +106,13 @@ class QueryRequest:
         _check_range("min_score", self.min_score, 0, 1)
         _check_range("similarity_threshold", self.similarity_threshold, 0, 1)
         _check_range("max_tokens", self.max_tokens, 1, MAX_TOKENS)
+
+
+def _check_strict(strict: bool | tuple[bool, ...], queries: int) -> None:
+    for each in strict if isinstance(strict, tuple) else (strict,):
+        _check_kind("strict", each, bool, "true or false")
+    if isinstance(strict, tuple) and len(strict) != queries:
+        raise QueryError(f"strict has {len(strict)} values: there are {queries} queries")
 
 
 def _check_texts(queries: tuple[str, ...], hypothesis: str) -> None:

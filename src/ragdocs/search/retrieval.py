@@ -14,28 +14,30 @@ from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.code import CodeEngine, chunks_with_language
 from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.keyword import KeywordEngine, Unit, compile_query, rarest
+from ragdocs.indices.keyword import KeywordEngine, KeywordQuery, Unit, compile_query, rarest
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
-from ragdocs.models import DocId, ParsedQuery
+from ragdocs.models import DocId, ParsedQuery, QueryReading
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.fusion import Fused
 from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
 from ragdocs.search.hyde import Topic
 from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.meaning import MeaningSearch, Nearest, Pending, embedded
-from ragdocs.search.query_language import count_conditions, parse_query
+from ragdocs.search.query_language import count_conditions, parse_query, read_as_plain
 from ragdocs.search.reach import Reach
-from ragdocs.search.relaxing import satisfiable
+from ragdocs.search.relaxing import NOWHERE, has_words, satisfiable
 from ragdocs.search.requests import (
     HYPOTHESIS_WINDOWS,
     MAX_CONDITIONS,
     MAX_GUESSES,
     MAX_TERMS,
+    MAX_WISHES,
     QUERY_WINDOWS,
 )
 from ragdocs.search.understanding import Understanding
+from ragdocs.search.wishes import Wish, look_up
 from ragdocs.store.records import ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
 
@@ -110,6 +112,8 @@ class Found:
     """What is near in meaning; None when that could not be asked."""
     allowed: Set[int] | None = None
     """The only chunks that may be found, whichever index finds them; None is all."""
+    wishes: tuple[Wish, ...] = ()
+    """What the question quotes, and which chunks have it."""
     is_name: bool = False
     """One word was typed, and nothing else is meant by it."""
     is_degraded: bool = False
@@ -196,6 +200,7 @@ class Read:
     pending: Pending | None
     added: Sequence[NearTerm]
     allowed: Set[int] | None
+    wishes: tuple[Wish, ...]
 
     @property
     def topic(self) -> Topic:
@@ -227,10 +232,10 @@ class Retrieval:
 
     def start(self, topics: Sequence[Topic]) -> list[Started]:
         """Needs no index: the model can be at work while the store is opened."""
-        parsed = [parse_query(topic.words) for topic in topics]
+        parsed = [parse_query(topic.words, strict=topic.is_strict) for topic in topics]
         if len(topics) > 1:
             share = fair_share(MAX_CONDITIONS, [count_conditions(each) for each in parsed])
-            parsed = [parse_query(topic.words, share) for topic in topics]
+            parsed = [parse_query(each.words, share, strict=each.is_strict) for each in topics]
         pending = [self._embed(*each) for each in zip(topics, parsed, strict=True)]
         analyzer = self._indices.analyzer
         most_terms = MAX_TERMS
@@ -255,26 +260,54 @@ class Retrieval:
         return self._meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
 
     def read(self, snapshot: Snapshot, started: Started, language: str) -> Read:
+        read = self._read(snapshot, started)
+        if started.parsed.reading is QueryReading.PHRASES:
+            read = self._as_it_was_meant(snapshot, read)
+        if not language.strip():
+            return read
+        speaking = chunks_with_language(snapshot, language)
+        allowed = speaking if read.allowed is None else speaking & read.allowed
+        return replace(read, allowed=allowed)
+
+    def _as_it_was_meant(self, snapshot: Snapshot, strict: Read) -> Read:
+        """Phrases and a few words bind where a passage has them all and the phrases are names."""
+        words = strict.started.topic.words
+        plain = self._read(snapshot, replace(strict.started, parsed=read_as_plain(words)))
+        if not strict.allowed:
+            understood = replace(plain.understanding, notes=(*plain.understanding.notes, NOWHERE))
+            return replace(plain, understanding=understood)
+        is_bare = not has_words(strict.started.parsed)
+        return strict if is_bare or all(wish.is_name for wish in plain.wishes) else plain
+
+    def _read(self, snapshot: Snapshot, started: Started) -> Read:
         topic, parsed, pending = started.topic, started.parsed, started.pending
         understood = self._interpreter.read(snapshot, topic.words, parsed, started.most_guesses)
         understood = self._within_bounds(snapshot, understood, started)
         meant = understood.did_you_mean if understood.is_all_mistyped else None
         if topic.meaning is None and meant and len(parsed.text) <= CORRECTED_CHARS:
             # What was typed means nothing, and by chance it is near something.
-            pending = self._meaning.embed(parse_query(meant).text, QUERY_WINDOWS - 1)
+            corrected = parse_query(meant, strict=topic.is_strict)
+            pending = self._meaning.embed(corrected.text, QUERY_WINDOWS - 1)
         added: Sequence[NearTerm] = ()
         # A hypothesis is long and says what it means: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(snapshot, understood):
             vector = embedded(pending)[0]
             understood, added = self._interpreter.expanded(snapshot, understood, vector)
-        understood, allowed = self._binding(snapshot, understood, language)
+        understood, allowed = self._binding(snapshot, understood)
         return Read(
             started=started,
             understanding=understood,
             pending=pending,
             added=added,
             allowed=allowed,
+            wishes=self._wishes(snapshot, understood, started.queries),
         )
+
+    def _wishes(
+        self, snapshot: Snapshot, understood: Understanding, queries: int
+    ) -> tuple[Wish, ...]:
+        quoted = understood.query.wishes[: max(1, MAX_WISHES // queries)]
+        return look_up(quoted, self._indices.keyword, snapshot)
 
     def _within_bounds(
         self, snapshot: Snapshot, understood: Understanding, started: Started
@@ -288,9 +321,9 @@ class Retrieval:
     def find(self, snapshot: Snapshot, read: Read, reach: Reach) -> Found:
         topic, pending, understood = read.topic, read.pending, read.understanding
         searching = self._meaning.search(pending, read.added, reach)
-        found = Found(understood, allowed=read.allowed, is_name=topic.is_name)
+        found = Found(understood, allowed=read.allowed, wishes=read.wishes, is_name=topic.is_name)
         if topic.words:
-            found = self._by_words(snapshot, found, reach)
+            found = self._with_wished(snapshot, self._by_words(snapshot, found, reach), reach)
             found = self._by_code(snapshot, found, reach, read.started.most_terms)
             self._read_ahead(snapshot, found, searching)
         vector, notes = embedded(pending)
@@ -302,17 +335,14 @@ class Retrieval:
         return replace(found.with_list(Strategy.SEMANTIC, nearest.hits), nearest=nearest)
 
     def _binding(
-        self, snapshot: Snapshot, understood: Understanding, language: str
+        self, snapshot: Snapshot, understood: Understanding
     ) -> tuple[Understanding, Set[int] | None]:
-        """What a strict query's conditions, and a language, leave: it binds every index alike."""
+        """What a strict query's conditions leave: they bind every index alike."""
         matching = partial(self._indices.keyword.matching, snapshot)
         understood, allowed = satisfiable(understood, self._indices.analyzer, matching)
         if allowed is not None:
             query = replace(understood.query, allowed=frozenset(allowed))
             understood = replace(understood, query=query)
-        if language.strip():
-            speaking = chunks_with_language(snapshot, language)
-            allowed = speaking if allowed is None else speaking & allowed
         return understood, allowed
 
     def _is_degraded(self, started: Started, vector: object) -> bool:
@@ -335,6 +365,21 @@ class Retrieval:
         hits = search_in_tiers(engine, snapshot, query, reach.hits, reach.scope)
         given = found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal)
         return replace(given, frequencies=hits.frequencies)
+
+    def _with_wished(self, snapshot: Snapshot, found: Found, reach: Reach) -> Found:
+        """What has a phrase that was wished for may be behind all that its words find."""
+        hits = {hit.key: hit for hit in found.lists[Strategy.KEYWORD]}
+        for wish in found.wishes:
+            if wish.strength <= 0 or wish.keys <= hits.keys():
+                continue
+            units = found.understanding.query.units
+            query = KeywordQuery(units, condition=wish.unit, allowed=frozenset(wish.keys))
+            more = self._indices.keyword.search(snapshot, query, reach.hits, reach.scope)
+            hits.update({hit.key: hit for hit in more.hits})
+        if len(hits) == len(found.lists[Strategy.KEYWORD]):
+            return found
+        ranked = sorted(hits.values(), key=lambda hit: (-hit.score, hit.key))
+        return found.with_list(Strategy.KEYWORD, ranked)
 
     def _by_code(self, snapshot: Snapshot, found: Found, reach: Reach, most_terms: int) -> Found:
         engine = self._indices.code

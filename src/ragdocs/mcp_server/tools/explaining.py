@@ -26,8 +26,14 @@ def explanation_of(explanation: Explanation) -> dict[str, Any]:
 def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
     yield "Why:"
     for query in explanation["queries"]:
-        kind = f"{query['type']}{', strict' if query['strict'] else ''}"
+        read = "strict" if query["strict"] else "plain"
+        kind = f"{query['type']}; {read}, because {query['why']}"
         yield f"- query {one_line(query['text'])!r} ({kind}): {_pairs(query['hits'])} hits"
+        for wish in query["wishes"]:
+            found = f"in {wish['passages']} passages, brought forward by {wish['strength']}"
+            yield f"  wished for: {one_line(wish['phrase'])!r}, {found}"
+        if query["as_text"]:
+            yield f"  read as text: {one_line(' '.join(query['as_text']))}"
         yield f"  terms {', '.join(query['terms'])}; added {', '.join(query['added']) or 'none'}"
         if query["left_out"]:
             yield f"  not looked for, because common: {', '.join(query['left_out'])}"
@@ -50,6 +56,16 @@ def _query(query: QueryExplanation) -> dict[str, Any]:
         "text": query.text[:MAX_QUERY_CHARS],
         "type": query.query_type.value,
         "strict": query.is_strict,
+        "why": query.why,
+        "wishes": [
+            {
+                "phrase": each.phrase[:MAX_QUERY_CHARS],
+                "passages": each.passages,
+                "strength": round(each.strength, 3),
+            }
+            for each in query.wishes
+        ],
+        "as_text": list(query.as_text[:MAX_TERMS]),
         "terms": list(query.terms[:MAX_TERMS]),
         "left_out": list(query.left_out[:MAX_TERMS]),
         "added": [each.word for each in query.added[:MAX_TERMS]],

@@ -37,7 +37,7 @@ class SearchArguments(Arguments):
     """What both searches take."""
 
     top_n: Annotated[int, number(1, MAX_TOP_N, "How many passages.")] = 5
-    min_score: Annotated[float, share("Least confidence; default: as configured.")] | None = None
+    min_score: Annotated[float, share("Least confidence; default: as set.")] | None = None
     path: Annotated[str, path_field("Only this folder or file.")] = ""
     tree: Annotated[str, word_field("Only this tree.")] = ""
     tags: Annotated[tuple[Word, ...], listed("Only with all these tags.")] = ()
@@ -73,6 +73,7 @@ class QueryArguments(SearchArguments):
         Query | Queries,
         Field(description='Question or keywords; several are merged. "phrase", -not, OR work.'),
     ]
+    strict: Annotated[bool, Field(description="All words bind.")] = False
     query_type: Annotated[
         Literal["factual", "navigational", "exploratory"] | None,
         Field(description="Default: recognised."),
@@ -80,12 +81,12 @@ class QueryArguments(SearchArguments):
     uniqueness: Annotated[
         Literal["off", "document", "content"] | None,
         Field(
-            description="off: copies stay; document: one passage each; content: no near-copies. "
-            "Default: as configured."
+            description="off: copies stay; document: one each; content: no near-copies. "
+            "Default: as set."
         ),
     ] = None
     similarity_threshold: (
-        Annotated[float, share("Cosine of near-copies; default: as configured.")] | None
+        Annotated[float, share("Cosine of near-copies; default: as set.")] | None
     ) = None
 
     def to_request(self) -> QueryRequest:
@@ -93,6 +94,7 @@ class QueryArguments(SearchArguments):
             queries=(self.query,) if isinstance(self.query, str) else tuple(self.query),
             top_n=self.top_n,
             min_score=self.min_score,
+            strict=self.strict,
             filters=self.filters(),
             query_type=QueryType(self.query_type) if self.query_type else None,
             uniqueness=Uniqueness(self.uniqueness) if self.uniqueness else None,

@@ -60,6 +60,11 @@ class ContextPlan:
         fitting = sum(length <= MAX_QUERIES_CHARS for length in lengths)
         return tuple(texts[: min(fitting, MAX_QUERIES)])
 
+    @property
+    def strict(self) -> tuple[bool, ...]:
+        """What was made of terms is written in the query language, and a meaning is text."""
+        return tuple(text in (self.query, self.rule_query) for text in self.queries)
+
 
 class ContextPlanner:
     """Turns a request into a plan, by one snapshot."""
@@ -125,6 +130,7 @@ def answered(plan: ContextPlan, request: ContextRequest, search: Search) -> Cont
         response = search(
             QueryRequest(
                 queries=plan.queries,
+                strict=plan.strict,
                 top_n=request.top_n,
                 # What is found is a hint to read on, not an answer: the best there is, is given.
                 min_score=0.0,
