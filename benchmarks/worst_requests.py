@@ -51,6 +51,26 @@ MOST = 10.0
 WORDS_OF_A_QUESTION = 12
 CHINESE_SHARE, CODE_SHARE, LONG_SHARE, COPIES_SHARE = 0.2, 0.05, 0.1, 0.02
 
+IN_THE_LANGUAGE = (
+    "common words",
+    "ideographs",
+    "groups",
+    "nested groups",
+    "quoted common words",
+    "quoted pairs",
+    "OR",
+    "OR of rare words",
+    "NOT",
+    "NOT of phrases",
+    "boosts",
+    "one word, many boosts",
+    "fields",
+    "paths as filters",
+    "paths that are excluded",
+    "trees as filters",
+)
+"""So much of it is plain text unless the request says that it is strict."""
+
 Arguments = Mapping[str, Any]
 Make = Callable[[random.Random, Vocabulary], Arguments]
 
@@ -144,6 +164,8 @@ def kinds() -> Iterator[Kind]:
     known = makers()
     for name, maker in known.items():
         yield Kind(name, "query_documents", _asking(maker))
+    for name in IN_THE_LANGUAGE:
+        yield Kind(f"strict: {name}", "query_documents", _asking(known[name], strict=True))
     for name, maker in known.items():
         yield Kind(f"hypothesis: {name}", "search_with_hypothesis", _supposing(maker))
     for name in ("any words", "ideographs"):

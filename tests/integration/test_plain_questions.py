@@ -193,6 +193,12 @@ def test_inspecting_a_query_shows_the_same(run):
     assert said["wished for"] == "zebra migrat (in 1 passage; brought forward by 1.00)"
     assert said["as text"] == "( )"
     assert said["meaning"] == "when does the zebra migration or lion begin?"
+    nowhere = json.loads(run("inspect", "query", '"lion migration" zebra', "--json").stdout)
+    assert not nowhere["is_strict"]
+    assert nowhere["wishes"] == [{"phrase": "lion migrat", "passages": 0, "strength": 0.0}]
+    assert json.loads(run("inspect", "query", '"zebra migration" spring', "--json").stdout)[
+        "is_strict"
+    ]
     data = json.loads(run("inspect", "query", "zebra lion", "--strict", "--json").stdout)
     assert (data["is_strict"], data["why"]) == (True, "the request says so")
 

@@ -7,7 +7,7 @@ from typing import assert_never
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.keyword import FIELDS, Unit
+from ragdocs.indices.keyword import FIELDS, Unit, compile_query
 from ragdocs.models import (
     And,
     Boost,
@@ -17,6 +17,7 @@ from ragdocs.models import (
     ParsedQuery,
     Phrase,
     QueryExpression,
+    QueryReading,
     Term,
 )
 from ragdocs.search.candidates import Strategy
@@ -24,7 +25,8 @@ from ragdocs.search.classifier import classify_query
 from ragdocs.search.explanation import WishExplanation
 from ragdocs.search.interpretation import Interpreter
 from ragdocs.search.meaning import embed_within
-from ragdocs.search.query_language import REASONS, parse_query
+from ragdocs.search.query_language import REASONS, parse_query, read_as_plain
+from ragdocs.search.relaxing import binds
 from ragdocs.search.requests import MAX_WISHES, QUERY_WINDOWS, QueryRequest, QueryType
 from ragdocs.search.retrieval import Found, Indices
 from ragdocs.search.spelling import Spelled
@@ -104,6 +106,11 @@ def inspect_query(
         understood = replace(understood, notes=(*understood.notes, NO_INDEX))
     else:
         understood = _understood(text, parsed, indices, settings, snapshot)
+        if parsed.reading is QueryReading.PHRASES and not _binds(
+            understood, text, indices, snapshot
+        ):
+            parsed = read_as_plain(text)
+            understood = _understood(text, parsed, indices, settings, snapshot)
     query_type = classify_query(text)
     return InspectedQuery(
         query=text,
@@ -121,6 +128,13 @@ def inspect_query(
         weights=weights_for(Found(understood), query_type, settings),
         notes=understood.notes,
     )
+
+
+def _binds(understood: Understanding, text: str, indices: Indices, snapshot: Snapshot) -> bool:
+    condition = understood.query.condition
+    fulfilling = None if condition is None else indices.keyword.matching(snapshot, condition)
+    quoted = compile_query(read_as_plain(text), indices.analyzer).wishes[:MAX_WISHES]
+    return binds(understood.parsed, fulfilling, look_up(quoted, indices.keyword, snapshot))
 
 
 def _wishes(

@@ -6,13 +6,14 @@ all of them bind. Phrases and words without an operator are plain words if no pa
 or if a phrase beside words is no name in these documents (specs/0075).
 """
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Condition, compile_query
 from ragdocs.models import And, Not, Or, ParsedQuery, QueryExpression, QueryReading, Term
 from ragdocs.search.understanding import Understanding
+from ragdocs.search.wishes import Wish
 
 RELAXED = (
     "no passage has all words of this query: those without an operator were only ranked, "
@@ -46,10 +47,14 @@ def satisfiable(
     return (looser, instead) if instead else (understood, fulfilling)
 
 
-def has_words(parsed: ParsedQuery) -> bool:
-    """Whether words stand beside the phrases or operators."""
+def binds(parsed: ParsedQuery, fulfilling: Set[int] | None, wishes: Sequence[Wish]) -> bool:
+    """Whether a query of phrases, and perhaps a few words, is one of the language in these
+    documents; `wishes` are its phrases."""
     expression = parsed.expression
-    return isinstance(expression, And) and any(isinstance(e, Term) for e in expression.expressions)
+    has_words = isinstance(expression, And) and any(
+        isinstance(member, Term) for member in expression.expressions
+    )
+    return bool(fulfilling) and (not has_words or all(wish.is_name for wish in wishes))
 
 
 def _relaxed(understood: Understanding, analyzer: Analyzer) -> Understanding | None:

@@ -27,7 +27,7 @@ from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.meaning import MeaningSearch, Nearest, Pending, embedded
 from ragdocs.search.query_language import count_conditions, parse_query, read_as_plain
 from ragdocs.search.reach import Reach
-from ragdocs.search.relaxing import NOWHERE, has_words, satisfiable
+from ragdocs.search.relaxing import NOWHERE, binds, satisfiable
 from ragdocs.search.requests import (
     HYPOTHESIS_WINDOWS,
     MAX_CONDITIONS,
@@ -273,11 +273,12 @@ class Retrieval:
         """Phrases and a few words bind where a passage has them all and the phrases are names."""
         words = strict.started.topic.words
         plain = self._read(snapshot, replace(strict.started, parsed=read_as_plain(words)))
-        if not strict.allowed:
-            understood = replace(plain.understanding, notes=(*plain.understanding.notes, NOWHERE))
-            return replace(plain, understanding=understood)
-        is_bare = not has_words(strict.started.parsed)
-        return strict if is_bare or all(wish.is_name for wish in plain.wishes) else plain
+        if binds(strict.started.parsed, strict.allowed, plain.wishes):
+            return strict
+        if strict.allowed:
+            return plain
+        understood = replace(plain.understanding, notes=(*plain.understanding.notes, NOWHERE))
+        return replace(plain, understanding=understood)
 
     def _read(self, snapshot: Snapshot, started: Started) -> Read:
         topic, parsed, pending = started.topic, started.parsed, started.pending
