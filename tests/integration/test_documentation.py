@@ -281,7 +281,7 @@ def test_the_readme_shows_what_query_prints_in_a_clone(typed, monkeypatch):
     ("line", "code"),
     [
         ("ragdocs query tomatoes --docs notes", 0),
-        ("ragdocs query '\"no such phrase\"' --docs notes", 1),
+        ("ragdocs query '\"no such phrase\"' --strict --docs notes", 1),
         ("ragdocs query tomatoes --top-n 0 --docs notes", 2),
         ("ragdocs query tomatoes --docs notes --index nowhere --no-update", 3),
         ("ragdocs get tomatoes.md --docs notes", 0),
