@@ -376,9 +376,9 @@ def test_queries_of_one_request_have_no_more_of_anything_than_one(words, monkeyp
     assert 0 < len(looked_up) <= MAX_GUESSES
     known = many_words(150)
     alternatives = (" OR ".join(known[at * 30 :][:30]) for at in range(MAX_QUERIES))
-    response = asked(words, *alternatives)
+    response = asked(words, *alternatives, strict=True)
     assert not any(each.is_strict for each in response.explanation.queries)
-    (alone,) = asked(words, " OR ".join(known[:30])).explanation.queries
+    (alone,) = asked(words, " OR ".join(known[:30]), strict=True).explanation.queries
     assert alone.is_strict
 
 
