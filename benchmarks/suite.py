@@ -140,6 +140,11 @@ SUITE = (
         size={Extent.TINY: 50, Extent.USUAL: 10_000, Extent.FULL: 10_000},
     ),
     Benchmark(
+        name="own-heading",
+        program="own_heading.py",
+        tiny="tests/fixtures/benchmark --headings 20",
+    ),
+    Benchmark(
         name="quality",
         program="quality.py",
         tiny="tests/fixtures/benchmark",

@@ -7,7 +7,7 @@ import numpy as np
 
 from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
-from ragdocs.models import TreeName
+from ragdocs.models import NodeKind, TreeName
 from ragdocs.search.candidates import Candidate
 from ragdocs.store.records import ChunkKey, StoredChunk, StoredDocument
 from tests.parsing import parse
@@ -47,8 +47,18 @@ class Corpus:
         nodes = self._nodes[self.documents[path].id]
         return next(node for node in nodes if node.chunk.id == f"docs:{place}")
 
+    def leaf(self, place):
+        """The one that a section is, or in which it begins."""
+        own = self.node(place)
+        if own.chunk.text is not None:
+            return own
+        at = own.chunk.span.byte_start
+        spans = [(leaf, leaf.chunk.span) for leaf in self.leaves(place.partition("#")[0])]
+        return next(leaf for leaf, span in spans if span.byte_start <= at < span.byte_end)
+
     def candidate(self, place, score=0.5, vector=None, **given):
-        found = self.node(place)
+        """What an index finds is a leaf; a section without text of its own has a passage."""
+        found = self.node(place) if "passage" in given else self.leaf(place)
         return Candidate(
             stored=found,
             document=self.documents[place.partition("#")[0].partition("~")[0]],
@@ -96,7 +106,15 @@ def places(found):
 
 
 def slugs(found):
-    return [item.id.partition("#")[2] or item.document.path for item in found]
+    return [name_of(item.stored) or item.document.path for item in found]
+
+
+def name_of(stored):
+    """The section that a leaf is embedded under, as a slug; a part of one by its number."""
+    chunk = stored.chunk
+    if chunk.kind is NodeKind.PART and chunk.headings:
+        return chunk.title.lower().replace(" ", "-")
+    return chunk.id.partition("#")[2]
 
 
 def scores(found):

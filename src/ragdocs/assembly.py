@@ -171,7 +171,11 @@ class Assembly:
         if chunking.parent_retrieval_enabled:
             size = Limits(chunking.parent_chunk_min_chars, chunking.parent_chunk_max_chars)
         local = (tree.name for tree in self.config.trees if tree.scope is TreeScope.LOCAL)
-        return Surroundings(local_trees=frozenset(local), parent_size=size)
+        return Surroundings(
+            local_trees=frozenset(local),
+            parent_size=size,
+            parent_overlap=chunking.parent_overlap_chars,
+        )
 
     @property
     def _words(self) -> "WordSources":

@@ -235,10 +235,12 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A node of the chunk tree. Leaves have text, and their spans tile the document's body.
+    """A node of the chunk tree. Leaves have text, and their spans tile the document's body; a
+    section has exactly its own lines, also where it lies inside a leaf with others.
 
     `text` is exactly the characters of `span`; `overlap` is the end of the part before, given to
-    the embedder as context and never counted as this chunk's own.
+    the embedder as context and never counted as this chunk's own. `headings` are the titles of the
+    sections that begin in a leaf.
     """
 
     id: ChunkId
@@ -253,6 +255,7 @@ class Chunk:
     span: Span
     text: str | None = None
     overlap: str = ""
+    headings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

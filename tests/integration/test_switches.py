@@ -14,8 +14,9 @@ from ragdocs.config.chunking_section import ChunkingConfig
 from ragdocs.config.search_section import AdvancedSearchConfig, BoostsConfig, SearchConfig
 from ragdocs.errors import QueryError
 from ragdocs.models import TreeName
+from ragdocs.search.budget import Extent
 from ragdocs.search.orchestrator import Surroundings
-from ragdocs.search.requests import QueryRequest
+from ragdocs.search.requests import QueryRequest, Uniqueness
 from tests.candidates import SMALL
 from tests.compass import Compass
 from tests.concepts import ConceptEmbedder
@@ -697,7 +698,8 @@ def test_merge_threshold_gives_the_section_for_its_parts(make):
         common=WORDS_ONLY,
     )
     assert sorted(ids(off)) == ["manual.md#falcons", "manual.md#hawks"]
-    assert ids(on) == ["manual.md#birds"]
+    assert [result.within.chunk_id for result in on] == ["docs:manual.md#birds"]
+    assert ids(on)[0] in ids(off)
     assert "They fly by night" in on[0].text
 
 
@@ -709,8 +711,8 @@ def test_merge_bonus_raises_the_merged_section(make):
         {"merge_bonus": 2.0},
         common=WORDS_ONLY | {"merge_threshold": 2},
     )
-    assert ids(none) == ["note.md#note", "manual.md#birds"]
-    assert ids(much) == ["manual.md#birds", "note.md#note"]
+    assert paths(none) == ["note.md", "manual.md"]
+    assert paths(much) == ["manual.md", "note.md"]
 
 
 def test_max_merge_depth_keeps_whole_documents_apart(make):
@@ -722,7 +724,52 @@ def test_max_merge_depth_keeps_whole_documents_apart(make):
         common=WORDS_ONLY | {"merge_threshold": 1, "max_chunks_per_doc": 0},
     )
     assert sorted(ids(deep)) == ["manual.md#falcons", "manual.md#hawks", "manual.md#otters"]
-    assert ids(shallow) == ["manual.md"]
+    [whole] = shallow
+    assert whole.within.chunk_id == "docs:manual.md#manual"
+    assert len(whole.parts) == 3
+
+
+def test_max_merge_bytes_keeps_large_sections_apart(make):
+    small, large = both(
+        make({"manual.md": MANUAL}, sizes=SMALL),
+        "kestrel",
+        {"max_merge_bytes": 20},
+        {"max_merge_bytes": 4_000},
+        common=WORDS_ONLY | {"merge_threshold": 2},
+    )
+    assert len(small) == 2
+    assert len(large) == 1
+
+
+def test_result_tokens_is_how_much_of_a_passage_is_given(make):
+    lines = [f"Line {n} says nothing of it." for n in range(30)]
+    lines[20] = "Here a kestrel is named."
+    text = "# Long\n\n" + "\n\n".join(lines) + "\n"
+    sizes = ChunkSizes(leaf=Limits(1, 4_000), small_document=0, overlap=0)
+    whole, part = both(
+        make({"long.md": text}, sizes=sizes),
+        "kestrel",
+        {"result_tokens": 0},
+        {"result_tokens": 50},
+        common=WORDS_ONLY,
+    )
+    assert (whole[0].text, whole[0].extent) == (text, Extent.WHOLE)
+    assert "Here a kestrel is named." in part[0].text
+    assert len(part[0].text) <= 200
+    assert part[0].extent is Extent.EXCERPT
+    assert part[0].answer_lines == (43, 43)
+    assert (part[0].span, part[0].chunk_id) == (whole[0].span, whole[0].chunk_id)
+
+
+def test_a_limit_per_document_that_is_set_is_hard_and_the_usual_one_gives_way(make):
+    """Where nothing else is found, the usual limit drops nothing."""
+    text = "".join(f"# Part {n}\n\nA kestrel, number {n}.\n\n" for n in range(4))
+    engine = make({"birds.md": text}, sizes=SMALL)
+    common = {**WORDS_ONLY, "merge_threshold": 0, "ngram_dedup_enabled": False}
+    usual = run(engine, "kestrel", common, top_n=3)
+    hard = run(engine, "kestrel", common | {"max_chunks_per_doc": 2}, top_n=3)
+    asked = run(engine, "kestrel", common, top_n=3, uniqueness=Uniqueness.DOCUMENT)
+    assert (len(usual), len(hard), len(asked)) == (3, 2, 1)
 
 
 def test_parent_retrieval_returns_the_passage_around(make):
@@ -734,11 +781,20 @@ def test_parent_retrieval_returns_the_passage_around(make):
     found = {}
     for is_on, chunking in settings.items():
         size = Limits(chunking.parent_chunk_min_chars, chunking.parent_chunk_max_chars)
-        around = Surroundings(clock=lambda: NOW, parent_size=size if is_on else None)
+        around = Surroundings(
+            clock=lambda: NOW,
+            parent_size=size if is_on else None,
+            parent_overlap=chunking.parent_overlap_chars,
+        )
         engine = make({"long.md": text}, sizes=ChunkSizes.from_settings(chunking))
         [found[is_on]] = run(engine, "kestrel", WORDS_ONLY | {"surroundings": around})
-    assert len(found[False].text) <= 1000 < 1500 <= len(found[True].text) <= 2000
+    overlap = settings[True].parent_overlap_chars
+    assert len(found[False].text) <= 1000 < 1500 <= len(found[True].text) <= 2000 + overlap
     [part] = found[True].parts
+    assert found[True].matched == part
+    assert found[True].parent_chunk_id == "docs:long.md#long"
+    at = text.index(found[True].text)
+    assert not text[:at] or text[at - 1].isspace()
     assert part.span.byte_end - part.span.byte_start <= 600
     assert "A kestrel." in found[True].text
 

@@ -5,7 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.chunking.header_chunker import MAX_BARE_CHARS, ChunkSizes
 from ragdocs.chunking.splitting import BLANK_SLACK, Limits
 from ragdocs.models import BlockKind, NodeKind
 from tests.parsing import chunk, leaves, parse
@@ -78,16 +78,65 @@ def test_the_tree_is_a_tree(text, chosen):
     for node in nodes[1:]:
         parent = by_id[node.parent_id]
         assert parent.position < node.position
-        assert parent.span.byte_start <= node.span.byte_start
         assert node.span.byte_end <= parent.span.byte_end
-        assert parent.text is None
+        if node.kind is not NodeKind.PART:
+            assert parent.span.byte_start <= node.span.byte_start
+        elif node.span.byte_start < parent.span.byte_start:
+            # Only headings that the parent stands below, and the document's blank beginning.
+            lines = range(node.span.line_start, parent.span.line_start)
+            headings = [h.span for h in parse(text).headings]
+            named = {n for h in headings for n in range(h.line_start, h.line_end + 1)}
+            own = parse(text).source.text.split("\n")
+            assert not "".join(own[line - 1] for line in lines if line not in named).strip()
+        if parent.text is not None:
+            assert node.text is None  # it lies inside the leaf
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, sizes())
+def test_every_heading_has_a_node_with_its_own_lines(text, chosen):
+    document = parse(text)
+    by_slug = {n.slug: n for n in chunk(text, chosen) if n.kind is NodeKind.SECTION}
+    assert len(by_slug) == len(document.headings)
+    for number, heading in enumerate(document.headings):
+        following = (h for h in document.headings[number + 1 :] if h.level <= heading.level)
+        end = next((h.span.line_start - 1 for h in following), None)
+        section = by_slug[heading.slug]
+        assert (section.title, section.depth) == (heading.text, heading.level)
+        assert section.span.line_start == heading.span.line_start
+        assert end is None or section.span.line_end == end
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, sizes())
+def test_no_leaf_is_blank_or_only_a_heading_where_there_is_text(text, chosen):
+    document = parse(text)
+    lines = document.source.text.split("\n")
+    for heading in document.headings:
+        for line in range(heading.span.line_start - 1, heading.span.line_end):
+            lines[line] = ""
+    body = document.source.line_of(document.body_start)
+    if not "".join(lines[body:]).strip():
+        return
+    for leaf in leaves(chunk(text, chosen)):
+        own = lines[leaf.span.line_start - 1 : leaf.span.line_end]
+        assert "".join(own).strip() or len(leaf.text) > MAX_BARE_CHARS or is_within_line(leaf, text)
+
+
+def is_within_line(leaf, text):
+    """A heading that is cut in pieces, because it alone is too long."""
+    return "\n" not in leaf.text.strip() and not leaf.text.lstrip().startswith("#")
 
 
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, sizes())
 def test_no_leaf_is_over_the_maximum(text, chosen):
+    """But for headings without a text of their own, which go with what stands beside them."""
     longest = max(chosen.leaf.maximum + BLANK_SLACK, chosen.small_document)
-    assert all(len(leaf.text) <= longest for leaf in leaves(chunk(text, chosen)))
+    starts = {heading.span.line_start for heading in parse(text).headings}
+    for leaf in leaves(chunk(text, chosen)):
+        headings = starts & set(range(leaf.span.line_start, leaf.span.line_end + 1))
+        assert len(leaf.text) <= longest + len(headings) * MAX_BARE_CHARS
 
 
 @settings(max_examples=200, deadline=None)

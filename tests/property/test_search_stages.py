@@ -152,17 +152,17 @@ def test_a_second_opinion_loses_nobody_and_scores_never_rise(items, opinions):
     assert scores(left) == sorted(scores(left), reverse=True)
 
 
-RULES = st.builds(MergeRules, st.integers(0, 4), st.floats(0, 2), st.integers(0, 4))
+RULES = st.builds(MergeRules, st.integers(0, 4), st.floats(0, 2), st.integers(0, 4), st.just(4_000))
 NAMED = st.frozensets(st.sampled_from("ABCDEF")).map(lambda titles: titles.__contains__)
 
 
 @SEVERAL
-@given(found_candidates(), RULES, NAMED, st.integers(0, 3))
-def test_merging_loses_no_match_and_never_nests(items, rules, is_named, limit):
-    given_items = limit_per_document(items, limit) if limit else items
-    merged = merge_siblings(given_items, corpus().nodes_of, rules, is_named)
+@given(found_candidates(), RULES, NAMED)
+def test_merging_loses_no_match_and_never_nests(items, rules, is_named):
+    merged = merge_siblings(items, corpus().nodes_of, rules, is_named)
     matched = {node.chunk.id for item in merged for node in item.found}
-    assert set(ids(given_items)) <= matched <= set(ids(items))
+    assert set(ids(items)) == matched
+    assert {item.best.chunk.id for item in merged} <= matched
     assert all(0 <= score <= 1 for score in scores(merged))
     for item in merged:
         tree = ChunkTree(corpus().nodes_of(item.document.id))
@@ -197,8 +197,8 @@ def is_tiling(item):
 @given(found_candidates(), RULES, st.integers(0, 200), st.integers(1, 200), st.integers(1, 8))
 def test_passages_are_whole_hold_their_matches_and_never_overlap(items, rules, low, extra, top_n):
     merged = best_first(merge_siblings(items, corpus().nodes_of, rules, lambda _: False))
-    passages = expand_to_parents(merged, corpus().nodes_of, Limits(low, low + extra), top_n)
-    assert len(passages) <= top_n
+    size = Limits(low, low + extra)
+    passages = expand_to_parents(merged, corpus().nodes_of, size, 20, top_n)
     seen = set()
     for item in passages:
         assert is_tiling(item)
@@ -353,5 +353,5 @@ def test_the_estimate_of_similarity_is_near_the_truth(one, other):
 def test_stages_leave_what_they_were_given_alone(items):
     before = [replace(item) for item in items]
     limit_per_document(items, 1)
-    merge_siblings(items, corpus().nodes_of, MergeRules(2, 0.1, 0), lambda _: True)
+    merge_siblings(items, corpus().nodes_of, MergeRules(2, 0.1, 0, 4_000), lambda _: True)
     assert items == before

@@ -83,15 +83,26 @@ def test_a_parent_spans_its_children():
             assert node.span.byte_end <= parent.byte_end
 
 
-def test_a_small_document_is_one_leaf_named_by_its_first_heading():
+def test_a_small_document_is_one_leaf_in_which_every_heading_has_its_node():
     assert shape(chunk("# Setup\n\nShort.\n\n## Install\n\nShort.\n")) == [
         ("", 0, False),
         ("#setup", 1, True),
+        ("#install", 2, False),
     ]
 
 
-def test_a_small_document_that_starts_with_text_is_its_preamble():
-    assert shape(chunk("Hello.\n\n# Setup\n\nShort.\n")) == [("", 0, False), ("#preamble", 0, True)]
+def test_a_small_document_that_starts_with_text_is_one_leaf_with_its_preamble_inside():
+    nodes = chunk("Hello.\n\n# Setup\n\nShort.\n")
+    assert shape(nodes) == [("", 0, True), ("#preamble", 0, False), ("#setup", 1, False)]
+    assert lines_of(nodes) == {"": (1, 5), "preamble": (1, 2), "setup": (3, 5)}
+
+
+def lines_of(nodes):
+    return {
+        node.slug: (node.span.line_start, node.span.line_end)
+        for node in nodes
+        if node.kind is not NodeKind.PART
+    }
 
 
 def test_a_document_without_headings_is_itself_the_leaf():
@@ -115,18 +126,50 @@ def test_sections_under_the_minimum_join_their_parent():
     nodes = chunk(
         f"# Top\n\n{prose(900)}\n\n## List\n\n{prose(100)}\n\n{tiny}## Next\n\n{prose(400)}\n"
     )
-    ids = [node.id.partition("#")[2] for node in nodes]
-    assert "item-3" not in ids
+    item = next(node for node in nodes if node.slug == "item-3")
+    assert (item.text, item.parent_id) == (None, "docs:note.md#list")
     lists = next(node for node in nodes if node.slug == "list")
     assert "Item 4" in (lists.text or "")
 
 
-def test_a_run_of_small_sections_is_packed_and_named_by_its_first():
+def test_a_run_of_small_sections_is_packed_and_embedded_under_its_first():
     tiny = "".join(f"## Item {number}\n\n{prose(150)}\n\n" for number in range(20))
     nodes = chunk(tiny)
-    names = [part[0] for part in shape(nodes)]
-    assert names[:3] == ["", "#item-0", "#item-6"]
+    assert [leaf.id.removeprefix("docs:note.md") for leaf in leaves(nodes)][:2] == ["~1", "~2"]
+    assert [leaf.breadcrumb[-1] for leaf in leaves(nodes)][:2] == ["Item 0", "Item 6"]
+    assert leaves(nodes)[0].headings == tuple(f"Item {number}" for number in range(6))
     assert all(len(leaf.text) <= 1000 for leaf in leaves(nodes))
+    sections = [node for node in nodes if node.kind is NodeKind.SECTION]
+    assert [node.title for node in sections] == [f"Item {number}" for number in range(20)]
+    assert [node.span.line_start for node in sections] == list(range(1, 80, 4))
+
+
+def test_a_section_has_its_own_lines_also_where_its_leaf_has_more():
+    text = f"# Top\n\n{prose(300)}\n\n## A\n\n{prose(500)}\n\n## B\n\nx\n\n## C\n\n{prose(500)}\n"
+    assert lines_of(chunk(text)) == {
+        "": (1, 15),
+        "top": (1, 15),
+        "a": (5, 8),
+        "b": (9, 12),
+        "c": (13, 15),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        (f"# A\n\n{prose(900)}\n\n## Empty\n\n## B\n\n{prose(900)}\n", 0),
+        (f"# A\n\n{prose(900)}\n\n## Above\n\n### B\n\n{prose(980)}\n", 1),
+        (f"# A\n\n{prose(900)}\n\n## B\n\n{prose(900)}\n\n## Empty\n", 1),
+    ],
+)
+def test_no_leaf_is_only_a_heading(text, joined):
+    """One of an empty section goes with the text before it, one above more text with that."""
+    found = leaves(chunk(text))
+    assert all(leaf.text.replace("#", "").split() > ["A"] for leaf in found)
+    assert [("## Empty" in leaf.text or "## Above" in leaf.text) for leaf in found].index(
+        True
+    ) == joined
 
 
 def test_a_bare_heading_joins_the_section_below_it():
@@ -137,12 +180,13 @@ def test_a_bare_heading_joins_the_section_below_it():
 def test_a_small_section_after_a_large_leaf_joins_it():
     nodes = chunk(f"# Top\n\n{prose(300)}\n\n## Big\n\n{prose(900)}\n\n## See also\n\nx\n")
     assert leaves(nodes)[-1].text.endswith("## See also\n\nx\n")
-    assert leaves(nodes)[-1].slug == "big"
+    assert leaves(nodes)[-1].breadcrumb == ("Top", "Big")
+    assert leaves(nodes)[-1].headings == ("Big", "See also")
 
 
 def test_a_small_section_between_two_large_ones_joins_the_one_before():
     text = f"# Top\n\n{prose(300)}\n\n## A\n\n{prose(500)}\n\n## B\n\nx\n\n## C\n\n{prose(500)}\n"
-    first, second = [leaf for leaf in leaves(chunk(text)) if leaf.slug in ("a", "c")]
+    first, second = [leaf for leaf in leaves(chunk(text)) if leaf.breadcrumb[-1] in "AC"]
     assert first.text.endswith("## B\n\nx\n\n")
     assert second.text.startswith("## C")
 

@@ -17,6 +17,7 @@ from ragdocs.search.dedup import (
     drop_near_copies,
     drop_similar,
     limit_per_document,
+    prefer_other_documents,
 )
 from ragdocs.search.stages import CompressionStats, StageCount, StageName, run_stages
 from tests.candidates import Corpus, candidates, places, slugs
@@ -267,10 +268,41 @@ def test_doc_limit_preserves_ranking():
     assert scores == sorted(scores, reverse=True) == pytest.approx([0.9, 0.8, 0.7])
 
 
-def test_the_best_of_a_document_remembers_what_the_limit_left_out():
-    first, _, note = limit_per_document(manual(), 2)
-    assert [node.chunk.slug for node in first.left_out] == ["part-2", "part-3"]
-    assert note.left_out == ()
+def trusted(*confidences):
+    """Three of the manual, then some of notes, each with its confidence."""
+    corpus = Corpus().add("manual.md", "".join(f"# Part {n}\n\nText {n}.\n\n" for n in range(4)))
+    places = [f"manual.md#part-{n}" for n in range(3)]
+    for n in range(len(confidences) - 3):
+        corpus.add(f"note-{n}.md", f"# Note {n}\n\nWords.\n")
+        places.append(f"note-{n}.md#note-{n}")
+    return [
+        corpus.candidate(place, score, confidence=score)
+        for place, score in zip(places, confidences, strict=True)
+    ]
+
+
+def test_the_usual_limit_stands_while_others_have_half_the_confidence():
+    items = trusted(0.9, 0.9, 0.8, 0.5, 0.4)
+    left = prefer_other_documents(items, 2, top_n=4)
+    assert slugs(left) == ["part-0", "part-1", "note-0", "note-1"]
+
+
+def test_the_usual_limit_gives_way_to_what_is_twice_as_sure_as_its_rival():
+    items = trusted(0.9, 0.9, 0.8, 0.5, 0.39)
+    left = prefer_other_documents(items, 2, top_n=4)
+    assert slugs(left)[:4] == ["part-0", "part-1", "part-2", "note-0"]
+    assert not any(item.is_over_limit for item in left)
+
+
+def test_the_usual_limit_gives_way_to_nothing_at_all():
+    left = prefer_other_documents(trusted(0.9, 0.9, 0.2), 2, top_n=5)
+    assert slugs(left) == ["part-0", "part-1", "part-2"]
+    assert [item.is_over_limit for item in left] == [False, False, True]
+
+
+def test_where_places_are_few_nothing_is_taken_beyond_them():
+    left = prefer_other_documents(trusted(0.9, 0.9, 0.8, 0.1), 1, top_n=1)
+    assert slugs(left)[:1] == ["part-0"]
 
 
 # Statistics.

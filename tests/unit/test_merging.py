@@ -2,10 +2,9 @@ import pytest
 
 from ragdocs.search.candidates import Evidence, Strategy
 from ragdocs.search.chunk_tree import ChunkTree
-from ragdocs.search.dedup import limit_per_document
 from ragdocs.search.merging import MergeRules, merge_siblings, merged_score, names_all
 from ragdocs.search.ordering import best_first
-from tests.candidates import Corpus, nobody, scores, slugs
+from tests.candidates import Corpus, name_of, nobody, scores, slugs
 
 GUIDE = """# Guide
 
@@ -42,7 +41,7 @@ Where files go.
 Where streams go.
 """
 API = "# API\n\nWhat there is.\n\n## Error Codes\n\nFrom 400 to 599.\n"
-SEED = MergeRules(threshold=2, bonus=0.1, max_depth=2)
+SEED = MergeRules(threshold=2, bonus=0.1, max_depth=2, max_bytes=4_000)
 
 
 def corpus():
@@ -79,7 +78,7 @@ def test_the_example_of_the_seed():
     merged = best_first(merge(items, is_named=about("error")))
     assert slugs(merged) == ["error-codes", "error-handling"]
     assert scores(merged) == pytest.approx([0.32, 0.252])
-    assert [node.chunk.slug for node in merged[1].constituents] == ["result-type", "option-type"]
+    assert [name_of(node) for node in merged[1].constituents] == ["result-type", "option-type"]
 
 
 def test_the_merged_text_is_the_section_as_it_stands_in_the_file():
@@ -92,7 +91,7 @@ def test_the_merged_text_is_the_section_as_it_stands_in_the_file():
 
 def test_constituents_are_in_the_order_of_the_document_with_their_own_spans():
     [section] = merge(found(panics=0.5, result_type=0.4))
-    assert [node.chunk.slug for node in section.constituents] == ["result-type", "panics"]
+    assert [name_of(node) for node in section.constituents] == ["result-type", "panics"]
     first = section.constituents[0].chunk
     assert GUIDE[first.span.byte_start : first.span.byte_end] == first.text
 
@@ -105,7 +104,7 @@ def test_one_match_alone_stays_as_it_is():
 @pytest.mark.parametrize(("threshold", "is_merged"), [(0, False), (2, True), (3, True), (4, False)])
 def test_the_threshold_says_how_many_siblings_are_enough(threshold, is_merged):
     items = found(result_type=0.5, option_type=0.4, panics=0.3)
-    merged = merge(items, MergeRules(threshold, 0.1, 2))
+    merged = merge(items, MergeRules(threshold, 0.1, 2, 4_000))
     assert (slugs(merged) == ["error-handling"]) is is_merged
     assert is_merged or merged == items
 
@@ -121,7 +120,7 @@ def test_a_child_and_a_parent_that_is_named_by_the_query_give_the_parent():
 def test_the_bonus_grows_with_the_children():
     [two] = merge(found(result_type=0.5, option_type=0.1))
     [three] = merge(found(result_type=0.5, option_type=0.1, panics=0.1))
-    [plain] = merge(found(result_type=0.5, option_type=0.1), MergeRules(2, 0.0, 2))
+    [plain] = merge(found(result_type=0.5, option_type=0.1), MergeRules(2, 0.0, 2, 4_000))
     assert scores([two, three, plain]) == pytest.approx([0.6, 0.65, 0.5])
 
 
@@ -135,7 +134,7 @@ def test_merging_goes_on_upwards():
     assert slugs([logging]) == ["logging"]
     # Sinks from its two, then Logging from Sinks and Levels.
     assert logging.score == pytest.approx(0.5 * 1.2 * 1.2)
-    assert [node.chunk.slug for node in logging.constituents] == ["levels", "files", "sockets"]
+    assert [name_of(node) for node in logging.constituents] == ["levels", "files", "sockets"]
 
 
 @pytest.mark.parametrize(
@@ -149,27 +148,27 @@ def test_merging_goes_on_upwards():
 )
 def test_nothing_is_merged_above_the_maximum_depth(max_depth, expected):
     items = found(files=0.5, sockets=0.4, levels=0.3)
-    assert slugs(merge(items, MergeRules(2, 0.1, max_depth))) == expected
+    assert slugs(merge(items, MergeRules(2, 0.1, max_depth, 4_000))) == expected
 
 
 def test_depth_zero_allows_the_document():
     text = "Words before.\n\n# One\n\nText one.\n\n# Two\n\nText two.\n"
     notes = Corpus().add("notes.md", text)
     items = [notes.candidate(f"notes.md#{slug}", 0.5) for slug in ("one", "two")]
-    [document] = merge_siblings(items, notes.nodes_of, MergeRules(2, 0.1, 0), nobody)
+    [document] = merge_siblings(items, notes.nodes_of, MergeRules(2, 0.1, 0, 4_000), nobody)
     assert document.id == "docs:notes.md"
     assert document.text == text
-    assert merge_siblings(items, notes.nodes_of, MergeRules(2, 0.1, 1), nobody) == items
+    assert merge_siblings(items, notes.nodes_of, MergeRules(2, 0.1, 1, 4_000), nobody) == items
 
 
 def test_a_document_whose_file_name_is_the_query_is_given_whole_when_several_passages_match():
-    rules = MergeRules(2, 0.1, 0)
+    rules = MergeRules(2, 0.1, 0, 4_000)
     text = "# One\n\nText one.\n\n## Deep\n\nText two.\n\n# Three\n\nText three.\n"
     notes = Corpus().add("error-handling.md", text)
     deep, three, one = (
         notes.candidate(f"error-handling.md#{slug}", 0.5) for slug in ("deep", "three", "one~1")
     )
-    strict = MergeRules(3, 0.1, 0)
+    strict = MergeRules(3, 0.1, 0, 4_000)
     whole = merge_siblings([deep, three, one], notes.nodes_of, strict, about("error"))
     assert slugs(whole) == ["error-handling.md"]
     assert len(merge_siblings([deep, three, one], notes.nodes_of, strict, nobody)) == 3
@@ -189,7 +188,7 @@ def test_a_merged_section_takes_in_all_that_was_found_in_it():
     [logging] = merge(found(files=0.8, levels=0.5), is_named=about("logging"))
     assert slugs([logging]) == ["logging"]
     assert logging.score == pytest.approx(0.88)
-    assert [node.chunk.slug for node in logging.constituents] == ["levels", "files"]
+    assert [name_of(node) for node in logging.constituents] == ["levels", "files"]
 
 
 def test_a_section_that_was_found_itself_takes_in_its_children():
@@ -203,7 +202,7 @@ def test_of_a_passage_and_one_inside_it_the_better_stays_when_they_may_not_merge
     guide = corpus()
     sinks = guide.candidate("guide.md#sinks", 0.4, passage=tuple(guide.leaves("guide.md")[-2:]))
     items = found(files=0.9)
-    rules = MergeRules(2, 0.1, 6)
+    rules = MergeRules(2, 0.1, 6, 4_000)
     assert slugs(merge([*items, sinks], rules)) == ["files"]
 
 
@@ -212,17 +211,17 @@ def test_a_merged_result_stands_where_its_first_child_stood():
     assert slugs(merge(items)) == ["levels", "error-handling", "files"]
 
 
-def test_what_the_document_limit_left_out_still_counts():
-    items = limit_per_document(found(result_type=0.5, option_type=0.4, files=0.3), 1)
-    [section] = merge(items)
-    assert slugs([section]) == ["error-handling"]
-    assert section.score == pytest.approx(0.6)
-    assert [node.chunk.slug for node in section.constituents] == ["result-type", "option-type"]
+def test_a_larger_section_than_the_cap_is_not_merged_into():
+    items = found(result_type=0.5, option_type=0.4)
+    size = GUIDE.index("## Logging") - GUIDE.index("## Error Handling")
+    assert slugs(merge(items, MergeRules(2, 0.1, 2, size))) == ["error-handling"]
+    assert merge(items, MergeRules(2, 0.1, 2, size - 1)) == items
 
 
-def test_what_was_left_out_never_becomes_a_result_of_its_own():
-    items = limit_per_document(found(levels=0.5, result_type=0.4, option_type=0.3), 1)
-    assert slugs(merge(items)) == ["levels"]
+def test_the_match_is_the_best_of_what_was_found_not_of_what_was_merged_before():
+    [section] = merge(found(levels=0.5, files=0.46, sockets=0.45))
+    assert slugs([section]) == ["logging"]
+    assert name_of(section.best) == "levels"
 
 
 def test_the_best_place_of_each_index_is_kept_and_the_best_confidence():
@@ -260,10 +259,10 @@ def test_the_tree_knows_what_is_inside_what():
     ]  # fmt: skip
     assert tree.is_inside(files.chunk.id, logging.chunk.id)
     assert not tree.is_inside(logging.chunk.id, files.chunk.id)
-    assert [leaf.chunk.slug for leaf in tree.leaves(logging.chunk.id)] == [
+    assert [name_of(leaf) for leaf in tree.leaves(logging.chunk.id)] == [
         "levels", "files", "sockets",
     ]  # fmt: skip
-    assert tree.leaves(files.chunk.id) == (files,)
+    assert tree.leaves(files.chunk.id) == (guide.leaf("guide.md#files"),)
 
 
 def test_a_query_without_words_names_nothing():

@@ -21,7 +21,11 @@ def ids(passage):
 def test_the_enclosing_section_that_fits_is_returned():
     nodes = chunk(TEXT, CHILDREN)
     leaf = next(node for node in leaves(nodes) if node.slug == "s11")
-    assert ids(passage_around(leaf, nodes, Limits(0, 400))) == ["s10", "s11", "s12"]
+    assert [node.breadcrumb[-1] for node in passage_around(leaf, nodes, Limits(0, 400))] == [
+        "S10",
+        "S11",
+        "S12",
+    ]
 
 
 def test_when_no_section_fits_only_the_leaf_and_what_is_needed_around_it():

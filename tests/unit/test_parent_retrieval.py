@@ -11,7 +11,7 @@ from ragdocs.search.requests import QueryRequest
 from ragdocs.search.stages import StageName
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.candidates import Corpus, scores, slugs
+from tests.candidates import Corpus, name_of, scores, slugs
 from tests.parsing import chunk, leaves, parse
 from tests.store_builder import FINGERPRINT, put
 
@@ -38,7 +38,7 @@ def found(**scored):
 
 
 def expand(items, size=ONE_PART, top_n=10):
-    return expand_to_parents(items, book().nodes_of, size, top_n)
+    return expand_to_parents(items, book().nodes_of, size, 0, top_n)
 
 
 def long_document():
@@ -52,7 +52,7 @@ def test_two_level_chunking():
     assert all(len(child.text) <= ON.child_chunk_max_chars + 32 for child in children)
     corpus = Corpus(ChunkSizes.from_settings(ON)).add("long.md", long_document())
     first = corpus.candidate("long.md#section-0~1")
-    [parent] = expand_to_parents([first], corpus.nodes_of, PARENTS, 5)
+    [parent] = expand_to_parents([first], corpus.nodes_of, PARENTS, 200, 5)
     assert len(first.text) < 1500 <= len(parent.text) <= 2000
     assert first.text in parent.text
 
@@ -86,7 +86,7 @@ def test_parent_dedup_across_children():
     first, second = expand(items)
     assert slugs([first, second]) == ["part-1", "part-2"]
     assert scores([first, second]) == pytest.approx([0.8, 0.7])
-    assert [node.chunk.slug for node in first.constituents] == ["s10", "s11", "s12"]
+    assert [name_of(node) for node in first.constituents] == ["s10", "s11", "s12"]
 
 
 @pytest.mark.parametrize("parent_size", [None, ONE_PART])
@@ -105,7 +105,7 @@ def test_a_leaf_that_no_section_fits_around_stays_itself():
 def test_a_widened_passage_is_named_by_the_largest_section_in_it():
     [leaf] = expand(found(s11=0.8), Limits(150, 250))
     assert slugs([leaf]) == ["s11"]
-    assert [node.chunk.slug for node in leaf.passage] == ["s11", "s12"]
+    assert [name_of(node) for node in leaf.passage] == ["s11", "s12"]
     [part] = expand(found(s11=0.8), Limits(400, 500))
     assert slugs([part]) == ["part-1"]
     assert len(part.passage) == 4
@@ -114,7 +114,7 @@ def test_a_widened_passage_is_named_by_the_largest_section_in_it():
 def test_no_text_is_given_twice():
     items = found(s11=0.8, s10=0.7)
     passages = [
-        [node.chunk.slug for node in item.passage or (item.stored,)]
+        [name_of(node) for node in item.passage or (item.stored,)]
         for item in expand(items, Limits(150, 250))
     ]
     assert passages == [["s11", "s12"], ["s10"]]
@@ -131,11 +131,10 @@ def test_a_merged_section_is_large_enough_and_keeps_what_is_its_own():
 
 def test_later_candidates_fill_the_places_that_joined_children_leave():
     items = found(s11=0.9, s12=0.8, s01=0.7, s20=0.6)
-    assert slugs(expand(items, top_n=2)) == ["part-1", "part-0"]
-    assert slugs(expand(items, top_n=3)) == ["part-1", "part-0", "part-2"]
+    assert slugs(expand(items)) == ["part-1", "part-0", "part-2"]
 
 
-def test_trees_are_fetched_only_for_what_is_returned():
+def test_trees_are_fetched_only_for_what_a_document_may_give():
     corpus = Corpus(CHILDREN).add("a.md", BOOK).add("b.md", BOOK)
     fetched = []
 
@@ -144,6 +143,6 @@ def test_trees_are_fetched_only_for_what_is_returned():
         fetched.append(doc_id)
         return corpus.nodes_of(doc_id)
 
-    items = [corpus.candidate(place, 0.5) for place in ("a.md#s11", "a.md#s00", "b.md#s11")]
-    assert len(expand_to_parents(items, nodes_of, ONE_PART, 2)) == 2
-    assert set(fetched) == {"docs:a.md"}
+    items = [corpus.candidate(place, 0.5) for place in ("a.md#s11", "a.md#s01", "b.md#s11")]
+    assert len(expand_to_parents(items, nodes_of, ONE_PART, 0, 1)) == 3
+    assert fetched == ["docs:a.md", "docs:b.md"]

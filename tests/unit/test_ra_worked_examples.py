@@ -35,6 +35,9 @@ def by_id(text=GUIDE, sizes=EVERY_HEADING, path="guide.md"):
 
 def test_the_hierarchy_of_the_guide():
     nodes = by_id()
+    # The headings above it go with the first text below them, for the embedder.
+    joined = nodes.pop("guide.md#error-handling~1")
+    assert joined.headings == ("Guide", "Error Handling", "Result Type")
     assert {name: (node.depth, node.parent_id) for name, node in nodes.items()} == {
         "guide.md": (0, None),
         "guide.md#preamble": (0, "docs:guide.md"),
@@ -44,7 +47,7 @@ def test_the_hierarchy_of_the_guide():
         "guide.md#option-type": (3, "docs:guide.md#error-handling"),
         "guide.md#logging": (2, "docs:guide.md#guide"),
     }
-    assert [node.position for node in nodes.values()] == list(range(7))
+    assert [node.position for node in nodes.values()] == [0, 1, 2, 3, 5, 6, 7]
 
 
 def test_a_span_ends_before_the_next_heading_of_its_own_level_or_above():
@@ -61,7 +64,9 @@ def test_only_leaves_have_a_text_and_the_document_node_is_always_there():
         "guide.md",
         "guide.md#guide",
         "guide.md#error-handling",
+        "guide.md#result-type",
     ]
+    assert nodes["guide.md#error-handling~1"].text.endswith("What a result is.\n\n")
     assert "".join(leaf.text or "" for leaf in nodes.values()).count("What a result is.") == 1
 
 
@@ -100,7 +105,7 @@ def test_a_section_under_250_characters_is_absorbed_and_one_over_1000_is_split()
     long = "\n\n".join(f"Paragraph {n} says something of its own. " * 5 for n in range(8))
     text = f"# Book\n\n{'Words. ' * 60}\n\n## Tiny\n\nA word.\n\n## Long\n\n{long}\n"
     found = by_id(text, SEED_SIZES, "book.md")
-    assert "book.md#tiny" not in found
+    assert found["book.md#tiny"].text is None
     parts = [node for name, node in found.items() if name.startswith("book.md#long")]
     assert len([part for part in parts if part.text]) > 1
     assert all(len(part.text) <= 1000 for part in parts if part.text)

@@ -57,7 +57,9 @@ def test_all_stages_run_in_the_order_of_the_design():
     settings = SearchConfig(
         candidate_limit=50, min_confidence=0.1, dedup_enabled=True, rerank_enabled=True
     )
-    tools = replace(TOOLS, boosts=BoostRules(now=NOW), judge=judge, parent_size=object())
+    tools = replace(
+        TOOLS, boosts=BoostRules(now=NOW), judge=judge, parent_size=object(), naming=lambda _: 0
+    )
     request = asked(filters=Filters(paths=("a",)))
     expected = [name for name in StageName if name is not StageName.MMR]
     assert names(settings, request, tools) == expected

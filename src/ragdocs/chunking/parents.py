@@ -37,8 +37,8 @@ def _enclosing(
         inside = [
             index
             for index, other in enumerate(leaves)
-            if node.span.byte_start <= other.span.byte_start
-            and other.span.byte_end <= node.span.byte_end
+            if other.span.byte_start < node.span.byte_end
+            and other.span.byte_end > node.span.byte_start
         ]
         if _length(leaves, inside[0], inside[-1]) > maximum:
             break

@@ -18,6 +18,10 @@ class Section:
     children: list["Section"] = field(default_factory=list["Section"])
 
     @property
+    def level(self) -> int:
+        return 0 if self.heading is None else self.heading.level
+
+    @property
     def size(self) -> int:
         return self.end - self.start
 

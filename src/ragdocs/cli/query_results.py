@@ -22,6 +22,7 @@ def passages(results: Sequence[SearchResult]) -> Iterator[str]:
     """Each with its citation; matches stand out."""
     for number, result in enumerate(results, 1):
         yield f"{number}. {_citation(result)}"
+        yield from (f"{_INDENT}{click.style(line, dim=True)}" for line in _around(result))
         text = marked(result.text, result.matches)
         yield from (f"{_INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
         yield ""
@@ -39,7 +40,7 @@ def matches(response: SearchResponse) -> Iterator[str]:
     for result in response.results:
         lines = result.text.split("\n")
         hits = sorted({match.line_start for match in result.matches})
-        first = result.span.line_start
+        first = result.text_span.line_start
         for line in hits or [first]:
             at = line - first
             text = lines[at] if 0 <= at < len(lines) else lines[0]
@@ -98,6 +99,21 @@ def _citation(result: SearchResult) -> str:
     headings = " > ".join(result.heading_path) or result.title
     confidence = click.style(f"{result.confidence:.0%}", fg="green")
     return f"{click.style(shown(where), fg='cyan', bold=True)}  {shown(headings)}  {confidence}"
+
+
+def _around(result: SearchResult) -> Iterator[str]:
+    """Which lines are shown, where that is not all of the section, and in what they stand."""
+    shown_lines_of = (result.text_span.line_start, result.text_span.line_end)
+    told: list[str] = []
+    if shown_lines_of != (result.span.line_start, result.span.line_end):
+        told.append(f"lines {shown_lines_of[0]}-{shown_lines_of[1]}")
+    if result.within is not None:
+        wider = result.within
+        headings = " > ".join(wider.heading_path)
+        lines = f"{wider.span.line_start}-{wider.span.line_end}"
+        told.append(f"within {shown(headings)} ({lines})")
+    if told:
+        yield ", ".join(told)
 
 
 def _snippet(result: SearchResult) -> str:

@@ -39,6 +39,9 @@ class ChunkingConfig(Section):
     parent_chunk_max_chars: int = setting(
         2000, "The returned section is never larger than this.", within=(50, MAX_CHARS)
     )
+    parent_overlap_chars: int = setting(
+        200, "How much of what stands before it a returned section begins with.", within=(0, 10_000)
+    )
     child_chunk_min_chars: int = setting(
         400, "Replaces min_leaf_chars with parent retrieval.", within=(0, MAX_CHARS)
     )

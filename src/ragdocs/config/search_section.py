@@ -168,6 +168,15 @@ class SearchConfig(Section):
     max_merge_depth: int = setting(
         2, "Do not merge above this depth; 0 allows the whole document.", within=(0, 6)
     )
+    max_merge_bytes: int = setting(
+        4_000, "A larger section is not merged into: its parts are the results.", within=(0, 10**9)
+    )
+    result_tokens: int = setting(
+        180,
+        "About how much of a passage is given: the lines that answer and what is around them; "
+        "0 gives all of it.",
+        within=(0, 10_000),
+    )
     cutoff_ratio: float = setting(
         0.3, "Stop where a score falls below this part of the one before; 0 is off.", within=(0, 1)
     )

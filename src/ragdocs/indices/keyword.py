@@ -58,6 +58,8 @@ COUNTED_TERMS = 8
 """Of a phrase: it is as rare as its rarest term, or rarer."""
 
 _FILTERS = (QueryField.TREE, QueryField.PATH)
+_ALSO_IN = {QueryField.TITLE: QueryField.HEADERS}
+"""A section has a title too: its heading."""
 
 
 class Unit(NamedTuple):
@@ -168,7 +170,7 @@ def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]
     metadata = document.front_matter
     texts = {
         QueryField.TITLE: document.title,
-        QueryField.HEADERS: "\n".join(chunk.breadcrumb[1:]),
+        QueryField.HEADERS: "\n".join(dict.fromkeys((*chunk.breadcrumb[1:], *chunk.headings))),
         QueryField.KEYWORDS: "\n".join(metadata.keywords),
         QueryField.DESCRIPTION: metadata.description,
         QueryField.TAGS: "\n".join(document.tags),
@@ -253,6 +255,8 @@ class _Compiler:
                     yield from self.units(member, field, weight)
             case Field(name, inner):
                 yield from self.units(inner, name, weight)
+                if name in _ALSO_IN:
+                    yield from self.units(inner, _ALSO_IN[name], weight)
             case Boost(inner, factor):
                 yield from self.units(inner, field, weight * factor)
             case Not():
@@ -297,7 +301,11 @@ class _Compiler:
         if field is None and isinstance(expression, Term) and self._analyzer.is_stop_word(text):
             return None
         terms = self._terms(text)
-        return Unit(terms, field) if terms else None
+        if not terms:
+            return None
+        own = Unit(terms, field)
+        also = None if field is None else _ALSO_IN.get(field)
+        return own if also is None else Some((own, Unit(terms, also)))
 
     def quotation(self, text: str) -> Quotation:
         told = sum(not token.is_whole for token in self._analyzer.query(text))

@@ -53,7 +53,7 @@ class Attempt:
         """Whether results are wanting only because what came first was thinned out. What follows
         those that were not worth it is worth less.
         """
-        if len(self.left) >= top_n or not self.candidates:
+        if sum(not item.is_over_limit for item in self.left) >= top_n or not self.candidates:
             return False
         is_cut = any(c.before > c.after for c in self.counts if c.name in _BY_WORTH)
         return not is_cut and any(each.has_more for each in self.answered)

@@ -26,6 +26,8 @@ class Extent(StrEnum):
     """How much of a result is given."""
 
     WHOLE = "whole"
+    EXCERPT = "excerpt"
+    """The lines that answer and what stands around them; all of it is more than is useful."""
     SHORTENED = "shortened"
     CITED = "cited"
     """No text: only where it is, and its snippet."""
@@ -143,7 +145,7 @@ def _cut_down(place: int, item: Item, left: int) -> Packed | None:
     if kept is None or part is None:
         return _cited(place, item)
     cost = item.citation_tokens + tokens(part.text)
-    matches = _within(item.matches, kept)
+    matches = matches_within(item.matches, kept)
     return Packed(place, Extent.SHORTENED, part.text, part.span, matches, cost)
 
 
@@ -160,7 +162,7 @@ def _anchors(item: Item, limit: int) -> list[Range]:
     return [*anchors, (0, 0)]
 
 
-def _within(matches: Sequence[MatchRange], kept: Range) -> tuple[MatchRange, ...]:
+def matches_within(matches: Sequence[MatchRange], kept: Range) -> tuple[MatchRange, ...]:
     start, end = kept
     return tuple(
         replace(match, start=match.start - start, end=match.end - start)

@@ -54,9 +54,9 @@ class Candidate:
     calibrated; `confidence` is made from `relevance` only. `content_hash` and `ngrams` may be
     empty: dedup makes them then.
 
-    `stored` is a leaf, or has a `passage`: the leaves that make the text, in order. `constituents`
-    are the chunks found in it, and `left_out` those of the same document that were found too but
-    fell to the per-document limit.
+    `stored` is a leaf, or has a `passage`: the leaves that have its text, in order. `constituents`
+    are the chunks found in it, and `matched` the best of them. The passage is shown with the last
+    `lead` characters of the leaf `before` it. `sections` are those that it has anything of.
 
     Neither `frozen` nor with slots, which make a copy four times as dear, and forty are made by
     several stages of every query: `Final` says the same to the type checker.
@@ -76,7 +76,14 @@ class Candidate:
     ngrams: Final[int] = 0
     constituents: Final[tuple[StoredChunk, ...]] = ()
     passage: Final[tuple[StoredChunk, ...]] = ()
-    left_out: Final[tuple[StoredChunk, ...]] = ()
+    matched: Final[StoredChunk | None] = None
+    is_parent: Final[bool] = False
+    """Returned for what was found in it (parent retrieval)."""
+    before: Final[StoredChunk | None] = None
+    lead: Final[int] = 0
+    sections: Final[tuple[StoredChunk, ...]] = ()
+    is_over_limit: Final[bool] = False
+    """Here although its document has enough others, because nothing else was found."""
     ceiling: Final[float] = 1.0
     """No later stage may raise the score above this: what a re-ranker did not read stays behind
     what it did."""
@@ -97,13 +104,21 @@ class Candidate:
         return self.constituents or (self.stored,)
 
     @property
+    def best(self) -> StoredChunk:
+        """The leaf that was found, and of several the best."""
+        return self.matched or self.stored
+
+    @property
+    def leaves(self) -> tuple[StoredChunk, ...]:
+        return self.passage or (self.stored,)
+
+    @property
     def text(self) -> str:
-        return "".join(leaf.chunk.text or "" for leaf in self.passage or (self.stored,))
+        return "".join(leaf.chunk.text or "" for leaf in self.leaves)
 
     @property
     def span(self) -> Span:
-        leaves = self.passage or (self.stored,)
-        first, last = leaves[0].chunk.span, leaves[-1].chunk.span
+        first, last = self.leaves[0].chunk.span, self.leaves[-1].chunk.span
         return Span(first.byte_start, last.byte_end, first.line_start, last.line_end)
 
 

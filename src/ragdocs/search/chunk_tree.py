@@ -1,6 +1,6 @@
 """One document's chunk tree, or a part of it: what is above a node, and which leaves are below it.
 
-Told by `parent_id` alone: a slug that begins like another says nothing.
+What is above is told by `parent_id` alone: a slug that begins like another says nothing.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -47,12 +47,12 @@ class ChunkTree:
         )
 
     def leaves(self, node_id: ChunkId) -> tuple[StoredChunk, ...]:
-        """The leaves that make a node's text, in order; a leaf is its own."""
-        inside = {node_id}
-        found: list[StoredChunk] = []
-        for node in self.nodes:
-            if node.chunk.id in inside or node.chunk.parent_id in inside:
-                inside.add(node.chunk.id)
-                if node.chunk.text is not None:
-                    found.append(node)
-        return tuple(found)
+        """The leaves that have a node's text, in order; the first and the last may have more."""
+        own = self._by_id[node_id].chunk.span
+        return tuple(
+            node
+            for node in self.nodes
+            if node.chunk.text is not None
+            and node.chunk.span.byte_start < own.byte_end
+            and node.chunk.span.byte_end > own.byte_start
+        )

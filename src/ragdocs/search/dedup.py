@@ -5,9 +5,10 @@ meaning (vectors, P8). A result is compared with those that stay, never with tho
 that a second run removes nothing more.
 """
 
+from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragdocs.indices.signatures import (
@@ -19,9 +20,8 @@ from ragdocs.indices.signatures import (
     ngram_signature,
     ngrams,
 )
-from ragdocs.models import DocId
+from ragdocs.models import ChunkId, DocId
 from ragdocs.search.candidates import Candidate
-from ragdocs.store.records import StoredChunk
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,8 @@ HASH_BYTES = 16
 # Bitmaps are this far off at most (five standard deviations): nearer to the threshold than that,
 # the sets themselves decide.
 DOUBT = 0.1
+GIVES_WAY = 0.5
+"""The usual limit per document does, for a passage whose rival has less of its confidence."""
 # A vector's cosine with itself may come out this much below 1.
 ROUNDING = 1e-6
 
@@ -78,22 +80,41 @@ def drop_similar(candidates: Sequence[Candidate], threshold: float) -> list[Cand
 
 
 def limit_per_document(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
-    """The first `limit` of each document; its best one remembers which others were found."""
-    kept: dict[DocId, list[Candidate]] = {}
-    left_out: dict[DocId, list[StoredChunk]] = {}
+    """The first `limit` of each document."""
+    taken = Counter[DocId]()
+    kept: list[Candidate] = []
     for item in candidates:
-        own = kept.setdefault(item.document.id, [])
-        if len(own) < limit:
-            own.append(item)
-        else:
-            left_out.setdefault(item.document.id, []).extend(item.found)
-    stays = {item.id for own in kept.values() for item in own}
-    bearers = {own[0].id: tuple(left_out.get(doc_id, ())) for doc_id, own in kept.items()}
+        taken[item.document.id] += 1
+        if taken[item.document.id] <= limit:
+            kept.append(item)
+    return kept
+
+
+def prefer_other_documents(
+    candidates: Sequence[Candidate], limit: int, top_n: int
+) -> list[Candidate]:
+    """The first `limit` of each document, and more where the limit must give way: a passage is not
+    dropped for one of less than half its confidence, nor for none at all.
+    """
+    kept = {item.id for item in limit_per_document(candidates, limit)}
+    over = deque(item for item in candidates if item.id not in kept)
+    places = top_n
+    given_way: set[ChunkId] = set()
+    for item in candidates:
+        while over and places > 0 and item.id in kept and _is_far_better(over[0], item):
+            given_way.add(over.popleft().id)
+            places -= 1
+        places -= item.id in kept
+    wanting = {item.id for item in islice(over, max(0, places))}
     return [
-        replace(item, left_out=item.left_out + bearers[item.id]) if bearers.get(item.id) else item
+        item.changed(is_over_limit=True) if item.id in wanting else item
         for item in candidates
-        if item.id in stays
+        if item.id in kept or item.id in given_way or item.id in wanting
     ]
+
+
+def _is_far_better(item: Candidate, other: Candidate) -> bool:
+    return other.confidence < GIVES_WAY * item.confidence
 
 
 def cosines(candidates: Sequence[Candidate]) -> "NDArray[np.float32]":

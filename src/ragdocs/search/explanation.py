@@ -65,6 +65,7 @@ class ResultExplanation:
     """
 
     chunk_id: ChunkId
+    matched_id: ChunkId
     evidence: Mapping[Strategy, Evidence]
     contributions: Mapping[Strategy, float]
     boosts: Mapping[str, float]
@@ -75,6 +76,7 @@ class ResultExplanation:
     def from_candidate(cls, candidate: Candidate) -> "ResultExplanation":
         return cls(
             chunk_id=candidate.id,
+            matched_id=candidate.best.chunk.id,
             evidence=candidate.evidence,
             contributions=candidate.contributions,
             boosts=candidate.boosts,

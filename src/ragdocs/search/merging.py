@@ -10,21 +10,19 @@ from ragdocs.search.candidates import Candidate, Evidence, Strategy
 from ragdocs.search.chunk_tree import ChunkTree, NodesOf
 from ragdocs.store.records import StoredChunk
 
-MAX_MERGED_BYTES = 4_000
-"""A larger section is no passage any more: its parts are the answer. So five results fit into an
-answer of 5,000 tokens, which is the usual limit."""
-
 IsNamed = Callable[[str], bool]
 """Whether a title or path says what the query asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """`threshold` siblings give their parent, if it is not above `max_depth` (0: the document)."""
+    """`threshold` siblings give their parent, if it is not above `max_depth` (0: the document) and
+    has at most `max_bytes`."""
 
     threshold: int
     bonus: float
     max_depth: int
+    max_bytes: int
 
 
 def merged_score(best_child: float, children: int, bonus: float) -> float:
@@ -56,8 +54,8 @@ def merge_siblings(
     results: list[Candidate] = []
     for doc_id, found in documents.items():
         if _may_merge(found, rules, is_named):
-            keys = {node.key for item in found for node in (item.stored, *item.left_out)}
-            tree = ChunkTree(nodes_of(doc_id, keys, inside=MAX_MERGED_BYTES))
+            keys = {item.stored.key for item in found}
+            tree = ChunkTree(nodes_of(doc_id, keys, inside=rules.max_bytes))
             results += _Merger(found, tree, rules, is_named).merged()
         else:
             results += found
@@ -75,7 +73,7 @@ def _size(node: StoredChunk) -> int:
 
 def _may_merge(found: Sequence[Candidate], rules: MergeRules, is_named: IsNamed) -> bool:
     """Whether it is worth fetching the document's tree: most documents have too few matches."""
-    nodes = [node for item in found for node in (item.stored, *item.left_out)]
+    nodes = [item.stored for item in found]
     if any(node.chunk.text is None for node in nodes):
         return True
     # A parent is higher up than its children, but for the preamble, which is at 0 like its own.
@@ -100,19 +98,16 @@ class _Merger:
         self._rules = rules
         self._is_named = is_named
         self._results = {item.id: item for item in found}
-        # Found too, but no results (the per-document limit): they only count. Each with all that
-        # it stands for.
-        self._counted: dict[ChunkId, tuple[StoredChunk, ...]] = {
-            node.chunk.id: (node,) for item in found for node in item.left_out
-        }
-        self._matches = len(self._results) + len(self._counted)
+        self._matches = len(found)
+        # Of what was found itself: a merged section scores higher for other reasons.
+        self._found_scores = {item.best.key: item.score for item in found}
 
     def merged(self) -> list[Candidate]:
         above = {
             node.chunk.id: node
-            for match in (*self._results, *self._counted)
+            for match in self._results
             for node in self._tree.ancestors(match)
-            if node.chunk.depth >= self._rules.max_depth and _size(node) <= MAX_MERGED_BYTES
+            if node.chunk.depth >= self._rules.max_depth and _size(node) <= self._rules.max_bytes
         }
         for node in sorted(above.values(), key=lambda node: -node.chunk.position):
             self._consider(node)
@@ -120,8 +115,7 @@ class _Merger:
 
     def _consider(self, node: StoredChunk) -> None:
         children = sum(
-            self._tree[match].chunk.parent_id == node.chunk.id
-            for match in (*self._results, *self._counted)
+            self._tree[match].chunk.parent_id == node.chunk.id for match in self._results
         )
         is_enough = children >= self._rules.threshold
         if is_enough or (children and self._answers_by_name(node)):
@@ -139,13 +133,8 @@ class _Merger:
         """A section for all that was found in it, however deep."""
         own = node.chunk.id
         items = [item for item in self._results.values() if self._tree.is_inside(item.id, own)]
-        counted = [match for match in self._counted if self._tree.is_inside(match, own)]
         found = [chunk for item in items for chunk in item.found]
-        found += [chunk for match in counted for chunk in self._counted.pop(match)]
         found.sort(key=lambda chunk: chunk.chunk.position)
-        if not items:
-            self._counted[own] = tuple(found)
-            return
         for item in items:
             del self._results[item.id]
         best = max(items, key=lambda item: item.score)
@@ -160,10 +149,12 @@ class _Merger:
             evidence=_best_evidence(items),
             constituents=tuple(found),
             passage=self._tree.leaves(own),
+            matched=max(
+                (item.best for item in items), key=lambda leaf: self._found_scores[leaf.key]
+            ),
             vector=None,
             content_hash=b"",
             ngrams=0,
-            left_out=(),
         )
 
     def _without_nested(self) -> list[Candidate]:

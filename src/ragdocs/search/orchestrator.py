@@ -44,6 +44,7 @@ from ragdocs.search.reranker import Reranker
 from ragdocs.search.responses import Metadata, SearchResponse
 from ragdocs.search.retrieval import Found, Indices, Read, Retrieval, Started
 from ragdocs.search.scopes import Scopes
+from ragdocs.search.sections import asks_for, with_sections
 from ragdocs.search.stages import CompressionStats, run_stages
 from ragdocs.search.tree_shares import missing_trees, with_best_of, with_every_tree
 from ragdocs.search.weighing import Weighed, weigh, weigh_links
@@ -62,6 +63,7 @@ class Surroundings:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     local_trees: frozenset[TreeName] = frozenset()
     parent_size: Limits | None = None
+    parent_overlap: int = 0
 
 
 class QueryOrchestrator:
@@ -97,7 +99,12 @@ class QueryOrchestrator:
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
         begun = self._retrieval.start(asked)
         attempt, state = self._of_one_commit(begun, request)
-        presenter = Presenter(self._indices.analyzer, attempt.answered, attempt.metadata)
+        presenter = Presenter(
+            self._indices.analyzer,
+            attempt.answered,
+            self._settings.result_tokens,
+            attempt.metadata,
+        )
         presented = presenter.draft(attempt.left)
         shown = presented.within(request.max_tokens)
         return SearchResponse(
@@ -138,6 +145,8 @@ class QueryOrchestrator:
                 self._indices.start_over()
             self._indices.catch_up(snapshot)
             attempt = self._as_deep_as_needed(snapshot, begun, request)
+            left = with_sections(attempt.left, snapshot.sections_in)
+            attempt = replace(attempt, left=left)
             if request.metadata:
                 attempt = replace(attempt, metadata=_metadata(snapshot, attempt.left))
             is_degraded = any(each.found.is_degraded for each in attempt.answered)
@@ -284,9 +293,11 @@ class QueryOrchestrator:
         return StageTools(
             nodes_of=snapshot.chunks_near,
             is_named=names_all(terms, analyzer.terms),
+            naming=asks_for(request.queries, analyzer),
             boosts=boosts,
             judge=judge,
             parent_size=self._surroundings.parent_size,
+            parent_overlap=self._surroundings.parent_overlap,
         )
 
     def _boosts(self, snapshot: Snapshot, candidates: Sequence[Candidate]) -> BoostRules:

@@ -1,11 +1,12 @@
 """Found by a small passage, returned as the one around it (P13)."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ragdocs.chunking.parents import passage_around
-from ragdocs.chunking.splitting import Limits
-from ragdocs.models import ChunkId
+from ragdocs.chunking.splitting import Limits, overlap_before
+from ragdocs.models import ChunkId, DocId
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.chunk_tree import ChunkTree, NodesOf
 from ragdocs.store.records import StoredChunk
@@ -15,13 +16,18 @@ MOST_BYTES_PER_CHARACTER = 4
 
 
 def expand_to_parents(
-    candidates: Sequence[Candidate], nodes_of: NodesOf, size: Limits, top_n: int
+    candidates: Sequence[Candidate],
+    nodes_of: NodesOf,
+    size: Limits,
+    overlap: int,
+    per_document: int,
 ) -> list[Candidate]:
-    """Each result as its enclosing passage, `top_n` of them; children of one passage are one
-    result, with the best child's score. No text is given twice: where two passages would overlap,
-    the later one ends where the earlier begins.
+    """Each result as its enclosing passage; children of one passage are one result, with the best
+    child's score. Passages have no leaf in common, but each begins with up to `overlap` characters
+    of what stands before it. Of a document only the first `per_document` are worth the reading.
     """
-    expansion = _Expansion(nodes_of, size)
+    expansion = _Expansion(nodes_of, size, overlap)
+    expanded = Counter[DocId]()
     for item in candidates:
         # Merged sections are large enough, and what is in them is theirs.
         expansion.taken.update(dict.fromkeys((leaf.chunk.id for leaf in item.passage), item.id))
@@ -31,19 +37,23 @@ def expand_to_parents(
         if bearer is not None and not item.passage:
             if bearer in results:
                 results[bearer] = _joined(results[bearer], item)
-        elif len(results) < top_n:
-            results[item.id] = item if item.passage else expansion.of(item)
+        elif item.passage or expanded[item.document.id] >= per_document:
+            results[item.id] = item
+        else:
+            expanded[item.document.id] += 1
+            results[item.id] = expansion.of(item)
     return list(results.values())
 
 
 class _Expansion:
     """Passages so far, and which leaves they hold."""
 
-    def __init__(self, nodes_of: NodesOf, size: Limits) -> None:
+    def __init__(self, nodes_of: NodesOf, size: Limits, overlap: int) -> None:
         self.taken: dict[ChunkId, ChunkId] = {}
         """Leaf → the candidate whose passage holds it."""
         self._nodes_of = nodes_of
         self._size = size
+        self._overlap = overlap
 
     def of(self, item: Candidate) -> Candidate:
         # No passage of this size reaches further.
@@ -54,7 +64,25 @@ class _Expansion:
         if len(leaves) == 1 and leaves[0].chunk.id == item.id:
             return item
         node = _largest_inside(item.stored, leaves, tree)
-        return replace(item, stored=node, constituents=item.found, passage=leaves)
+        before, lead = self._before(leaves[0], tree)
+        return replace(
+            item,
+            stored=node,
+            constituents=item.found,
+            matched=item.best,
+            is_parent=True,
+            passage=leaves,
+            before=before,
+            lead=lead,
+        )
+
+    def _before(self, first: StoredChunk, tree: ChunkTree) -> tuple[StoredChunk | None, int]:
+        """The leaf before a passage, and how much of its end is shown: whole words."""
+        for node in tree.nodes:
+            text = node.chunk.text
+            if text is not None and node.chunk.span.byte_end == first.chunk.span.byte_start:
+                return node, len(overlap_before(text, 0, len(text), self._overlap))
+        return None, 0
 
     def _passage(self, item: Candidate, tree: ChunkTree) -> tuple[StoredChunk, ...]:
         nodes = [node.chunk for node in tree.nodes]

@@ -15,6 +15,7 @@ from ragdocs.search.dedup import (
     drop_near_copies,
     drop_similar,
     limit_per_document,
+    prefer_other_documents,
 )
 from ragdocs.search.diversity import MAX_CANDIDATES, select_mmr
 from ragdocs.search.filters import cut_at_elbow, filter_by_confidence, filter_matching
@@ -33,6 +34,7 @@ from ragdocs.search.reasons import (
 )
 from ragdocs.search.recency import recency_factor
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
+from ragdocs.search.sections import Naming, put_named_first
 from ragdocs.search.stages import StageName
 
 Apply = Callable[[Sequence[Candidate]], Sequence[Candidate]]
@@ -46,9 +48,11 @@ class StageTools:
 
     nodes_of: NodesOf
     is_named: IsNamed = lambda _: False
+    naming: Naming | None = None
     boosts: BoostRules | None = None
     judge: Judge | None = None
     parent_size: Limits | None = None
+    parent_overlap: int = 0
 
 
 def compares_meaning(settings: SearchConfig, request: QueryRequest) -> bool:
@@ -103,6 +107,8 @@ def _judge(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
     if request.filters != Filters():
         keep = partial(filter_matching, filters=request.filters)
         plan.add(StageName.FILTERS, keep, always("a filter leaves its document out"))
+    if tools.naming is not None:
+        plan.add(StageName.NAMED, partial(put_named_first, naming=tools.naming))
     # Several queries have each an elbow of their own, which was cut before they were put together.
     if settings.cutoff_ratio > 0 and len(request.queries) < 2:
         cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
@@ -131,11 +137,6 @@ def _thin(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
             drop = partial(drop_near_copies, threshold=settings.ngram_dedup_threshold)
             plan.add(StageName.NGRAM, drop, same_wording)
     _spread(plan, settings, request)
-    limit = places_of_a_document(settings, request)
-    if limit > 0:
-        keep = partial(limit_per_document, limit=limit)
-        words = f"its document has better ones, and only {limit} may stay"
-        plan.add(StageName.DOCUMENT_LIMIT, keep, always(words))
 
 
 def _is_thinning_asked_for(request: QueryRequest) -> bool:
@@ -145,8 +146,8 @@ def _is_thinning_asked_for(request: QueryRequest) -> bool:
 
 def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
     """One or the other: MMR, unless the request itself asks for similar passages to be dropped."""
-    is_asked_for = _is_thinning_asked_for(request)
-    if settings.mmr_enabled and not is_asked_for:
+    naming_for = _is_thinning_asked_for(request)
+    if settings.mmr_enabled and not naming_for:
         select = partial(select_mmr, mmr_lambda=settings.mmr_lambda)
         words = f"others are as relevant and less alike, or {MAX_CANDIDATES} came before it"
         plan.add(StageName.MMR, select, always(words))
@@ -154,7 +155,7 @@ def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
     threshold = request.similarity_threshold
     if threshold is None:
         threshold = settings.dedup_similarity_threshold
-    is_wanted = settings.dedup_enabled or is_asked_for
+    is_wanted = settings.dedup_enabled or naming_for
     if is_wanted and request.uniqueness is not Uniqueness.OFF:
         plan.add(StageName.SEMANTIC, partial(drop_similar, threshold=threshold), same_meaning)
 
@@ -166,21 +167,58 @@ def _shape(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
         first = min(settings.rerank_top_n, limit)
         plan.add(StageName.RERANK, partial(_rerank, judge=tools.judge, first=first))
     if settings.merge_threshold > 0:
-        rules = MergeRules(settings.merge_threshold, settings.merge_bonus, settings.max_merge_depth)
+        rules = MergeRules(
+            settings.merge_threshold,
+            settings.merge_bonus,
+            settings.max_merge_depth,
+            settings.max_merge_bytes,
+        )
         merge = partial(
             merge_siblings, nodes_of=tools.nodes_of, rules=rules, is_named=tools.is_named
         )
         # MMR's order is its choice, which sorting before the cut would undo.
         keeps_order = StageName.MMR in plan
         apply: Apply = merge if keeps_order else lambda items: best_first(merge(items))
-        plan.add(StageName.MERGE, apply, swallowed)
+        plan.add(StageName.MERGE, _then_named(apply, tools.naming), swallowed)
     if tools.parent_size is not None:
         expand = partial(
-            expand_to_parents, nodes_of=tools.nodes_of, size=tools.parent_size, top_n=request.top_n
+            expand_to_parents,
+            nodes_of=tools.nodes_of,
+            size=tools.parent_size,
+            overlap=tools.parent_overlap,
+            per_document=_hard_limit(settings, request) or request.top_n,
         )
         plan.add(StageName.PARENTS, expand, swallowed)
+    _limit(plan, settings, request)
     take = partial(take_first, top_n=request.top_n)
     plan.add(StageName.TOP_N, take, always(f"not among the first {request.top_n}"))
+
+
+def _then_named(apply: Apply, naming: Naming | None) -> Apply:
+    """A merged section may have risen above the one that is asked for by name."""
+    if naming is None:
+        return apply
+    return lambda items: put_named_first(apply(items), naming)
+
+
+def _limit(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
+    """What the user or the request has set is kept to; the usual limit can give way."""
+    hard = _hard_limit(settings, request)
+    limit = places_of_a_document(settings, request)
+    if limit <= 0:
+        return
+    keep = partial(limit_per_document, limit=limit)
+    if not hard:
+        keep = partial(prefer_other_documents, limit=limit, top_n=request.top_n)
+    words = f"its document has better ones, and only {limit} may stay"
+    plan.add(StageName.DOCUMENT_LIMIT, keep, always(words))
+
+
+def _hard_limit(settings: SearchConfig, request: QueryRequest) -> int:
+    """0 where none was set."""
+    is_asked = request.uniqueness is Uniqueness.DOCUMENT
+    is_set = "max_chunks_per_doc" in settings.model_fields_set
+    return places_of_a_document(settings, request) if is_asked or is_set else 0
 
 
 def _rerank(candidates: Sequence[Candidate], judge: Judge, first: int) -> list[Candidate]:

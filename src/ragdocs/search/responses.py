@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
-from ragdocs.models import ChunkId, DateSource, DocId, Span
-from ragdocs.search.budget import Omitted
+from ragdocs.models import Chunk, ChunkId, DateSource, DocId, Span
+from ragdocs.search.budget import Extent, Omitted
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.explanation import Explanation
 from ragdocs.search.index_state import IndexState
@@ -25,6 +25,15 @@ class Part:
     """A chunk that was found within a larger result."""
 
     chunk_id: ChunkId
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The wider section of which the passage is a part."""
+
+    chunk_id: ChunkId
+    heading_path: tuple[str, ...]
     span: Span
 
 
@@ -71,7 +80,15 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """One passage, cited. `score` orders the results, `confidence` is how likely it is right."""
+    """One passage, cited under the narrowest section that holds its best match: `chunk_id`,
+    `heading_path` and `span` are that section's. `score` orders the results, `confidence` is how
+    likely it is right.
+
+    `text` is the file's text at `text_span`, and `answer_lines` (first, last) are the lines that
+    answer. `within` is the wider section that gives the text around it, if there is one. `matched`
+    is the chunk that the indices found, the best of `parts`; with parent retrieval,
+    `parent_chunk_id` is what was returned in its place.
+    """
 
     chunk_id: ChunkId
     doc_id: DocId
@@ -79,40 +96,47 @@ class SearchResult:
     title: str
     heading_path: tuple[str, ...]
     span: Span
+    within: Within | None = None
     text: str
+    text_span: Span
+    extent: Extent = Extent.WHOLE
+    answer_lines: tuple[int, int] | None = None
     snippet: Snippet
     matches: tuple[MatchRange, ...]
     score: float
     confidence: float
     strategies: tuple[Strategy, ...]
+    matched: Part
+    parent_chunk_id: ChunkId | None = None
     parts: tuple[Part, ...] = ()
     metadata: Metadata | None = None
     """When it was asked for."""
 
     @classmethod
     def from_candidate(
-        cls,
-        candidate: Candidate,
-        snippet: Snippet,
-        matches: tuple[MatchRange, ...],
-        metadata: Metadata | None = None,
+        cls, candidate: Candidate, section: Chunk, within: Within | None
     ) -> "SearchResult":
-        chunk, document = candidate.stored.chunk, candidate.document
+        """Cited, with all of its text."""
+        document, best = candidate.document, candidate.best.chunk
+        is_parent = candidate.is_parent
         return cls(
-            chunk_id=chunk.id,
+            chunk_id=section.id,
             doc_id=document.id,
             path=document.path,
             title=document.title,
-            heading_path=chunk.breadcrumb,
-            span=candidate.span,
+            heading_path=section.breadcrumb,
+            span=section.span,
+            within=within,
             text=candidate.text,
-            snippet=snippet,
-            matches=matches,
+            text_span=candidate.span,
+            snippet=Snippet("", ""),
+            matches=(),
             score=candidate.score,
             confidence=candidate.confidence,
             strategies=tuple(s for s in Strategy if s in candidate.evidence),
+            matched=Part(best.id, best.span),
+            parent_chunk_id=(within.chunk_id if within else section.id) if is_parent else None,
             parts=tuple(Part(part.chunk.id, part.chunk.span) for part in candidate.constituents),
-            metadata=metadata,
         )
 
 

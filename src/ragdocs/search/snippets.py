@@ -74,7 +74,7 @@ class SnippetMaker:
             window for query in asked for window in self._around_matches(text, matches, query)
         ]
         if not windows:
-            begin, _ = self._best_sentence(asked).of(text, focus or (0, len(text)))
+            begin, _ = self.best_sentence(text, asked, focus or (0, len(text)))
             windows = [window_from(text, begin, self._style.length)]
         marked = [(match.start, match.end) for match in matches]
         merged = list(_merged(windows))
@@ -84,6 +84,10 @@ class SnippetMaker:
         opening = CUT if is_cut_before(text, merged[0][0]) else ""
         closing = CUT if is_cut_after(text, merged[-1][1]) else ""
         return self._joined(parts, opening, closing)
+
+    def best_sentence(self, text: str, asked: Sequence[Asked], within: Range) -> Range:
+        """The sentence that says most of what was asked."""
+        return self._best_sentence(asked).of(text, within)
 
     def _around_matches(
         self, text: str, matches: Sequence[MatchRange], query: Asked

@@ -23,7 +23,7 @@ from ragdocs.store.rows import (
 
 SELECT_CHUNKS = """SELECT c.key, c.row_hash, c.id, d.id, p.id, c.kind, c.depth, c.position,
     c.title, c.slug, c.breadcrumb, c.byte_start, c.byte_end, c.line_start, c.line_end, c.overlap,
-    c.text_hash, c.text FROM chunks c JOIN documents d ON d.key = c.doc
+    c.headings, c.text_hash, c.text FROM chunks c JOIN documents d ON d.key = c.doc
     LEFT JOIN chunks p ON p.key = c.parent"""
 POSITION = 7
 """The column of SELECT_CHUNKS that has the place within the document."""
@@ -31,11 +31,11 @@ SELECT_CODE = """SELECT b.key, b.row_hash, d.id, b.position, c.id, b.language, b
     b.byte_end, b.line_start, b.line_end, b.code FROM code_blocks b
     JOIN documents d ON d.key = b.doc LEFT JOIN chunks c ON c.key = b.chunk"""
 
-# A hundred chunks are read for a query: calling the enum and parsing the same breadcrumbs again
+# A hundred chunks are read for a query: calling the enum and parsing the same titles again
 # would be a sixth of that.
 _KINDS = {kind.value: kind for kind in NodeKind}
-BREADCRUMBS_BYTES = 1 << 20
-_breadcrumbs = BoundedCache(strings, BREADCRUMBS_BYTES)
+TITLES_BYTES = 1 << 20
+_titles = BoundedCache(strings, TITLES_BYTES)
 _OBJECTS_BYTES = 800
 """Of what is made of a row beside its texts."""
 
@@ -59,6 +59,7 @@ def chunk_values(chunk: Chunk) -> Values:
             strings_json(chunk.breadcrumb),
             *span_values(chunk.span),
             chunk.overlap,
+            strings_json(chunk.headings),
             text_hash(chunk),
             chunk.text,
         )
@@ -78,8 +79,8 @@ def insert_chunks(
     keys = {row[0]: first + number for number, row in enumerate(rows)}
     database.many(
         """INSERT INTO chunks (key, row_hash, doc, id, parent, kind, depth, position, title, slug,
-        breadcrumb, byte_start, byte_end, line_start, line_end, overlap, text_hash, text)
-        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)""",
+        breadcrumb, byte_start, byte_end, line_start, line_end, overlap, headings,
+        text_hash, text) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)""",
         (
             (first + number, hashed, doc, row[0], _parent_key(keys, row), *row[3:])
             for number, (row, hashed) in enumerate(zip(rows, hashes, strict=True))
@@ -95,7 +96,7 @@ def read_chunk(row: Row) -> StoredChunk:
     key, hashed, *values = row
     check_row("chunk", values, hashed)
     chunk_id, doc_id, parent_id, kind, depth, position, title, slug, breadcrumb = values[:9]
-    overlap, hashed_text, text = values[13:]
+    overlap, headings, hashed_text, text = values[13:]
     chunk = Chunk(
         id=ChunkId(chunk_id),
         doc_id=DocId(doc_id),
@@ -105,10 +106,11 @@ def read_chunk(row: Row) -> StoredChunk:
         position=position,
         title=title,
         slug=Slug(slug),
-        breadcrumb=_breadcrumbs[breadcrumb],
+        breadcrumb=_titles[breadcrumb],
         span=Span(*values[9:13]),
         text=text,
         overlap=overlap,
+        headings=_titles[headings],
     )
     return StoredChunk(ChunkKey(key), chunk, hashed_text)
 

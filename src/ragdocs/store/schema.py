@@ -7,7 +7,7 @@ from ragdocs.errors import IndexCorrupt
 from ragdocs.store.connection import Database
 from ragdocs.store.folder import APPLICATION_ID
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 _SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
     line_start INTEGER NOT NULL, line_end INTEGER NOT NULL"""
@@ -55,11 +55,13 @@ _REBUILT = (
     doc INTEGER NOT NULL REFERENCES documents (key), parent INTEGER REFERENCES chunks (key),
     id TEXT NOT NULL UNIQUE, row_hash BLOB NOT NULL, text_hash BLOB, kind TEXT NOT NULL,
     depth INTEGER NOT NULL, position INTEGER NOT NULL, title TEXT NOT NULL, slug TEXT NOT NULL,
-    breadcrumb TEXT NOT NULL, {_SPAN}, overlap TEXT NOT NULL, text TEXT)""",
+    breadcrumb TEXT NOT NULL, {_SPAN}, overlap TEXT NOT NULL, headings TEXT NOT NULL,
+    text TEXT)""",
     "CREATE INDEX chunks_doc ON chunks (doc, position)",
     "CREATE INDEX chunks_parent ON chunks (parent, position)",
     "CREATE INDEX chunks_text ON chunks (text_hash, doc)",
     "CREATE INDEX leaves ON chunks (doc, byte_start) WHERE text IS NOT NULL",
+    "CREATE INDEX sections ON chunks (doc, byte_start) WHERE text IS NULL",
     f"""CREATE TABLE links (key INTEGER PRIMARY KEY,
     doc INTEGER NOT NULL REFERENCES documents (key), position INTEGER NOT NULL,
     target_doc INTEGER REFERENCES documents (key), target_slug TEXT, match_key TEXT,

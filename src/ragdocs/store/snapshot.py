@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from ragdocs.bounded_cache import BoundedCache
 from ragdocs.errors import IndexCorrupt
-from ragdocs.models import ChunkId, DocId, Heading, TreeName
+from ragdocs.models import ChunkId, DocId, Heading, NodeKind, Span, TreeName
 from ragdocs.store import change_log, chunk_rows, community_rows, document_rows, embedding_cache
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE, read_chunk, read_code
 from ragdocs.store.collection import no_collection
@@ -185,6 +185,27 @@ class Snapshot:
             (doc_id,),
         )
         return list(self._complete("chunks", doc_id, tuple(starmap(ChunkPlace, rows))))
+
+    def sections_in(self, stretches: Iterable[tuple[ChunkKey, Span]]) -> tuple[StoredChunk, ...]:
+        """The documents, preambles and sections that have any of these bytes, each stretch of the
+        document that a leaf is of; every one once, and of a document in reading order.
+        """
+        asked = [(key, span.byte_start, span.byte_end) for key, span in stretches]
+        rows = self._database.all(
+            """WITH RECURSIVE asked (key, doc, parent, first, past) AS MATERIALIZED (
+            SELECT c.key, c.doc, c.parent, json_extract(j.value, '$[1]'),
+            json_extract(j.value, '$[2]')
+            FROM json_each(?) j JOIN chunks c ON c.key = json_extract(j.value, '$[0]')),
+            found (key, parent) AS (SELECT key, parent FROM asked
+            UNION SELECT c.key, c.parent FROM asked a JOIN chunks c ON c.doc = a.doc
+            AND c.text IS NULL AND c.byte_start >= a.first AND c.byte_start < a.past
+            UNION SELECT c.key, c.parent FROM found JOIN chunks c ON c.key = found.parent)
+            SELECT key FROM found""",
+            (json.dumps(asked),),
+        )
+        found = self.chunks_by_key([ChunkKey(key) for (key,) in rows]).values()
+        sections = (stored for stored in found if stored.chunk.kind is not NodeKind.PART)
+        return tuple(sorted(sections, key=lambda stored: stored.chunk.position))
 
     def leaves(self, doc_id: DocId | None = None) -> Iterator[StoredChunk]:
         """The leaves of a document in order, or those of all documents, by key."""

@@ -31,7 +31,7 @@ def context_given(answer: ContextAnswer, activity: str, limit: int) -> ContextGi
     return ContextGiven(
         files=answer.files,
         included=answer.included,
-        results=found_passages(answer.results, answer.omitted),
+        results=found_passages(answer.results),
         left_out=left_out(answer.omitted, limit),
         left_out_total=len(answer.omitted),
         notes=tuple(map(Cleaner().clean, answer.notes)),

@@ -49,6 +49,8 @@ def passage_lines(passage: FoundPassage) -> Iterator[str]:
     lines = ", ".join(map(str, passage.match_lines))
     matched = f" · words match on lines {lines}" if lines else ""
     yield f"id: {one_line(passage.id)}{part}{matched}"
+    if told := " · ".join(_told(passage)):
+        yield told
     if passage.metadata:
         yield from _metadata_lines(passage.metadata)
     if passage.hidden_characters:
@@ -68,6 +70,26 @@ def _metadata_lines(metadata: Metadata) -> Iterator[str]:
         said = value if isinstance(value, str) else ", ".join(value)
         if said:
             yield f"{name}: {one_line(clean(said))}"
+
+
+def _told(passage: FoundPassage) -> Iterator[str]:
+    """Which lines are shown and which answer, where that is not all of the section."""
+    shown = passage.text_lines or (passage.line_start, passage.line_end)
+    if passage.text_lines:
+        yield f"text {_lines_of(shown)}"
+    if passage.answer_lines and passage.answer_lines != shown:
+        yield f"answer {_lines_of(passage.answer_lines)}"
+    if passage.within:
+        wider = passage.within
+        where = _lines_of((wider.line_start, wider.line_end))
+        yield f"within {one_line(wider.id.removeprefix(f'{passage.tree}:{passage.path}'))} {where}"
+    if passage.matched and passage.parent_chunk_id:
+        yield f"matched {one_line(passage.matched.id)} in {one_line(passage.parent_chunk_id)}"
+
+
+def _lines_of(lines: tuple[int, int]) -> str:
+    first, last = lines
+    return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
 def left_out_lines(items: Sequence[LeftOut], total: int) -> Iterator[str]:

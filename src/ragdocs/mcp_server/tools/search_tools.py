@@ -57,8 +57,8 @@ def _explained(answer: SearchAnswer, response: SearchResponse, limit: int) -> Se
     """With why it is so; that takes at most half of the room."""
     if response.explanation is None:
         return answer
-    shown = {result.chunk_id for result in response.results}
-    results = tuple(each for each in response.explanation.results if each.chunk_id in shown)
+    shown = {result.matched.chunk_id for result in response.results}
+    results = tuple(each for each in response.explanation.results if each.matched_id in shown)
     explanation = explanation_of(replace(response.explanation, results=results))
     explained = replace(answer, explanation=explanation)
     # Texts are cleaned here already: they become lines too.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragdocs.errors import NotThere, QueryError
-from ragdocs.models import PREAMBLE, ChunkId, Link, LinkKind, LinkSyntax, Span
+from ragdocs.models import PREAMBLE, ChunkId, Link, LinkKind, LinkSyntax, NodeKind, Span
 from ragdocs.search.chunk_tree import ChunkTree
 from ragdocs.search.library.answers import Extent
 from ragdocs.search.library.cards import short
@@ -90,8 +90,12 @@ def _chunk_range(
 
 
 def _chunk_place(stored: StoredChunk) -> Place:
-    chunk = stored.chunk
-    return Place(chunk.id, Extent.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
+    chunk, span = stored.chunk, stored.chunk.span
+    if chunk.kind is NodeKind.PART:
+        return Place(chunk.id, Extent.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
+    # A section has whole lines, of which its leaves may have more.
+    lines = span.line_start, span.line_end
+    return Place(chunk.id, Extent.CHUNK, chunk.breadcrumb, lines, is_body=True)
 
 
 def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) -> Place:
