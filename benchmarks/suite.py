@@ -185,6 +185,13 @@ SUITE = (
         only_full=True,
     ),
     Benchmark(
+        name="rare-words",
+        program="rare_words.py",
+        tiny="tests/fixtures/benchmark --documents 5 --tokens 3 --notes 10",
+        usual="--documents 50 --tokens 40 --notes 150",
+        full="--documents 100 --tokens 60 --notes 300",
+    ),
+    Benchmark(
         name="wheel",
         program="../scripts/check_wheel.py",
         tiny="",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ragdocs.config.choices import Fusion
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.requests import Filters, QueryRequest, QueryType
@@ -70,11 +71,16 @@ def test_code_search_language_filtering(engine):
 
 
 def reciprocal_ranks(engine, **settings):
-    """1 for the first place, less for every place further down."""
+    """1 for the first place, less for every place further down. By rank fusion: in score fusion a
+    name that one document alone has is first with any weights.
+    """
     names = [label for label in expected("code") if classify_query(label.query) is FACTUAL]
     assert len(names) >= 4
     found = [
-        rank_of(label.place, answer(engine, label.query, semantic_weight=3.0, **settings).results)
+        rank_of(
+            label.place,
+            answer(engine, label.query, semantic_weight=3.0, fusion=Fusion.RRF, **settings).results,
+        )
         for label in names
     ]
     return [1 / rank if rank else 0.0 for rank in found]

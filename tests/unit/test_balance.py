@@ -1,6 +1,18 @@
 import pytest
 
-from ragdocs.search.balance import LARGEST_SHARE, SMALLEST_SHARE, Signs, balanced, semantic_share
+from ragdocs.indices.keyword import Unit
+from ragdocs.search.balance import (
+    FAIRLY_PROMINENT,
+    FEW_CHUNKS,
+    LARGEST_SHARE,
+    NAME_SHARE,
+    PROMINENT,
+    SMALLEST_SHARE,
+    Signs,
+    balanced,
+    rare_weights,
+    semantic_share,
+)
 from ragdocs.search.candidates import Strategy
 
 EVEN = {Strategy.SEMANTIC: 1.0, Strategy.KEYWORD: 1.0, Strategy.GRAPH: 0.7, Strategy.CODE: 0.3}
@@ -67,3 +79,20 @@ def test_the_sum_and_the_weight_of_links_stay():
 def test_an_index_that_is_off_stays_off(off):
     weights = {**EVEN, off: 0.0}
     assert balanced(weights, Signs(0.9, 0.0, 0.0, 1)) == weights
+
+
+def test_rare_words_of_one_document_take_from_meaning_where_no_passage_stands_out():
+    assert share(rare=0.2) == share()
+    assert share(rare=0.5) == pytest.approx(0.5)
+    assert share(rare=1.0) == pytest.approx(NAME_SHARE)
+    assert share(rare=1.0, prominence=FAIRLY_PROMINENT) == share(rare=1.0)
+    assert share(rare=1.0, prominence=PROMINENT) == share()
+
+
+def test_a_word_counts_the_more_the_rarer_it_is():
+    once, often, nowhere = Unit(("once",)), Unit(("often",)), Unit(("nowhere",))
+    weights = rare_weights(1000, {once: 1, often: 20, nowhere: 0})
+    assert weights.keys() == {once, often}
+    assert weights[once] > 2 * weights[often] > 0
+    assert rare_weights(1000, {once: 1}) == pytest.approx({once: 1.0})
+    assert rare_weights(1000, {often: FEW_CHUNKS + 1}) == {}

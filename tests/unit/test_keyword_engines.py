@@ -20,6 +20,7 @@ from ragdocs.indices.keyword import (
 from ragdocs.indices.keyword_engines import keyword_setup
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
+from ragdocs.store.records import ChunkKey
 from tests.engine_corpus import NOTES, EngineCorpus
 
 ENGINES = [choice.value for choice in KeywordEngine]
@@ -81,6 +82,19 @@ def test_scores_are_near_the_default_engines(both, query):
     # whoosh keeps fractions and exact lengths; tantivy repeats terms and rounds lengths.
     near = 0.02 if other.settings.keyword_engine is KeywordEngine.WHOOSH else 0.3
     assert found == pytest.approx(expected, rel=near)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_chunks_are_scored_by_their_numbers_as_the_search_scores_them(notes, query):
+    compiled = compile_query(parse_query(query), notes.analyzer)
+    with notes.snapshot() as snapshot:
+        notes.engine.catch_up(snapshot)
+        every = {hit.key: hit.score for hit in notes.engine.search(snapshot, compiled, 50).hits}
+        best = notes.engine.search(snapshot, compiled, 1)
+        assert best.scores_of([]) == {}
+        scores = best.scores_of([*every, ChunkKey(10_000)])
+    assert ChunkKey(10_000) not in scores
+    assert {key: scores[key] for key in every} == pytest.approx(every)
 
 
 def test_a_folder_of_five_files_ranks_sensibly(notes):

@@ -1,7 +1,7 @@
 import pytest
 
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.classifier import adaptive_weights, classify_query
+from ragdocs.search.classifier import adaptive_weights, classify_query, exact_tokens
 from ragdocs.search.requests import QueryType
 
 BASE = {Strategy.SEMANTIC: 1.0, Strategy.KEYWORD: 2.0, Strategy.GRAPH: 0.5}
@@ -129,3 +129,11 @@ def test_a_query_that_is_mostly_quotation_is_factual(query):
 
 def test_a_name_inside_quotes_is_a_name():
     assert classify_query('what does "getUserById" do?') is QueryType.FACTUAL
+
+
+def test_exact_tokens_are_what_nobody_types_by_chance():
+    query = "why does `getUserById` in foo_bar.py fail with TKT-90930, ENOENT (v1.7.2) at 4030?"
+    found = ["getUserById", "foo_bar.py", "TKT-90930", "ENOENT", "v1.7.2", "4030"]
+    assert exact_tokens(query) == found
+    assert exact_tokens("How do I set up a well-known e-mail account, i.e. one of 12?") == ["i.e"]
+    assert exact_tokens("plain words and/or others") == []

@@ -5,7 +5,7 @@ No stems and no stop words in the code; names are found whole and by their parts
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +21,7 @@ from ragdocs.indices.fts5_tables import (
     written,
 )
 from ragdocs.indices.hits import Hit, Scope, few_left_out
-from ragdocs.indices.keyword import Unit, rarest
+from ragdocs.indices.keyword import ScoresOf, Unit, rarest
 from ragdocs.models import DocId
 from ragdocs.store.connection import Database, Row
 from ragdocs.store.records import ChunkKey
@@ -76,10 +76,13 @@ class CodeIndex:
 
 @dataclass(frozen=True, slots=True)
 class CodeHits:
-    """The chunks that hold the best blocks, best first, and the most there was to score."""
+    """The chunks that hold the best blocks, best first; the most there was to score; and what the
+    best block of each of other chunks scores, None when no other has anything of it.
+    """
 
     hits: tuple[Hit, ...]
     ideal: float
+    scores_of: ScoresOf | None = None
 
 
 class CodeEngine:
@@ -119,7 +122,23 @@ class CodeEngine:
             if key in chunks:
                 best.setdefault(chunks[key], score)
         hits = [Hit(ChunkKey(chunk), score) for chunk, score in best.items()]
-        return CodeHits(tuple(hits[:limit]), ranked.ideal)
+        is_all = len(ranked.rows) < limit * _BLOCKS_PER_CHUNK and len(hits) <= limit
+        scores_of = None if is_all else partial(self._scores, snapshot, units, language)
+        return CodeHits(tuple(hits[:limit]), ranked.ideal, scores_of)
+
+    def _scores(
+        self,
+        snapshot: Snapshot,
+        units: Sequence[Unit],
+        language: str,
+        keys: Collection[ChunkKey],
+    ) -> dict[ChunkKey, float]:
+        blocks = _blocks_of(snapshot, keys, language)
+        best: dict[ChunkKey, float] = {}
+        for block, score in self._ranking.scores(snapshot, units, list(blocks)).items():
+            chunk = blocks[block]
+            best[chunk] = max(score, best.get(chunk, 0.0))
+        return best
 
     def _units(self, text: str) -> list[Unit]:
         terms = dict.fromkeys(
@@ -153,6 +172,18 @@ def _chunks_of(snapshot: Snapshot, blocks: list[int]) -> dict[int, int]:
         (json.dumps(blocks),),
     )
     return dict(rows)
+
+
+def _blocks_of(
+    snapshot: Snapshot, chunks: Collection[ChunkKey], language: str
+) -> dict[int, ChunkKey]:
+    languages = json.dumps(language_names(language) if language.strip() else [])
+    rows = snapshot.select(
+        """SELECT key, chunk FROM code_blocks WHERE chunk IN (SELECT value FROM json_each(?))
+        AND (? = '[]' OR language IN (SELECT value FROM json_each(?)))""",
+        (json.dumps(list(chunks)), languages, languages),
+    )
+    return {key: ChunkKey(chunk) for key, chunk in rows}
 
 
 def documents_with_language(snapshot: Snapshot, language: str) -> frozenset[DocId]:

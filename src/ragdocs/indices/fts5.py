@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.fts5_counts import match_expression
@@ -125,7 +126,8 @@ class Fts5Engine:
         only = _restriction(snapshot, query, scope)
         ranked = self._ranking.rank(snapshot, query.units, limit, only)
         hits = tuple(Hit(ChunkKey(key), score) for key, score in ranked.rows)
-        return KeywordHits(hits, ranked.ideal, ranked.frequencies)
+        scores_of = partial(self._ranking.scores, snapshot, query.units)
+        return KeywordHits(hits, ranked.ideal, ranked.frequencies, scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> set[int]:
         return Fts5Conditions(snapshot, TABLE, match_expression).matching(condition)

@@ -13,10 +13,11 @@ enough to be among the best, the slow way is gone after all. See specs/0027.
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from math import log
+from typing import TypeVar
 
 from ragdocs.indices.bm25 import MOST, idf
 from ragdocs.indices.fts5_counts import Fts5Counts, match_expression
@@ -44,6 +45,7 @@ _ALL = -1
 """No limit, as SQLite has it."""
 
 Rows = list[tuple[int, float]]
+Key = TypeVar("Key", bound=int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +104,20 @@ class Fts5Ranking:
     ) -> Ranked:
         total, frequencies = self._counts.of(snapshot, units)
         ideal = sum(unit.weight * idf(total, frequencies[unit]) * MOST for unit in units)
-        shares = [
-            Share(unit, count, unit.weight * idf(total, count), _fts5_idf(total, count))
-            for unit, count in frequencies.items()
-            if count
-        ]
+        shares = _shares(total, frequencies)
         if not shares or limit <= 0:
             return Ranked([], ideal, frequencies)
         search = _Search(snapshot, self._table, self._score, only)
         rows = search.proposed(shares, limit) if self._is_worth_proposing(shares) else None
         return Ranked(search.every(shares, limit) if rows is None else rows, ideal, frequencies)
+
+    def scores(
+        self, snapshot: Snapshot, units: Sequence[Unit], keys: Collection[Key]
+    ) -> dict[Key, float]:
+        """Of these very rows, those that have any of the units."""
+        shares = _shares(*self._counts.of(snapshot, units))
+        found = _Search(snapshot, self._table, self._score, None).of_rows(shares, keys)
+        return {key: found[key] for key in keys if key in found}
 
     def count_rows(self, snapshot: Snapshot) -> int:
         return self._counts.of(snapshot, ())[0]
@@ -196,23 +202,34 @@ class _Search:
         base = commonest.factor if is_clear else 0.0
         asked = [share for share in shares if share is not commonest or not is_clear]
         scores = {key: score * base for key, score in whole.items()}
+        for key, gain in self._gains([(share, share.factor - base) for share in asked], whole):
+            scores[key] += gain
+        return scores
+
+    def of_rows(self, shares: Sequence[Share], keys: Collection[int]) -> dict[int, float]:
+        """Our scores of these rows, whichever of the units they have."""
+        scores: defaultdict[int, float] = defaultdict(float)
+        for key, gain in self._gains([(share, share.factor) for share in shares], keys):
+            scores[key] += gain
+        return scores
+
+    def _gains(
+        self, asked: Sequence[tuple[Share, float]], keys: Collection[int]
+    ) -> Iterator[tuple[int, float]]:
+        """What each unit gives each of these rows, times its factor."""
         one = (
             f"SELECT rowid, {self._score} * ? FROM {self._table} WHERE {self._table} MATCH ? "
             "AND +rowid IN (SELECT value FROM json_each(?))"
         )
-        keys = json.dumps(list(whole))
+        wanted = json.dumps(list(keys))
         for start in range(0, len(asked), UNITS_PER_STATEMENT):
             portion = asked[start : start + UNITS_PER_STATEMENT]
             values = [
                 value
-                for share in portion
-                for value in (share.factor - base, match_expression(share.unit), keys)
+                for share, factor in portion
+                for value in (factor, match_expression(share.unit), wanted)
             ]
-            for key, gain in self._snapshot.select(
-                " UNION ALL ".join([one] * len(portion)), values
-            ):
-                scores[key] += gain
-        return scores
+            yield from self._snapshot.select(" UNION ALL ".join([one] * len(portion)), values)
 
     def _ranked(self, expression: str, limit: int) -> Rows:
         """By FTS5's own score."""
@@ -244,6 +261,15 @@ class _Search:
             ],
         )
         return [(key, score) for key, score in rows]
+
+
+def _shares(total: int, frequencies: Mapping[Unit, int]) -> list[Share]:
+    """Of the units that any row has."""
+    return [
+        Share(unit, count, unit.weight * idf(total, count), _fts5_idf(total, count))
+        for unit, count in frequencies.items()
+        if count
+    ]
 
 
 def most_possible(score: float, shares: Sequence[Share]) -> float:

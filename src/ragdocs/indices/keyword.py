@@ -5,8 +5,8 @@ hold; the engines know nothing of analysis, and so agree.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
@@ -26,7 +26,7 @@ from ragdocs.models import (
     QueryField,
     Term,
 )
-from ragdocs.store.records import StoredDocument
+from ragdocs.store.records import ChunkKey, StoredDocument
 from ragdocs.store.snapshot import Snapshot
 
 FIELDS = (
@@ -136,13 +136,21 @@ class KeywordQuery:
     apart."""
 
 
+ScoresOf = Callable[[Collection[ChunkKey]], Mapping[ChunkKey, float]]
+"""What a query gives these very chunks, as long as its snapshot is open; one that has nothing of it
+may be left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeywordHits:
-    """Hits best first; the most that this query could score; how many chunks have each unit."""
+    """Hits best first; the most that this query could score; how many chunks have each unit; and
+    what it gives chunks that are not among the hits.
+    """
 
     hits: tuple[Hit, ...]
     ideal: float
     frequencies: Mapping[Unit, int]
+    scores_of: ScoresOf = field(compare=False)
 
 
 class KeywordEngine(Protocol):
@@ -192,6 +200,16 @@ def compile_query(parsed: ParsedQuery, analyzer: Analyzer) -> KeywordQuery:
         return KeywordQuery(words or tuple(wish.unit for wish in wishes), wishes=wishes)
     units = _distinct(compiler.units(parsed.expression, None, 1.0))
     return KeywordQuery(units, compiler.condition(parsed.expression, None))
+
+
+def token_unit(token: str, analyzer: Analyzer) -> Unit | None:
+    """A name or code that must stand as it was typed: its whole, or its parts side by side."""
+    parts = analyzer.tokens(token)
+    whole = next((part for part in parts if part.end - part.start == len(token)), None)
+    if whole is not None:
+        return Unit((whole.term,))
+    terms = tuple(part.term for part in parts if not part.is_whole)
+    return Unit(terms) if terms else None
 
 
 def _distinct(units: Iterable[Unit]) -> tuple[Unit, ...]:

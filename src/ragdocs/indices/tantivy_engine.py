@@ -1,6 +1,8 @@
 """The keyword engine by tantivy, for very large folders: files that are mapped, not read."""
 
-from collections.abc import Mapping, Sequence, Set
+import json
+from collections.abc import Collection, Mapping, Sequence, Set
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +61,8 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
             ranked = _restricted(queries, query, frequencies, (snapshot, scope))
             is_of_it = self.position == snapshot.position
             hits = _best(index, ranked, limit, None if is_of_it else snapshot)
-        return KeywordHits(hits, ideal, frequencies)
+        scores_of = partial(_scores, snapshot, index, queries, frequencies)
+        return KeywordHits(hits, ideal, frequencies, scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
         index = self.opened(snapshot)
@@ -84,8 +87,7 @@ def _restricted(
     from tantivy import Occur, Query
 
     snapshot, scope = where
-    units = [queries.scored(unit, count) for unit, count in frequencies.items() if count]
-    ranked = Query.boolean_query([(Occur.Should, unit) for unit in units])
+    ranked = _any_of(queries, frequencies)
     left_out = few_left_out(scope)
     limits: list[Query] = []
     if query.condition is not None:
@@ -96,6 +98,42 @@ def _restricted(
     if left_out:
         filters.append((Occur.MustNot, queries.within(left_out)))
     return Query.boolean_query([(Occur.Must, ranked), *filters]) if filters else ranked
+
+
+def _any_of(queries: Queries, frequencies: Mapping[Unit, int]) -> "Query":
+    """Those of the units that any chunk has, scored."""
+    from tantivy import Occur, Query
+
+    units = [queries.scored(unit, count) for unit, count in frequencies.items() if count]
+    return Query.boolean_query([(Occur.Should, unit) for unit in units])
+
+
+def _scores(
+    snapshot: Snapshot,
+    index: TantivyIndex,
+    queries: Queries,
+    frequencies: Mapping[Unit, int],
+    keys: Collection[ChunkKey],
+) -> dict[ChunkKey, float]:
+    """Within the documents of these chunks: tantivy cannot look for a chunk by its number."""
+    from tantivy import Occur, Query
+
+    rows = snapshot.select(
+        """SELECT DISTINCT d.id, (SELECT count(*) FROM chunks WHERE doc = d.key)
+        FROM chunks c JOIN documents d ON d.key = c.doc
+        WHERE c.key IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(keys)),),
+    )
+    most = min(index.live, sum(count for _, count in rows))
+    if not most or not any(frequencies.values()):
+        return {}
+    within = Query.const_score_query(queries.within(DocId(doc_id) for doc_id, _ in rows), 0.0)
+    ranked = _any_of(queries, frequencies)
+    wanted = Query.boolean_query([(Occur.Must, ranked), (Occur.Must, within)])
+    found = index.searcher.search(wanted, most, False).hits
+    numbers = index.searcher.fast_field_values(KEY, [address for _, address in found])
+    scores = {int(key or 0): score for (score, _), key in zip(found, numbers, strict=True)}
+    return {key: scores[key] for key in keys if key in scores}
 
 
 def _best(

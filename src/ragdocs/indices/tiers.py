@@ -3,6 +3,7 @@
 BM25F adds up over units, so the two searches together are one. Any engine can be asked so.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from ragdocs.indices.hits import Hit, Scope
@@ -35,10 +36,22 @@ def search_in_tiers(
         return typed
     guesses = KeywordQuery(query.weaker, query.condition)
     guessed = engine.search(snapshot, guesses, limit * DEPTH, scope)
+    hits = _merged(typed.hits, guessed.hits)[:limit]
+
+    def scores_of(keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:
+        """By guesses alone no more than the last of the hits."""
+        known, extra = typed.scores_of(keys), guessed.scores_of(keys)
+        most = hits[-1].score if hits else 0.0
+        return {
+            key: known[key] + extra.get(key, 0.0) if key in known else min(most, extra[key])
+            for key in {*known, *extra}
+        }
+
     return KeywordHits(
-        hits=_merged(typed.hits, guessed.hits)[:limit],
+        hits=hits,
         ideal=typed.ideal,
         frequencies={**guessed.frequencies, **typed.frequencies},
+        scores_of=scores_of,
     )
 
 

@@ -4,7 +4,7 @@ whoosh's own ranking adds up the fields' scores and keeps lengths in a byte; our
 weighted count, with exact lengths, and agrees with FTS5.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,15 +43,15 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
             unit: unit.weight * idf(index.live, count) * MOST for unit, count in frequencies.items()
         }
         hits: tuple[Hit, ...] = ()
+        ranking = _Ranking(index, found, factors)
         if limit > 0 and any(frequencies.values()):
-            ranking = _Ranking(index, found, factors)
             hits = ranking.best(limit, self._allowed(snapshot, index, query, scope))
             if len(existing(snapshot, [hit.key for hit in hits])) < len(hits):
                 # The files are ahead of this snapshot, or behind it.
                 allowed = self._allowed(snapshot, index, query, scope)
                 everything = existing(snapshot)
                 hits = ranking.best(limit, everything if allowed is None else allowed & everything)
-        return KeywordHits(hits, sum(factors.values()), frequencies)
+        return KeywordHits(hits, sum(factors.values()), frequencies, ranking.scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
         index = self.opened(snapshot)
@@ -118,7 +118,7 @@ class _Ranking:
 
         parts = [
             self._segment(index, number, found, factors) for number in range(len(index.segments))
-        ]
+        ] or [(np.zeros(0, np.int64), np.zeros(0))]
         self._keys = np.concatenate([keys for keys, _ in parts])
         self._scores = np.concatenate([scores for _, scores in parts])
 
@@ -133,6 +133,14 @@ class _Ranking:
         order = np.lexsort((keys, -scores))[:limit]
         pairs = zip(keys[order].tolist(), scores[order].tolist(), strict=True)
         return tuple(Hit(ChunkKey(key), score) for key, score in pairs)
+
+    def scores_of(self, keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:
+        """Of those of the chunks that have any of the units."""
+        import numpy as np
+
+        chosen = np.isin(self._keys, np.fromiter(keys, np.int64, len(keys)))
+        pairs = zip(self._keys[chosen].tolist(), self._scores[chosen].tolist(), strict=True)
+        return {ChunkKey(key): score for key, score in pairs}
 
     def _segment(
         self, index: WhooshIndex, number: int, found: Found, factors: Mapping[Unit, float]

@@ -8,8 +8,11 @@ the configured weights are where it starts from.
 """
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from ragdocs.indices.bm25 import idf
+from ragdocs.indices.keyword import Unit
 from ragdocs.search.candidates import Strategy, Weights
 
 SHIFT = 0.10
@@ -29,16 +32,28 @@ FULL_COVERAGE = 0.7
 """From here on prose has all that was asked for, and blocks of code have nothing to add."""
 
 
+FAIRLY_PROMINENT, PROMINENT = 5.0, 7.0
+"""Deviations above the mean of the nearest passages. From the second on meaning is sure of its best
+passage, and rare words take nothing from it; up to the first they count in full."""
+LEAST_RARE = 0.1
+"""Rare words with less of the weight change nothing: both always have a say."""
+FEW_CHUNKS = 60
+"""A word that more chunks have is not rare: in which documents it stands is not looked up."""
+
+
 class Signs(NamedTuple):
     """What a query and its best hits show: the best cosine, the best part of the most that its
     words could score in prose and in code, how many words it has, and whether one name was typed,
-    whatever its parts, whose own meaning was looked for."""
+    whatever its parts, whose own meaning was looked for; what part of the words' weight the rare
+    ones have that one document has together; and how far the nearest passage stands out."""
 
     similarity: float
     prose: float
     code: float
     words: int
     is_name: bool = False
+    rare: float = 0.0
+    prominence: float = 0.0
 
 
 def balanced(weights: Weights, signs: Signs) -> Weights:
@@ -62,7 +77,25 @@ def semantic_share(configured: float, signs: Signs) -> float:
     share = configured + SHIFT + nearness - coverage - length
     if signs.is_name and covered > 0:
         share = min(share, share_of_a_name(signs.similarity))
+    share = min(share, max(NAME_SHARE, 1.0 - signs.rare * unsure(signs.prominence)))
     return min(LARGEST_SHARE, max(SMALLEST_SHARE, share))
+
+
+def unsure(prominence: float) -> float:
+    """1 where no passage stands out by its meaning, 0 where one does clearly."""
+    return min(1.0, max(0.0, (PROMINENT - prominence) / (PROMINENT - FAIRLY_PROMINENT)))
+
+
+def rare_weights(total: int, frequencies: Mapping[Unit, int]) -> dict[Unit, float]:
+    """What part of the words' weight (idf) each rare one has, the rarer the more: a word that one
+    chunk alone has counts in full."""
+    weights = {unit: idf(total, min(total, count)) for unit, count in frequencies.items()}
+    whole, most = sum(weights.values()), idf(total, 1)
+    return {
+        unit: weight / whole * (weight / most) ** 2
+        for unit, weight in weights.items()
+        if 0 < frequencies[unit] <= FEW_CHUNKS
+    }
 
 
 def share_of_a_name(similarity: float) -> float:

@@ -20,6 +20,14 @@ _VERSION = r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b"
 _NAMES = re.compile("|".join((_CAMEL_CASE, _SNAKE_CASE, _BACKTICKS, _VERSION)), re.VERBOSE)
 _QUOTED = re.compile(r'"[^"]+"|“[^”]+”')
 _QUESTION = re.compile(r"\?|\b(?:what|how|why|when|where|which|who)\b", re.IGNORECASE)
+_TOKEN = re.compile(
+    # A capital within a word, marks between its parts, or a digit.
+    r"[a-z][A-Z] | \w(?:_|::)\w | [^\W\d_]\.[^\W\d_] | \d | \b[A-Z]{4,}\b",
+    re.VERBOSE,
+)
+_MARKS = "\"'`()[]{}<>,;:!?.*“”‘’„«»"  # noqa: RUF001
+MOST_TOKENS, SHORTEST_TOKEN = 8, 3
+"""Of a query; each is looked up. A shorter number may count anything."""
 _NAVIGATIONAL = re.compile(
     r"\[\[ | \b(?:section|chapter|guide|tutorial|manual|handbook|appendix|readme)s?\b"
     r" | \b(?:docs|documentation)\b",
@@ -43,6 +51,15 @@ def _is_quotation(query: str) -> bool:
     quoted = sum(len(match.split()) for match in _QUOTED.findall(query))
     rest = len(_QUOTED.sub(" ", query).split())
     return quoted > 0 and quoted >= rest and not _QUESTION.search(query)
+
+
+def exact_tokens(query: str) -> list[str]:
+    """The names, file names, versions, codes and numbers in a query: nobody types them by chance,
+    and a model knows none of them.
+    """
+    typed = dict.fromkeys(piece.strip(_MARKS) for piece in query.split())
+    found = [each for each in typed if len(each) >= SHORTEST_TOKEN and _TOKEN.search(each)]
+    return found[:MOST_TOKENS]
 
 
 def adaptive_weights(weights: Weights, query_type: QueryType) -> dict[Strategy, float]:

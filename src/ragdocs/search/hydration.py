@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragdocs.indices.signature_table import signatures_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def few_of_each(snapshot: Snapshot, fused: Sequence[Fused], most: int) -> list[Fused]:
     """The first so many of each document, in the same order."""
-    documents = documents_of(snapshot, fused)
+    documents = documents_of(snapshot, [item.key for item in fused])
     taken = Counter[DocId | None]()
     kept: list[Fused] = []
     for item in fused:
@@ -31,13 +31,13 @@ def few_of_each(snapshot: Snapshot, fused: Sequence[Fused], most: int) -> list[F
     return kept
 
 
-def documents_of(snapshot: Snapshot, fused: Sequence[Fused]) -> dict[ChunkKey, DocId]:
+def documents_of(snapshot: Snapshot, keys: Collection[int]) -> dict[int, DocId]:
     rows = snapshot.select(
         """SELECT c.key, d.id FROM chunks c JOIN documents d ON d.key = c.doc
         WHERE c.key IN (SELECT value FROM json_each(?))""",
-        (json.dumps([item.key for item in fused]),),
+        (json.dumps(list(keys)),),
     )
-    return {ChunkKey(key): DocId(doc_id) for key, doc_id in rows}
+    return {key: DocId(doc_id) for key, doc_id in rows}
 
 
 class Hydration:

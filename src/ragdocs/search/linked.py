@@ -32,6 +32,6 @@ def _nearer(item: Fused, hit: Hit, rank: int, weight: float, best: float) -> Fus
     )
 
 
-def _place(item: Fused) -> tuple[float, float, int]:
-    """Of equals, the one that owes less to its links comes first."""
-    return -item.score, item.contributions.get(Strategy.GRAPH, 0.0), item.key
+def _place(item: Fused) -> tuple[float, float]:
+    """Of equals, the one that owes less to its links comes first, then the one that did before."""
+    return -item.score, item.contributions.get(Strategy.GRAPH, 0.0)

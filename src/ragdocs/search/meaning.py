@@ -7,6 +7,7 @@ as soon as its text is known; its passages are looked for once the index has cau
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from ragdocs.embedding.base import Embedder, QueryEmbedding, WindowedEmbedder
@@ -15,7 +16,7 @@ from ragdocs.indices.hits import Hit
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.search.expansion import mixed
-from ragdocs.search.reach import Reach
+from ragdocs.search.reach import HITS_PER_INDEX, Reach
 from ragdocs.store.records import ChunkKey
 
 if TYPE_CHECKING:
@@ -33,13 +34,15 @@ TOO_LONG = "the text is too long for its meaning: the last {cut:,} characters co
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """The passages nearest to a vector, best first, and the cosine of the very nearest; `nearness`
-    is how near they are in the context of their documents, if that counts.
+    is how near they are in the context of their documents, if that counts; `prominence`, by how
+    many deviations the first stands above the mean of the first hundred.
     """
 
     vector: "Vector"
     hits: Sequence[Hit]
     best_similarity: float
     nearness: Mapping[ChunkKey, float]
+    prominence: float = 0.0
 
 
 class MeaningSearch:
@@ -81,8 +84,13 @@ class MeaningSearch:
         if nearest is None or self._index is None:
             return None
         others = [key for key in keys if key not in nearest.nearness]
-        near = self._index.in_context(nearest.vector, others, self._document_weight)
-        return {**nearest.nearness, **near}
+        return {**nearest.nearness, **self.distances(nearest, others)}
+
+    def distances(self, nearest: Nearest, keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:
+        """How near those of the chunks are that have a vector."""
+        if self._index is None:
+            return {}
+        return self._index.in_context(nearest.vector, keys, self._document_weight)
 
     def _nearest(
         self,
@@ -95,11 +103,21 @@ class MeaningSearch:
         hits = index.search(vector, reach.hits, reach.scope)
         best = hits[0].score if hits else 0.0
         if self._document_weight <= 0:
-            return Nearest(vector, hits, best, {})
+            return Nearest(vector, hits, best, {}, prominence(hits))
         near = index.in_context(vector, [hit.key for hit in hits], self._document_weight)
         placed = [Hit(key, near.get(key, score)) for key, score in hits]
         placed.sort(key=lambda hit: (-hit.score, hit.key))
-        return Nearest(vector, placed, best, near)
+        return Nearest(vector, placed, best, near, prominence(placed))
+
+
+def prominence(hits: Sequence[Hit]) -> float:
+    """0 where all are alike. Always of as many hits, however many were looked for."""
+    scores = [hit.score for hit in hits[:HITS_PER_INDEX]]
+    if not scores:
+        return 0.0
+    mean = sum(scores) / len(scores)
+    deviation = sqrt(sum((score - mean) ** 2 for score in scores) / len(scores))
+    return (scores[0] - mean) / deviation if deviation > 0 else 0.0
 
 
 def embed_within(embedder: Embedder, text: str, windows: int) -> QueryEmbedding:

@@ -50,6 +50,7 @@ from ragdocs.search.tree_shares import missing_trees, with_best_of, with_every_t
 from ragdocs.search.weighing import Weighed, weigh, weigh_links
 from ragdocs.search.wishes import wished_first, with_wishes
 from ragdocs.store.reader import Reader
+from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 TRIES = 3
@@ -163,12 +164,12 @@ class QueryOrchestrator:
         attempt = self._try(snapshot, read, request, reach)
         while attempt.is_worth_going_deeper(request.top_n) and reach.can_be_deeper:
             (answered,) = attempt.answered
-            owners = documents_of(snapshot, answered.weighed.fused)
+            owners = documents_of(snapshot, [item.key for item in answered.weighed.fused])
             hits = reach.hits
             reach = self._next(snapshot, request, reach, owners.values())
             if reach.scope is not None and not reach.scope:
                 break  # every document has its share
-            known = {key for key, doc_id in owners.items() if doc_id in reach.full}
+            known = {ChunkKey(key) for key, doc_id in owners.items() if doc_id in reach.full}
             attempt = self._try(snapshot, read, request, reach, answered.found.of(known, hits))
         return attempt
 
@@ -233,6 +234,8 @@ class QueryOrchestrator:
             found = self._with_missing_trees(snapshot, read, reach, (found, weighed))
             weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
+        found = self._retrieval.completed(found, linked)
+        weighed = weigh(found, query_type, self._settings)
         found = found.with_list(Strategy.GRAPH, linked)
         weighed = weigh_links(weighed, found, self._settings)
         every = wished_first(weighed.fused, found.wishes)

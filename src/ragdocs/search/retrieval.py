@@ -1,11 +1,14 @@
 """One query put to every index: which chunks could answer it, by each one's own opinion."""
 
+import json
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Protocol, runtime_checkable
 
+from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.cross_encoder import CrossEncoder
@@ -14,15 +17,26 @@ from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.code import CodeEngine, chunks_with_language
 from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.keyword import KeywordEngine, KeywordQuery, Unit, compile_query, rarest
+from ragdocs.indices.keyword import (
+    KeywordEngine,
+    KeywordQuery,
+    ScoresOf,
+    Unit,
+    compile_query,
+    rarest,
+    token_unit,
+)
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, ParsedQuery, QueryReading
+from ragdocs.search.balance import FEW_CHUNKS, LEAST_RARE, rare_weights
 from ragdocs.search.candidates import Strategy
+from ragdocs.search.classifier import exact_tokens
 from ragdocs.search.fusion import Fused
 from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
 from ragdocs.search.hyde import Topic
+from ragdocs.search.hydration import documents_of
 from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.meaning import MeaningSearch, Nearest, Pending, embedded
 from ragdocs.search.query_language import count_conditions, parse_query, read_as_plain
@@ -116,6 +130,15 @@ class Found:
     """What the question quotes, and which chunks have it."""
     is_name: bool = False
     """One word was typed, and nothing else is meant by it."""
+    rare: Mapping[ChunkKey, float] = field(default_factory=dict[ChunkKey, float])
+    """Of the chunks with rare words: what part of all the words' weight those rare ones have that
+    stand in the chunk's document."""
+    exact: tuple[frozenset[ChunkKey], ...] = ()
+    """For each exact token that one document alone has, its chunks with the token."""
+    scorers: Mapping[Strategy, ScoresOf] = field(
+        default_factory=dict[Strategy, ScoresOf], compare=False
+    )
+    """Of the indices that may have more than they gave: what others' hits score there."""
     is_degraded: bool = False
     notes: tuple[str, ...] = ()
 
@@ -168,8 +191,29 @@ class Found:
         if nearest is not None and earlier.nearest is not None:
             nearness = {**nearest.nearness, **earlier.nearest.nearness}
             best = max(nearest.best_similarity, earlier.nearest.best_similarity)
-            nearest = replace(nearest, best_similarity=best, nearness=nearness)
+            prominence = earlier.nearest.prominence
+            nearest = replace(
+                nearest, best_similarity=best, nearness=nearness, prominence=prominence
+            )
         return replace(self, lists=lists, nearest=nearest)
+
+    def completed(self, others: Collection[ChunkKey] = ()) -> "Found":
+        """Each chunk that an index found, that has an exact token, or that is one of these others,
+        with its scores in all of them."""
+        keys = dict.fromkeys(hit.key for hits in self.lists.values() for hit in hits)
+        keys |= dict.fromkeys(key for chunks in (*self.exact, others) for key in chunks)
+        lists, nearest = dict(self.lists), self.nearest
+        for strategy, scores_of in self.scorers.items():
+            known = {hit.key for hit in lists[strategy]}
+            scores = scores_of([key for key in keys if key not in known])
+            every = [*lists[strategy], *(Hit(key, score) for key, score in scores.items())]
+            lists[strategy] = sorted(every, key=lambda hit: (-hit.score, hit.key))
+            if strategy is Strategy.SEMANTIC and nearest is not None:
+                nearest = replace(nearest, nearness={**nearest.nearness, **scores})
+        return replace(self, lists=lists, nearest=nearest)
+
+    def scored_by(self, strategy: Strategy, scores_of: ScoresOf) -> "Found":
+        return replace(self, scorers={**self.scorers, strategy: scores_of})
 
     def kept(self, hits: Sequence[Hit]) -> list[Hit]:
         allowed = self.allowed
@@ -333,7 +377,10 @@ class Retrieval:
         if vector is None or searching is None:
             return found
         nearest = searching.result()
-        return replace(found.with_list(Strategy.SEMANTIC, nearest.hits), nearest=nearest)
+        found = replace(found.with_list(Strategy.SEMANTIC, nearest.hits), nearest=nearest)
+        if len(nearest.hits) < reach.hits:
+            return found
+        return found.scored_by(Strategy.SEMANTIC, partial(self._meaning.distances, nearest))
 
     def _binding(
         self, snapshot: Snapshot, understood: Understanding
@@ -365,7 +412,48 @@ class Retrieval:
         engine = self._indices.keyword
         hits = search_in_tiers(engine, snapshot, query, reach.hits, reach.scope)
         given = found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal)
-        return replace(given, frequencies=hits.frequencies)
+        rare = self._rare(snapshot, {unit: hits.frequencies[unit] for unit in query.units})
+        exact = self._exact(snapshot, given, reach.scope)
+        given = replace(given, frequencies=hits.frequencies, rare=rare, exact=exact)
+        is_all = len(hits.hits) < reach.hits
+        return given if is_all else given.scored_by(Strategy.KEYWORD, hits.scores_of)
+
+    def _exact(
+        self, snapshot: Snapshot, found: Found, scope: Scope
+    ) -> tuple[frozenset[ChunkKey], ...]:
+        understood, allowed = found.understanding, found.allowed
+        if understood.query.condition is not None:
+            return ()
+        exact: list[frozenset[ChunkKey]] = []
+        for token in exact_tokens(understood.parsed.text):
+            keys = self._with_token(snapshot, token)
+            documents = set(documents_of(snapshot, keys).values())
+            if len(documents) > 1:
+                # The same words, written in another way, may stand in others: `IL 10` for `IL-10`.
+                keys = as_written(snapshot, token, keys)
+                documents = set(documents_of(snapshot, keys).values())
+            if len(documents) == 1 and (scope is None or documents <= scope):
+                kept = (ChunkKey(key) for key in keys if allowed is None or key in allowed)
+                exact.append(frozenset(kept))
+        return tuple(exact)
+
+    def _with_token(self, snapshot: Snapshot, token: str) -> Set[int]:
+        unit = token_unit(token, self._indices.analyzer)
+        keys = self._indices.keyword.matching(snapshot, unit) if unit else frozenset[int]()
+        return keys if len(keys) <= FEW_CHUNKS else frozenset[int]()
+
+    def _rare(self, snapshot: Snapshot, frequencies: Mapping[Unit, int]) -> dict[ChunkKey, float]:
+        weights = rare_weights(snapshot.ledger.count("chunks"), frequencies)
+        if sum(weights.values()) <= LEAST_RARE:
+            return {}
+        having = {unit: self._indices.keyword.matching(snapshot, unit) for unit in weights}
+        every = {key for keys in having.values() for key in keys}
+        owners = documents_of(snapshot, every)
+        of_document: defaultdict[DocId, float] = defaultdict(float)
+        for unit, keys in having.items():
+            for document in {owners[key] for key in keys if key in owners}:
+                of_document[document] += weights[unit]
+        return {ChunkKey(key): of_document[owners[key]] for key in every if key in owners}
 
     def _with_wished(self, snapshot: Snapshot, found: Found, reach: Reach) -> Found:
         """What has a phrase that was wished for may be behind all that its words find."""
@@ -390,7 +478,14 @@ class Retrieval:
         code = engine.search(
             snapshot, text, reach.hits, reach.scope, reach.language, most_terms=most_terms
         )
-        return found.with_list(Strategy.CODE, code.hits, code.ideal)
+        found = found.with_list(Strategy.CODE, code.hits, code.ideal)
+        return found.scored_by(Strategy.CODE, code.scores_of) if code.scores_of else found
+
+    def completed(self, found: Found, linked: Sequence[Hit]) -> Found:
+        """With the scores that are missing; rank fusion has no use for them."""
+        if self._settings.fusion is not Fusion.SCORE:
+            return found
+        return found.completed([hit.key for hit in linked])
 
     def neighbours(
         self, snapshot: Snapshot, found: Found, fused: Sequence[Fused], scope: Scope
@@ -411,6 +506,16 @@ class Retrieval:
     def nearness(self, found: Found, keys: Collection[ChunkKey]) -> dict[ChunkKey, float] | None:
         """How near these chunks are in meaning; None when that could not be asked."""
         return self._meaning.nearness(found.nearest, keys)
+
+
+def as_written(snapshot: Snapshot, token: str, keys: Collection[int]) -> frozenset[int]:
+    """Those of the chunks whose text has the token letter by letter, in either case."""
+    rows = snapshot.select(
+        "SELECT key FROM chunks WHERE key IN (SELECT value FROM json_each(?)) "
+        "AND instr(lower(text), lower(?))",
+        (json.dumps(list(keys)), token),
+    )
+    return frozenset(key for (key,) in rows)
 
 
 def fair_share(most: int, wanted: Sequence[int]) -> int:

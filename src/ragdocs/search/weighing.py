@@ -1,11 +1,11 @@
 """How much say each index has in one query, and what its hits come to together."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
-from ragdocs.search.balance import Signs, balanced
+from ragdocs.search.balance import Signs, balanced, unsure
 from ragdocs.search.candidates import Candidate, Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
@@ -21,6 +21,7 @@ from ragdocs.search.linked import with_links
 from ragdocs.search.requests import QueryType
 from ragdocs.search.retrieval import Found
 from ragdocs.search.variance import score_aware_weights
+from ragdocs.store.records import ChunkKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,12 @@ class Weighed:
 def weigh(found: Found, query_type: QueryType, settings: SearchConfig) -> Weighed:
     weights = weights_for(found, query_type, settings)
     if settings.fusion is Fusion.SCORE:
-        return Weighed(fuse_by_score(found.lists, weights, by_ideal(found.ideals)), weights)
+        fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals))
+        if weights[Strategy.KEYWORD] > 0:
+            if settings.balance_enabled and weights[Strategy.SEMANTIC] > 0:
+                fused = with_rare(fused, found)
+            fused = with_exact(fused, found.exact)
+        return Weighed(fused, weights)
     return _by_rank(found, weights, settings)
 
 
@@ -73,6 +79,45 @@ def weigh_links(weighed: Weighed, found: Found, settings: SearchConfig) -> Weigh
         return replace(weighed, fused=with_links(weighed.fused, linked, weighed.link_weight))
     graph = weighed.weights[Strategy.GRAPH] * settings.graph_neighbor_weight
     return _by_rank(found, {**weighed.weights, Strategy.GRAPH: graph}, settings)
+
+
+def with_rare(fused: list[Fused], found: Found) -> list[Fused]:
+    """Passages with rare words come nearer to the best, by the square of what part of the words'
+    weight those have: a common word that stands often would count for more than they do."""
+    if not fused or not found.rare or found.nearest is None:
+        return fused
+    best, part = fused[0].score, unsure(found.nearest.prominence)
+    nearer = (
+        _raised(item, item.score + (best - item.score) * part * found.rare[item.key] ** 2)
+        if item.key in found.rare
+        else item
+        for item in fused
+    )
+    return sorted(nearer, key=_by_score)
+
+
+def with_exact(fused: list[Fused], exact: Sequence[Set[ChunkKey]]) -> list[Fused]:
+    """Of each document that alone has an exact token, the best passage with it comes first: by
+    meaning and common words it may stand anywhere, even behind a passage that it is taken for a
+    copy of."""
+    firsts = [next((item for item in fused if item.key in keys), None) for keys in exact]
+    raised = {item.key: item for item in firsts if item is not None}
+    if not raised:
+        return fused
+    best = fused[0].score
+    first = [_raised(item, best) for item in raised.values()]
+    return [*first, *(item for item in fused if item.key not in raised)]
+
+
+def _raised(item: Fused, score: float) -> Fused:
+    """By its words."""
+    words = item.contributions.get(Strategy.KEYWORD, 0.0) + score - item.score
+    return item._replace(score=score, contributions={**item.contributions, Strategy.KEYWORD: words})
+
+
+def _by_score(item: Fused) -> float:
+    """Of equals, the first stays first."""
+    return -item.score
 
 
 def _by_rank(found: Found, weights: Weights, settings: SearchConfig) -> Weighed:
@@ -101,7 +146,15 @@ def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> 
     if settings.balance_enabled and is_by_score and found.nearest is not None:
         prose, code = found.coverage(Strategy.KEYWORD), found.coverage(Strategy.CODE)
         near = found.nearest.best_similarity
-        signs = Signs(near, prose, code, found.words, found.is_name and found.has_known_words)
+        signs = Signs(
+            similarity=near,
+            prose=prose,
+            code=code,
+            words=found.words,
+            is_name=found.is_name and found.has_known_words,
+            rare=max(found.rare.values(), default=0.0),
+            prominence=found.nearest.prominence,
+        )
         weights = balanced(weights, signs)
     return weights
 

@@ -1,0 +1,126 @@
+"""What only one document has leads to it, and every index has its say on every passage."""
+
+import re
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.requests import Filters, QueryRequest
+from tests.documentation import distractors, documentation
+from tests.engine import DefaultEngine, Engine
+from tests.remembering_embedder import RememberingEmbedder
+
+FIRST = 3
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return documentation() | distractors()
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory, texts):
+    model = RememberingEmbedder("acceptance")
+    with DefaultEngine(tmp_path_factory.mktemp("index"), texts, model) as engine:
+        yield engine
+
+
+def own_words(texts):
+    """By path: the words that no other text has."""
+    words = {path: set(re.findall(r"[a-z]{4,}", text.lower())) for path, text in texts.items()}
+    counts = Counter(word for found in words.values() for word in found)
+    return {path: sorted(w for w in found if counts[w] == 1) for path, found in words.items()}
+
+
+def place_of(engine, path, query):
+    paths = [result.path for result in engine.ask(query, top_n=20).results]
+    found = list(dict.fromkeys(paths))
+    return found.index(path) + 1 if path in found else 99
+
+
+def test_two_words_that_one_document_alone_has_bring_it_to_the_first(engine, texts):
+    pairs = [
+        (path, f"{first} {second}")
+        for path, words in own_words(texts).items()
+        for first, second in list(pairwise(words[::5]))[:2]
+    ]
+    assert len(pairs) >= 80
+    missed = [(path, query) for path, query in pairs if place_of(engine, path, query) > FIRST]
+    assert len(missed) <= 0.03 * len(pairs), missed
+
+
+NOTE = (
+    "# The {kind} was slow\n\nTicket {ticket}: the {kind} was slow with the error {error} after "
+    "commit {commit}. We cleared the cache, looked at {file} and restarted the {kind}; version "
+    "{version} has the repair, and the {kind} runs again.\n"
+)
+NUMBERS = [10_007 + 37 * number for number in range(120)]
+
+
+def tokens_of(number):
+    return {
+        "ticket": f"TKT-{number}",
+        "error": f"ERR_IO_{number:X}",
+        "commit": f"{number * 7_919 % 16**7:07x}c{number % 7}",
+        "file": f"job_mail_{number}.py",
+        "version": f"4.{number // 100}.{number % 100}",
+    }
+
+
+@pytest.fixture(scope="module")
+def incidents(tmp_path_factory):
+    """Notes that are alike but for their tokens."""
+    notes = {
+        f"{number}.md".replace("1", "a"): NOTE.format(
+            kind=("export", "index", "mail gateway")[number % 3], **tokens_of(number)
+        )
+        for number in NUMBERS
+    }
+    with Engine(tmp_path_factory.mktemp("index"), notes) as engine:
+        yield engine
+
+
+@pytest.mark.parametrize("kind", ["ticket", "error", "commit", "file", "version"])
+@pytest.mark.parametrize(
+    "form", ["{}", "what does {} mean", "how do I use `{}` in the mail gateway?"]
+)
+def test_an_exact_token_leads_to_the_one_document_that_has_it(incidents, kind, form):
+    for number in NUMBERS[::12]:
+        path = f"{number}.md".replace("1", "a")
+        asked = form.format(tokens_of(number)[kind])
+        assert place_of(incidents, path, asked) <= FIRST, asked
+
+
+def test_a_filter_holds_for_exact_tokens_too(incidents):
+    first, second = (f"{number}.md".replace("1", "a") for number in NUMBERS[:2])
+    asked = f"what does TKT-{NUMBERS[0]} mean"
+    only = QueryRequest(queries=(asked,), filters=Filters(paths=(second,)))
+    assert {result.path for result in incidents.answer(only).results} <= {second}
+    assert place_of(incidents, first, asked) == 1
+
+
+def test_a_token_written_in_another_way_elsewhere_is_still_that_of_one_document(tmp_path):
+    notes = {
+        f"{at}.md": f"# Level {at}\n\nThe level of IL 10 rose {at} times.\n" for at in range(9)
+    }
+    notes["exact.md"] = "# A long story\n\n" + "Much else was measured. " * 30 + "So was IL-10.\n"
+    with Engine(tmp_path, notes) as engine:
+        assert place_of(engine, "exact.md", "why did IL-10 rise in the end?") == 1
+
+
+@pytest.mark.parametrize("chosen", ["fts5", "whoosh", "tantivy"])
+def test_every_candidate_is_scored_by_every_index(tmp_path, chosen):
+    """More notes have the word than an index gives, and the best by meaning are others."""
+    notes = {
+        f"{at}.md": f"# Part {at}\n\n" + "engine " * (1 + at % 7) + f"filler{at} " * (at % 11)
+        for at in range(240)
+    }
+    with Engine(tmp_path, notes, keyword_engine=chosen) as engine:
+        request = QueryRequest(queries=("engine parts",), top_n=50, explain=True)
+        response = engine.answer(request, keyword_engine=chosen)
+    results = response.explanation.results
+    assert len(results) == 50
+    for result in results:
+        assert {Strategy.SEMANTIC, Strategy.KEYWORD} <= result.evidence.keys(), result.chunk_id
