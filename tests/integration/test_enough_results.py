@@ -25,7 +25,9 @@ COPY = "# Kubernetes\n\nKubernetes and kubernetes again.\n"
 
 @pytest.mark.parametrize("top_n", [5, 20])
 def test_a_long_document_does_not_crowd_out_the_others(tmp_path, top_n):
-    with Engine(tmp_path, {"manual.md": MANUAL, **NOTES}, merge_threshold=0) as engine:
+    with Engine(
+        tmp_path, {"manual.md": MANUAL, **NOTES}, merge_threshold=0, max_chunks_per_doc=2
+    ) as engine:
         engine.update({})
         found = engine.ask("kubernetes", top_n=top_n).results
         assert len({result.path for result in found}) >= min(top_n - 1, 7)
@@ -46,7 +48,9 @@ def looks(monkeypatch):
 
 
 def test_a_document_that_fills_a_look_is_left_out_of_the_next_one(tmp_path, looks):
-    with Engine(tmp_path, {"manual.md": MANUAL, **NOTES}, merge_threshold=0) as engine:
+    with Engine(
+        tmp_path, {"manual.md": MANUAL, **NOTES}, merge_threshold=0, max_chunks_per_doc=2
+    ) as engine:
         engine.ask("kubernetes", top_n=5)
     assert looks == [
         (HITS_PER_INDEX, None),
@@ -55,7 +59,7 @@ def test_a_document_that_fills_a_look_is_left_out_of_the_next_one(tmp_path, look
 
 
 def test_one_look_is_enough_where_every_document_has_its_share(tmp_path, looks):
-    with Engine(tmp_path, {"manual.md": MANUAL}, merge_threshold=0) as engine:
+    with Engine(tmp_path, {"manual.md": MANUAL}, merge_threshold=0, max_chunks_per_doc=2) as engine:
         found = engine.ask("kubernetes", top_n=5).results
     assert len(found) == 2
     assert len(looks) == 1
@@ -63,9 +67,9 @@ def test_one_look_is_enough_where_every_document_has_its_share(tmp_path, looks):
 
 def test_a_filter_binds_the_next_look_too(tmp_path, looks):
     texts = {"in/manual.md": MANUAL, "in/note.md": NOTES["cats.md"], **NOTES}
-    with Engine(tmp_path, texts, merge_threshold=0) as engine:
+    with Engine(tmp_path, texts, merge_threshold=0, max_chunks_per_doc=2) as engine:
         request = QueryRequest(queries=("kubernetes",), filters=Filters(paths=("in",)))
-        found = engine.answer(request).results
+        found = engine.answer(request, max_chunks_per_doc=2).results
     assert {result.path for result in found} == {"in/manual.md", "in/note.md"}
     assert looks[-1] == (HITS_PER_INDEX, frozenset({"docs:in/note.md"}))
 

@@ -45,7 +45,7 @@ def test_a_result_says_which_indices_found_it(engine):
 def test_text_is_the_files_text_at_the_span(engine):
     for result in engine.ask("token session error water", top_n=50).results:
         data = NOTES[result.path].encode()
-        span = result.span
+        span = result.text_span
         assert data[span.byte_start : span.byte_end].decode() == result.text
 
 

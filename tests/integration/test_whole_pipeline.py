@@ -60,8 +60,8 @@ def test_parent_returns_context(engine, query):
     child = answer(engine, query)[0]
     parent = answer(engine, query, surroundings=PARENTS)[0]
     assert child.text in parent.text
-    assert child.chunk_id in [part.chunk_id for part in parent.parts]
-    inside = range(parent.span.byte_start, parent.span.byte_end)
+    assert child.matched.chunk_id in [part.chunk_id for part in parent.parts]
+    inside = range(parent.text_span.byte_start, parent.text_span.byte_end)
     assert all(part.span.byte_start in inside for part in parent.parts)
 
 
@@ -101,7 +101,7 @@ def check(response, top_n):
     assert all(0 <= score <= 1 for score in scores)
     spans = []
     for result in response.results:
-        start, end = result.span.byte_start, result.span.byte_end
+        start, end = result.text_span.byte_start, result.text_span.byte_end
         assert TEXTS[result.path].encode()[start:end].decode() == result.text
         spans += [(result.path, start, end)]
     for path, start, end in spans:
