@@ -48,8 +48,9 @@ TEXT_WORDS_BYTES, CODE_WORDS_BYTES = 20 << 20, 4 << 20
 """Some 30,000 words, and 6,000: more than most folders have."""
 TERMS_BYTES = 8 << 20
 QUERIES_BYTES = 256 << 10
-TYPED_BYTES, LONGEST_BYTES = 512 << 10, 4 << 20
-"""Of what was typed last; the longest text that may be typed, without spaces, takes the latter."""
+TYPED_BYTES = 4 << 20
+"""Of what was typed last: the five longest queries of a request, without spaces, fit together, so
+that each is analysed once. The longest hypothesis may take all of it."""
 PASSAGES_BYTES = 1 << 20
 """What is ranked by where its words stand is shown with them marked a moment later."""
 CHARACTERS_BYTES = 1 << 20
@@ -123,10 +124,10 @@ class Analyzer:
         self._plain_parts = BoundedCache(self._find_plain_parts, QUERIES_BYTES)
         self._scattered = BoundedCache(self._find_scattered, PASSAGES_BYTES, _scattered_bytes)
         self._query = BoundedCache(
-            self._find_query, TYPED_BYTES, _tokens_bytes, largest=LONGEST_BYTES
+            self._find_query, TYPED_BYTES, _tokens_bytes, largest=TYPED_BYTES
         )
         self._typed = BoundedCache(
-            self._find_words, TYPED_BYTES, _typed_bytes, largest=LONGEST_BYTES
+            self._find_words, TYPED_BYTES, _typed_bytes, largest=TYPED_BYTES
         )
 
     def tokens(self, text: str) -> list[Token]:
