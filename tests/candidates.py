@@ -54,7 +54,8 @@ class Corpus:
             return own
         at = own.chunk.span.byte_start
         spans = [(leaf, leaf.chunk.span) for leaf in self.leaves(place.partition("#")[0])]
-        return next(leaf for leaf, span in spans if span.byte_start <= at < span.byte_end)
+        found = (leaf for leaf, span in spans if span.byte_start <= at < span.byte_end)
+        return next(found, own)
 
     def candidate(self, place, score=0.5, vector=None, **given):
         """What an index finds is a leaf; a section without text of its own has a passage."""

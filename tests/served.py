@@ -46,7 +46,9 @@ def started(
 
 
 def ask(app: App, query: str, top_n: int = 10) -> SearchResponse:
-    return app.search(QueryRequest(queries=(query,), top_n=top_n))
+    """What is quoted must be there."""
+    is_quoted = query.startswith('"')
+    return app.search(QueryRequest(queries=(query,), top_n=top_n, strict=is_quoted))
 
 
 def paths(response: SearchResponse) -> list[str]:

@@ -140,7 +140,8 @@ class Asked:
 
     def holders(self, word: str) -> set[str]:
         """The files that have the word: quoted, it is a condition."""
-        return {found["path"] for found in self._query(f'"{word}"')["results"]}
+        found = self._query(f'"{word}"', strict=True)["results"]
+        return {result["path"] for result in found}
 
     def is_complete(self) -> bool:
         return self._query("x")["index"]["complete"]
@@ -150,9 +151,10 @@ class Asked:
         self.process.process.stdin.close()
         return self.process.ended(30), self.process.errors
 
-    def _query(self, query: str) -> dict[str, Any]:
+    def _query(self, query: str, *, strict: bool = False) -> dict[str, Any]:
         self._number += 1
-        answer = self.process.call(self._number, "query_documents", query=query)["result"]
+        arguments = {"query": query, "strict": strict}
+        answer = self.process.call(self._number, "query_documents", **arguments)["result"]
         assert not answer["isError"], answer
         return answer["structuredContent"]
 

@@ -83,8 +83,10 @@ def stage(index: Path) -> Stage:
     return Stage(generation, held(index))
 
 
-def stages(docs: Path, index: Path) -> list[Stage]:
-    """What the index holds after each of the commits when nothing fails, the one before first."""
+def stages(docs: Path, index: Path, *, communities: bool = True) -> list[Stage]:
+    """What the index holds after each of the commits when nothing fails, the one before first.
+    Without `communities`: when they alone could not be stored, and are left for the next time.
+    """
     found = [stage(index)] if (index / "store.db").exists() else []
 
     def look(*_: object) -> None:
@@ -97,8 +99,9 @@ def stages(docs: Path, index: Path) -> list[Stage]:
         with unhurried():
             manager.update()
         look()
-        manager.update_communities()
-        look()
+        if communities:
+            manager.update_communities()
+            look()
         while manager.fill_some().has_more:
             look()
         manager.prune()

@@ -35,7 +35,7 @@ ANSWERED = [query for query in SET.queries if query.id in SET.labels]
 UNANSWERED = [query for query in SET.queries if query.id not in SET.labels]
 
 FLOORS = {
-    "all": 0.855,
+    "all": 0.87,
     "factual": 0.80,
     "navigational": 0.95,
     "exploratory": 0.72,
@@ -43,7 +43,8 @@ FLOORS = {
     "own words": 0.66,
     "words of the answer": 0.94,
 }
-"""nDCG@10 of groups of queries, some .04 under what was measured."""
+"""nDCG@10 of groups of queries, some .04 under what was measured; of all of them .025, which is
+above what meaning alone reaches."""
 AUC_FLOOR = 0.87
 
 

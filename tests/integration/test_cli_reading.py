@@ -129,7 +129,10 @@ def test_context_reads_a_diff(run):
     printed = run("context", "--diff", "--json", stdin=diff).stdout
     assert run("context", "-", "--json", stdin=diff).stdout == printed
     value = json.loads(printed)
-    assert value["results"][0]["path"] == "tokens.md"
+    # The one has the changed file's name, the other what the diff adds.
+    snippets = {found["path"]: found["snippet"]["highlighted"] for found in value["results"][:2]}
+    assert set(snippets) == {"auth.md", "tokens.md"}
+    assert "**bearer**" in snippets["tokens.md"]
 
 
 def test_context_without_anything_says_what_to_give(run):

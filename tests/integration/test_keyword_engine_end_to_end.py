@@ -48,7 +48,7 @@ def test_index_ask_edit_delete_restart_ask(engine):
             removed=("guide/rollback.md",),
         )
         assert set(running.paths("canary", top_n=2)) == {"guide/deploy.md", "cooking.md"}
-        assert running.paths('"undo a deployment"') == []
+        assert running.paths('"undo a deployment"', strict=True) == []
     with engine({}) as again:
         assert set(again.paths("canary", top_n=2)) == {"guide/deploy.md", "cooking.md"}
         again.update({"guide/rollback.md": NOTES["guide/rollback.md"]})

@@ -68,9 +68,17 @@ def test_the_query_construction_of_seed_004(run):
 
 
 def test_a_field_alone_is_looked_for_in_that_field_only(run):
-    [unit] = json.loads(run("title:guide^2", "--json").stdout)["looked_for"]
-    assert (unit["field"], unit["weight"]) == pytest.approx(("title", 2.0))
-    assert unit["weights"] == pytest.approx({"title": 6.0})
+    [unit] = json.loads(run("tags:guide^2", "--json").stdout)["looked_for"]
+    assert (unit["field"], unit["weight"]) == pytest.approx(("tags", 2.0))
+    assert unit["weights"] == pytest.approx({"tags": 4.0})
+
+
+def test_a_title_is_looked_for_in_headings_too(run):
+    units = json.loads(run("title:guide^2", "--json").stdout)["looked_for"]
+    assert [unit["field"] for unit in units] == ["title", "headers"]
+    assert [unit["weight"] for unit in units] == pytest.approx([2.0, 2.0])
+    assert units[0]["weights"] == pytest.approx({"title": 6.0})
+    assert units[1]["weights"] == pytest.approx({"headers": 5.0})
 
 
 def test_the_analysis_shows_stems_and_what_is_left_out(run):

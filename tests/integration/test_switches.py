@@ -130,7 +130,7 @@ def test_rrf_k_constant_says_how_much_more_the_first_places_count(make):
 
 
 KINDS = {
-    "named.md": "# One\n\nUse `blue_boat` when it is midday.\n",
+    "named.md": "# One\n\nUse a boat when it is midday.\n",
     "near.md": "# Two\n\nThe sunrise, a sunrise, and at midday, midday, midday a rest.\n",
 }
 MEANT = {"hypothesis": "dawn"}
@@ -138,10 +138,11 @@ MEANT = {"hypothesis": "dawn"}
 
 
 def test_adaptive_weights_favour_words_for_a_name(make):
-    """P3: the query is a name, so it is factual, and words count half as much again."""
+    """P3: the query is a name, so it is factual, and words count half as much again. Without the
+    balance, which sees to it that a word of one document alone is found."""
     off, on = both(
-        make(KINDS),
-        "blue_boat",
+        make(KINDS, balance_enabled=False),
+        "`boat`",
         {"adaptive_weights_enabled": False},
         {"adaptive_weights_enabled": True},
         **MEANT,
@@ -154,12 +155,14 @@ def test_balance_trusts_meaning_where_something_is_near(make):
     texts = {
         "named.md": "# Boat\n\nA boat is a boat is a boat.\n",
         "near.md": "# Two\n\nThe sunrise, and at midday a rest.\n",
+        # Words of one document alone have a floor whatever is near.
+        **{f"{place}.md": f"# {place}\n\nA {place} with a boat.\n" for place in ("quay", "lake")},
     }
     off, on = both(
         make(texts), "boat", {"balance_enabled": False}, {"balance_enabled": True}, **MEANT
     )
-    assert paths(off) == ["named.md", "near.md"]
-    assert paths(on) == ["near.md", "named.md"]
+    assert paths(off)[:2] == ["named.md", "near.md"]
+    assert paths(on)[:2] == ["near.md", "named.md"]
 
 
 SPREAD = {

@@ -172,8 +172,10 @@ def test_of_thousands_of_units_only_some_are_counted():
 def test_a_word_with_many_weights_is_one_unit_with_all_of_them():
     parsed = parse_query("fox^2 OR fox^3 OR title:fox^4 OR cat")
     units = compile_query(parsed, ANALYZER).units
-    assert [unit.terms for unit in units] == [("fox",), ("fox",), ("cat",)]
-    assert [unit.weight for unit in units] == pytest.approx([5.0, 4.0, 1.0])
+    assert [unit.terms for unit in units] == [("fox",), ("fox",), ("fox",), ("cat",)]
+    assert [unit.weight for unit in units] == pytest.approx(
+        [5.0, 4.0, 4.0, 1.0]
+    )  # title: and headings
 
 
 @pytest.mark.parametrize("joint", [" OR ", " -", " title:", ' "x" '])

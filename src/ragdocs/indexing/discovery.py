@@ -46,7 +46,7 @@ from ragdocs.indexing.scan import (
 )
 from ragdocs.indexing.scope import Names, names_in, scope_of
 from ragdocs.indexing.selection import Selection, TreeRules
-from ragdocs.store.collection import no_collection
+from ragdocs.collection import no_collection
 
 # The directory was removed or replaced after its name was listed: the next scan sees what is there.
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ragdocs.lifecycle import Ending
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.stdio.wire import Wire, claim
-from ragdocs.store.collection import collect_seldom
+from ragdocs.collection import collect_seldom
 
 
 def run(open_backend: Callable[[], Backend], log_level: str = "warning") -> None:

@@ -111,7 +111,9 @@ class Interpreter:
     def _is_short_and_unknown(self, snapshot: Snapshot, understood: Understanding) -> bool:
         """A few plain words, none mistyped, of which each is in hardly any document."""
         parsed, terms = understood.parsed, understood.own_terms
-        if parsed.is_strict or understood.added or not terms or self._vocabulary is None:
+        if parsed.is_strict or parsed.wishes or understood.added:
+            return False
+        if not terms or self._vocabulary is None:
             return False
         if len(parsed.text.split()) > self._max_words:
             return False

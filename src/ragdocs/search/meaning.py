@@ -4,14 +4,14 @@ The model and FAISS let go of Python's lock while they work, and so does SQLite.
 as soon as its text is known; its passages are looked for once the index has caught up.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ragdocs.embedding.base import Embedder, QueryEmbedding, WindowedEmbedder
-from ragdocs.errors import EmbeddingError
+from ragdocs.errors import EmbeddingError, IndexStoreError
 from ragdocs.indices.hits import Hit
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.vector import VectorIndex
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 Pending = Future[QueryEmbedding]
 """A vector that is being made."""
 
@@ -67,7 +69,7 @@ class MeaningSearch:
         """As much of a text as so many windows of the model hold."""
         if self._embedder is None or not text.strip():
             return None
-        return self._pool.submit(embed_within, self._embedder, text, windows)
+        return self._submit(embed_within, self._embedder, text, windows)
 
     def search(
         self, pending: "Pending | None", added: Sequence[NearTerm], reach: Reach
@@ -75,7 +77,15 @@ class MeaningSearch:
         """For the query's vector, moved towards the words that were added."""
         if pending is None or self._index is None:
             return None
-        return self._pool.submit(self._nearest, self._index, pending, added, reach)
+        return self._submit(self._nearest, self._index, pending, added, reach)
+
+    def _submit(self, work: "Callable[_P, _T]", *args: "_P.args", **_: "_P.kwargs") -> "Future[_T]":
+        try:
+            return self._pool.submit(work, *args)
+        except RuntimeError as error:  # another thread began to read the store by other settings
+            raise IndexStoreError(
+                "the index was closed while it was searched: ask again"
+            ) from error
 
     def nearness(
         self, nearest: Nearest | None, keys: Collection[ChunkKey]
