@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
+from ragdocs.collection import no_collection
 from ragdocs.errors import SourceError, SourceTooLarge
 from ragdocs.indexing.containment import (
     Descent,
@@ -46,7 +47,6 @@ from ragdocs.indexing.scan import (
 )
 from ragdocs.indexing.scope import Names, names_in, scope_of
 from ragdocs.indexing.selection import Selection, TreeRules
-from ragdocs.collection import no_collection
 
 # The directory was removed or replaced after its name was listed: the next scan sees what is there.
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})

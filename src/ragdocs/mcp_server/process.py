@@ -6,10 +6,10 @@ import sys
 import threading
 from collections.abc import Callable
 
+from ragdocs.collection import collect_seldom
 from ragdocs.lifecycle import Ending
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.stdio.wire import Wire, claim
-from ragdocs.collection import collect_seldom
 
 
 def run(open_backend: Callable[[], Backend], log_level: str = "warning") -> None:

@@ -11,11 +11,11 @@ from itertools import pairwise, starmap
 from typing import NamedTuple, TypeVar
 
 from ragdocs.bounded_cache import BoundedCache
+from ragdocs.collection import no_collection
 from ragdocs.errors import IndexCorrupt
 from ragdocs.models import ChunkId, DocId, Heading, NodeKind, Span, TreeName
 from ragdocs.store import change_log, chunk_rows, community_rows, document_rows, embedding_cache
 from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE, read_chunk, read_code
-from ragdocs.collection import no_collection
 from ragdocs.store.community_rows import CommunityOrigin
 from ragdocs.store.connection import Database, Row
 from ragdocs.store.document_rows import (
