@@ -79,9 +79,11 @@ class MeaningSearch:
             return None
         return self._submit(self._nearest, self._index, pending, added, reach)
 
-    def _submit(self, work: "Callable[_P, _T]", *args: "_P.args", **_: "_P.kwargs") -> "Future[_T]":
+    def _submit(
+        self, work: "Callable[_P, _T]", *args: "_P.args", **kwargs: "_P.kwargs"
+    ) -> "Future[_T]":
         try:
-            return self._pool.submit(work, *args)
+            return self._pool.submit(work, *args, **kwargs)
         except RuntimeError as error:  # another thread began to read the store by other settings
             raise IndexStoreError(
                 "the index was closed while it was searched: ask again"
