@@ -33,10 +33,16 @@ SectionsIn = Callable[[Iterable[tuple[ChunkKey, Span]]], Sequence[StoredChunk]]
 def asks_for(queries: Iterable[str], analyzer: Analyzer) -> Naming:
     """A heading is asked for by name when one of the queries is made of the same terms."""
     wanted = {terms: _words(text) for text in queries if (terms := _terms(text, analyzer))}
+    same = frozenset(wanted.values())
 
     def naming(title: str) -> int:
-        words = wanted.get(_terms(title, analyzer))
-        return 0 if words is None else SAME_WORDS if words == _words(title) else SAME_TERMS
+        words = _words(title)
+        if words in same:
+            return SAME_WORDS
+        # A stem begins as its word does: most headings need not be analysed.
+        if not any(all(term[:2] in words for term in terms) for terms in wanted):
+            return 0
+        return SAME_TERMS if _terms(title, analyzer) in wanted else 0
 
     # Sections of one page, and pages of one folder, have titles in common.
     return cache(naming)
