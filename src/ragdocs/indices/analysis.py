@@ -126,9 +126,7 @@ class Analyzer:
         self._query = BoundedCache(
             self._find_query, TYPED_BYTES, _tokens_bytes, largest=TYPED_BYTES
         )
-        self._typed = BoundedCache(
-            self._find_words, TYPED_BYTES, _typed_bytes, largest=TYPED_BYTES
-        )
+        self._typed = BoundedCache(self._find_words, TYPED_BYTES, _typed_bytes, largest=TYPED_BYTES)
 
     def tokens(self, text: str) -> list[Token]:
         """Every token of a text, in order; a whole before what it is made of."""
