@@ -45,6 +45,11 @@ class CountingEmbedder(WordModel):
         self.is_broken = False
 
     @property
+    def passages(self) -> list[str]:
+        """Of the texts, those that are no single word: the vocabulary's words are embedded too."""
+        return [text for text in self.texts if len(text.split()) > 1]
+
+    @property
     def counts(self) -> EmbeddingCounts:
         return EmbeddingCounts(len(self.texts))
 

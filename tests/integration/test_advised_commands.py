@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from ragdocs.cli.main import main
 from ragdocs.wording import OPTIONS, OPTIONS_OF, advised, remember_typed
@@ -83,6 +84,14 @@ def test_a_command_is_advised_with_what_was_typed():
     assert advised("models fetch x/y") == "`ragdocs models fetch x/y --config a.toml`"
     remember_typed([("--docs", "\x1b[31mred's")])
     assert advised("update") == "`ragdocs update --docs $'\\x1b[31mred\\'s'`"
+
+
+@pytest.mark.parametrize("command", [["config"], ["query", "apple", "--no-update"]])
+def test_what_was_typed_is_forgotten_when_the_command_ends(folder: Path, command: list[str]):
+    """One that ends well, and one that fails: the next command of this program typed nothing."""
+    done = CliRunner().invoke(main, [*command, "--docs", str(folder / "my notes")])
+    assert (done.exit_code == 0) == (command == ["config"])
+    assert advised("update") == "`ragdocs update`"
 
 
 def run(folder: Path, command: str, code: int | None = None) -> str:

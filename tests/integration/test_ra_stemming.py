@@ -60,10 +60,11 @@ def test_another_language_has_an_index_of_its_own_and_embeds_nothing_again(tmp_p
                 outcome = manager.update()
                 manager.fill()
             found = app.search(QueryRequest(queries=("Katze",))).results
-        return outcome.added, [result.path for result in found], len(embedder.texts)
+        embedded = (len(embedder.passages), len(embedder.texts))
+        return outcome.added, [result.path for result in found], embedded
 
-    assert run("french") == (1, [], 1)
-    assert run("french") == (0, [], 0)
-    assert run("german") == (1, ["katzen.md"], 0)
-    assert run("german") == (0, ["katzen.md"], 0)
-    assert run("french") == (0, [], 0)
+    assert run("french") == (1, [], (1, 5))  # the passage, and each word of it
+    assert run("french") == (0, [], (0, 0))
+    assert run("german") == (1, ["katzen.md"], (0, 0))
+    assert run("german") == (0, ["katzen.md"], (0, 0))
+    assert run("french") == (0, [], (0, 0))

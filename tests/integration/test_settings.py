@@ -101,6 +101,7 @@ ROWS = {
     "chunking.parent_retrieval_enabled": ({}, False, True),
     "chunking.parent_chunk_min_chars": (PARENTS, 0, 1900),
     "chunking.parent_chunk_max_chars": (PARENTS, 1500, 4000),
+    "chunking.parent_overlap_chars": (PARENTS, 0, 300),
     "chunking.child_chunk_min_chars": (PARENTS, 0, 500),
     "chunking.child_chunk_max_chars": (PARENTS, 500, 1000),
     "search.semantic_weight": ({}, 0.0, 5.0),
@@ -134,6 +135,8 @@ ROWS = {
     "search.merge_threshold": ({}, 0, 2),
     "search.merge_bonus": ({}, 0.0, 2.0),
     "search.max_merge_depth": ({"search.merge_threshold": 1}, 6, 0),
+    "search.max_merge_bytes": ({}, 20, 4000),
+    "search.result_tokens": ({}, 0, 20),
     "search.cutoff_ratio": ({}, 0.0, 0.9),
     "search.candidate_limit": ({}, 0, 1),
     "search.tree_normalisation": (TREES, 0.0, 1.0),
@@ -160,6 +163,7 @@ IDLE = {
     "chunking.max_leaf_chars": PARENTS,
     "chunking.parent_chunk_min_chars": {},
     "chunking.parent_chunk_max_chars": {},
+    "chunking.parent_overlap_chars": {},
     "chunking.child_chunk_min_chars": {},
     "chunking.child_chunk_max_chars": {},
     "search.balance_enabled": RRF,
@@ -176,6 +180,7 @@ IDLE = {
     "search.query_expansion_max_terms": NO_EXPANSION,
     "search.merge_bonus": {"search.merge_threshold": 0},
     "search.max_merge_depth": {"search.merge_threshold": 0},
+    "search.max_merge_bytes": {"search.merge_threshold": 0},
     "search.tree_normalisation": {},
     "search.graph_depth": {"search.graph_weight": 0.0},
     "search.graph_neighbor_weight": {"search.graph_weight": 0.0},
@@ -280,6 +285,11 @@ def test_a_setting_that_is_said_to_have_no_effect_has_none(seen, key):
     assert seen(IDLE[key], {key: one}) == seen(IDLE[key], {key: other})
 
 
+def default_of(key):
+    usual = settings()[tuple(key.split("."))].default
+    return list(usual) if isinstance(usual, tuple) else usual
+
+
 def idle_settings(folder, *parts) -> set[str]:
     merged = {key: value for part in parts for key, value in part.items()}
     tables = nested(merged, folder)
@@ -292,11 +302,14 @@ def idle_settings(folder, *parts) -> set[str]:
 
 @pytest.mark.parametrize("key", IDLE)
 def test_check_config_names_it_where_it_has_no_effect_and_not_where_it_has(tmp_path, key):
-    beside, one, _ = ROWS[key]
+    beside, *values = ROWS[key]
     (tmp_path / "docs").mkdir()
     (tmp_path / "home").mkdir()
-    assert key in idle_settings(tmp_path, IDLE[key], {key: one})
-    assert key not in idle_settings(tmp_path, beside, {key: one})
+    usual = default_of(key)
+    unusual = next(value for value in values if value != usual)
+    assert key in idle_settings(tmp_path, IDLE[key], {key: unusual})
+    assert key not in idle_settings(tmp_path, beside, {key: unusual})
+    assert key not in idle_settings(tmp_path, IDLE[key], {key: usual})
 
 
 BEYOND = {
@@ -310,7 +323,7 @@ BEYOND = {
     ),
     "embedding.model": (
         {"embedding.provider": "llama-index", "embedding.class_name": "a:B"},
-        "all-MiniLM-L6-v2", {},
+        "other", {"embedding.provider": "huggingface"},
     ),
     **{
         f"embedding.{name}": ({}, value, {"embedding.provider": "huggingface"})
@@ -411,8 +424,11 @@ def test_local_boost_prefers_the_projects_trees_on_the_real_path(tmp_path, one_m
 
 def test_query_type_acts_with_the_default_settings(tmp_path, one_model):
     """It was told, and changed nothing: adaptive weights were off."""
-    write(tmp_path, "docs/boat.md", "# Boat\n\nUse the boat when it is midday.\n")
-    write(tmp_path, "docs/ship.md", "# Ship\n\nA vessel that sails on the sea.\n")
+    # All have both words: where they are rare they have a share of their own, whatever the type.
+    for number in range(10):
+        write(tmp_path, f"docs/{number}.md", f"# Day {number}\n\nA boat was seen on the sea.\n")
+    write(tmp_path, "docs/boat.md", "# Boat\n\nUse the boat at sea when it is midday.\n")
+    write(tmp_path, "docs/ship.md", "# Ship\n\nA vessel, no boat, that sails on the sea.\n")
     place = {"RAGDOCS_INDEXING__INDEX_PATH": str(tmp_path / "ix")}
 
     def explained(kind):

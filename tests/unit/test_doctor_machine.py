@@ -36,7 +36,7 @@ def test_the_platform(built, monkeypatch):
 
 
 def test_a_configuration_without_fault(bench):
-    file = write(bench.docs, ".ragdocs.toml", "[search]\nmmr_lambda = 0.1\n")
+    file = write(bench.docs, ".ragdocs.toml", "[search]\nrecency_bias = 0.1\n")
     (found,) = only(bench.case(), "configuration")
     assert (found.level, found.message) == (Level.OK, str(file))
 

@@ -439,7 +439,8 @@ def test_a_backup_by_hard_links_costs_no_vector(tmp_path: Path):
         manager.update()
         manager.fill()
         assert "docs:new.md" in search(app, "pear")
-    assert len(embedder.texts) == 1
+    assert len(embedder.passages) == 1
+    assert {*embedder.texts} - {*embedder.passages} == {"new", "pear"}  # no word of before
     assert {path: seen[3] for path, seen in look(backup).items()} == {
         path: seen[3] for path, seen in before.items()
     }

@@ -26,7 +26,7 @@ context.rules context.rules.*.match context.rules.*.trees context.rules.*.terms
 context.rules.*.include
 chunking.min_leaf_chars chunking.max_leaf_chars chunking.min_document_chars chunking.overlap_chars
 chunking.parent_retrieval_enabled chunking.parent_chunk_min_chars chunking.parent_chunk_max_chars
-chunking.child_chunk_min_chars chunking.child_chunk_max_chars
+chunking.parent_overlap_chars chunking.child_chunk_min_chars chunking.child_chunk_max_chars
 search.semantic_weight search.keyword_weight search.balance_enabled search.document_weight
 search.closeness_weight search.resemblance_weight search.graph_weight search.code_search_enabled
 search.code_search_weight search.fusion search.rrf_k_constant search.recency_bias
@@ -37,7 +37,8 @@ search.rerank_enabled search.rerank_top_n search.adaptive_weights_enabled
 search.query_expansion_enabled search.query_expansion_max_words
 search.query_expansion_max_terms search.synonyms_enabled
 search.keyword_engine search.stemmer search.fuzzy_distance search.merge_threshold
-search.merge_bonus search.max_merge_depth search.cutoff_ratio search.candidate_limit
+search.merge_bonus search.max_merge_depth search.max_merge_bytes search.result_tokens
+search.cutoff_ratio search.candidate_limit
 search.local_boost search.tree_normalisation search.graph_depth search.graph_neighbor_weight
 search.boosts.title search.boosts.headers search.boosts.keywords search.boosts.description
 search.boosts.tags search.boosts.path search.boosts.aliases search.boosts.author
@@ -518,7 +519,7 @@ def test_a_doubtful_file_of_grants_means_not_trusted_and_is_said(home, damage):
 
 
 def test_the_file_of_grants_is_not_looked_at_while_nothing_is_asked_for(home):
-    home.write(FILE, "[search]\nmmr_lambda = 0.1\n")
+    home.write(FILE, "[search]\nrecency_bias = 0.1\n")
     home.kept.parent.mkdir(parents=True)
     home.kept.write_text("damaged", encoding="utf-8")
     found = home.read()

@@ -96,6 +96,8 @@ class _Program(click.Group):
             raise _Failure("the output could not be written: no space left") from error
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
+        finally:
+            remember_typed(())  # a program may call several commands, each with its own options
 
 
 class _NothingFound(_Failure):
@@ -127,7 +129,6 @@ def main(ctx: click.Context) -> None:
     Example:
       ragdocs query how do I sign in --docs notes
     """
-    remember_typed(())
     # Read by numpy and faiss when they are imported. Their threads wait by spinning: two of them
     # cost 17 times the processor time on a busy machine. The model's threads are its own.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragdocs.config.catalogue import key_text
+from ragdocs.config.catalogue import key_text, settings
 from ragdocs.config.notation import printable, toml_value
 from ragdocs.config.problems import Origin, OriginKind, Problem
 from ragdocs.config.resolved import DEFAULT_TREE, DOCUMENTS_PATH, Config, Tree
@@ -26,11 +26,11 @@ def advise(config: Config) -> Iterator[Problem]:
 
 
 def _idle_settings(config: Config) -> Iterator[Problem]:
-    """What is set and has no effect, with what takes it away."""
+    """What is set to another value than usual and has no effect, with what takes it away."""
     for key, needs in NEEDS.items():
         unmet = next((need for need in needs if not _is_met(config, need)), None)
         origin = _given_at(config, key)
-        if unmet is not None and origin is not None:
+        if unmet is not None and origin is not None and not _is_usual(config, key):
             values = (f"{other} = {toml_value(config.value_of(other))}" for other in unmet.keys)
             why = unmet.words or "while " + " and ".join(values)
             still = f", except that {unmet.still}" if unmet.still else ""
@@ -39,6 +39,11 @@ def _idle_settings(config: Config) -> Iterator[Problem]:
 
 def _is_met(config: Config, need: Need) -> bool:
     return need.is_met(*(config.value_of(key) for key in need.keys))
+
+
+def _is_usual(config: Config, key: str) -> bool:
+    """Whoever writes a default down expects nothing of it."""
+    return config.value_of(key) == settings()[tuple(key.split("."))].default
 
 
 def _given_at(config: Config, key: str) -> Origin | None:

@@ -93,7 +93,7 @@ added to that of every tree. For your own trees, those of your own file count, n
 Some settings act only beside others: `rrf_k_constant` with `fusion = "rrf"`, `mmr_lambda` with
 `mmr_enabled`, `child_chunk_max_chars` with `parent_retrieval_enabled`. `check-config` (also with
 `--json`) and `doctor` name each one that you have set and that has no effect, with what takes it
-away. The configuration can be used all the same.
+away; not where you have written its default down. The configuration can be used all the same.
 
 ## Mistakes
 

@@ -121,6 +121,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "chunking.max_leaf_chars": (_LEAVES,),
     "chunking.parent_chunk_min_chars": (_PARENTS,),
     "chunking.parent_chunk_max_chars": (_PARENTS,),
+    "chunking.parent_overlap_chars": (_PARENTS,),
     "chunking.child_chunk_min_chars": (_PARENTS,),
     "chunking.child_chunk_max_chars": (_PARENTS,),
     "search.balance_enabled": (_BY_SCORE,),
@@ -144,6 +145,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "search.query_expansion_max_terms": (_EXPANDING,),
     "search.merge_bonus": (_MERGING,),
     "search.max_merge_depth": (_MERGING,),
+    "search.max_merge_bytes": (_MERGING,),
     "search.local_boost": (
         Need(("trees",), _has_both_scopes, "while all trees are the project's, or all the user's"),
     ),
@@ -174,4 +176,4 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "embedding.arguments": (_CLASS,),
 }
 """Setting → all that must hold for it to have an effect; one that is not here always has one.
-`check-config` names those that are set and have none."""
+`check-config` names those that are set to another value than the default and have none."""

@@ -14,12 +14,13 @@ from ragdocs.search.library.similarity import Similarity
 from ragdocs.search.retrieval import Indices
 from ragdocs.store.records import ChunkKey, StoredDocument
 from ragdocs.store.snapshot import ChunkPlace, Snapshot
+from ragdocs.wording import advised
 
 MAX_LINKED = 1_000
 """Neighbours that are looked at: a hub may have tens of thousands."""
 _READ_AT_ONCE = 64
 _NO_VECTORS = "this text has no vectors yet: what is similar in meaning cannot be told"
-_NO_COMMUNITIES = "communities are not computed yet: a server or `ragdocs update` does that"
+_NO_COMMUNITIES = "communities are not computed yet: a server or {command} does that"
 
 
 class Relations:
@@ -46,7 +47,8 @@ class Relations:
         similarity = Similarity(self._snapshot, self._indices, document.id, passages)
         near = self._by_meaning(similarity, leaves, limit)
         texts = chain(place.heading_path, self._texts(leaves))
-        notes = [_NO_COMMUNITIES] * (size is None) + [_NO_VECTORS] * (near is None)
+        no_communities = _NO_COMMUNITIES.format(command=advised("update"))
+        notes = [no_communities] * (size is None) + [_NO_VECTORS] * (near is None)
         return Related(
             id=place.id,
             doc_id=document.id,
