@@ -28,6 +28,7 @@ from synthetic_notes import NoteWriter, SyntheticVectors, config_of
 from worst_texts import Maker, Vocabulary, makers, mixed, text_of
 
 from ragdocs.app import App
+from ragdocs.collection import collect_seldom
 from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.embedding.windows import MAX_WINDOWS
@@ -41,7 +42,6 @@ from ragdocs.search.requests import (
     MAX_QUERIES_CHARS,
     MAX_QUERY_CHARS,
 )
-from ragdocs.store.collection import collect_seldom
 
 if TYPE_CHECKING:
     import numpy as np
