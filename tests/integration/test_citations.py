@@ -183,3 +183,11 @@ def test_headings_of_a_real_vault_are_cited_under_their_own_names(tmp_path):
             results = engine.answer(request, **WORDS_ONLY).results
             own += bool(results) and results[0].heading_path[-1] == heading
     assert own >= 57
+
+
+def test_the_end_of_a_long_section_is_cited_under_it_beside_an_empty_heading(tmp_path):
+    lines = "".join(f"Paragraph {n} tells of rain and wind.\n\n" for n in range(80))
+    text = f"# Doc\n\nBefore.\n\n## Alpha\n\n{lines}The zebra comes last.\n\n## Beta\n"
+    with Engine(tmp_path, {"a.md": text}) as engine:
+        (result, *_) = engine.ask("zebra", top_n=1).results
+    assert result.heading_path[-1] == "Alpha"

@@ -1,5 +1,6 @@
 """What only one document has leads to it, and every index has its say on every passage."""
 
+import random
 import re
 from collections import Counter
 from itertools import pairwise
@@ -124,3 +125,23 @@ def test_every_candidate_is_scored_by_every_index(tmp_path, chosen):
     assert len(results) == 50
     for result in results:
         assert {Strategy.SEMANTIC, Strategy.KEYWORD} <= result.evidence.keys(), result.chunk_id
+
+
+def test_a_token_stays_first_among_passages_that_have_all_the_other_words(tmp_path):
+    words = "configure the garden water pump schedule in winter"
+    rng = random.Random(1)
+    syllables = [f"w{a}{b}" for a in "bcdfghjklm" for b in ("ando", "ilex", "oral", "umba")]
+
+    def filler(count):
+        return " ".join(rng.choice(syllables) for _ in range(count))
+
+    def section(number):
+        lines = (f"how to {words} {filler(14)}." for _ in range(6))
+        return f"## Part {number}\n\n" + "\n\n".join(lines)
+
+    texts = {f"{n}.md": "\n\n".join(map(section, range(45))) for n in range(3)}
+    texts["1.md"] += f"\n\n## Odd place\n\n{filler(100)} TKT-90930 {filler(100)}\n"
+    with DefaultEngine(tmp_path, texts, RememberingEmbedder("pump")) as engine:
+        for top_n in (3, 10):
+            results = engine.ask(f"how to {words} TKT-90930", top_n=top_n).results
+            assert "Odd place" in [result.heading_path[-1] for result in results[:3]]

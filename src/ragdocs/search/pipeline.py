@@ -146,8 +146,8 @@ def _is_thinning_asked_for(request: QueryRequest) -> bool:
 
 def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
     """One or the other: MMR, unless the request itself asks for similar passages to be dropped."""
-    naming_for = _is_thinning_asked_for(request)
-    if settings.mmr_enabled and not naming_for:
+    is_asked_for = _is_thinning_asked_for(request)
+    if settings.mmr_enabled and not is_asked_for:
         select = partial(select_mmr, mmr_lambda=settings.mmr_lambda)
         words = f"others are as relevant and less alike, or {MAX_CANDIDATES} came before it"
         plan.add(StageName.MMR, select, always(words))
@@ -155,7 +155,7 @@ def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
     threshold = request.similarity_threshold
     if threshold is None:
         threshold = settings.dedup_similarity_threshold
-    is_wanted = settings.dedup_enabled or naming_for
+    is_wanted = settings.dedup_enabled or is_asked_for
     if is_wanted and request.uniqueness is not Uniqueness.OFF:
         plan.add(StageName.SEMANTIC, partial(drop_similar, threshold=threshold), same_meaning)
 

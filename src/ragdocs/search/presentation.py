@@ -169,7 +169,12 @@ def _result(
     section = candidate.best.chunk
     if cited is not None and cited.section.parent_id is not None:
         section = cited.section
-    around = narrowest_around(sections, passage.span)
+    own = passage.span
+    if candidate.before is not None:
+        # What a parent begins with, of the passage before it, is not its own.
+        first = candidate.leaves[0].chunk.span
+        own = replace(own, byte_start=first.byte_start, line_start=first.line_start)
+    around = narrowest_around(sections, own)
     within = None
     if around is not None and around.id != section.id:
         within = Within(around.id, around.breadcrumb, around.span)

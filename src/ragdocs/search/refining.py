@@ -1,7 +1,7 @@
 """A second look at what was found, without another model: do the query's words stand together, and
 what is like the best passage? It needs the texts, so it comes after they were read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
@@ -35,7 +35,8 @@ class Refiner:
         weight = settings.closeness_weight * weighed.word_share
         closer = with_closeness(candidates, terms, self._analyzer, weight)
         likeness = self._likeness(found, closer)
-        return with_resemblance(closer, likeness, settings.resemblance_weight)
+        refined = with_resemblance(closer, likeness, settings.resemblance_weight)
+        return exact_first(refined, found.exact) if weighed.word_share > 0 else refined
 
     def _likeness(self, found: Found, candidates: Sequence[Candidate]) -> Mapping[ChunkKey, float]:
         """How near all are to the first; nothing where meaning has no say, or it has no vector."""
@@ -46,3 +47,22 @@ class Refiner:
         best, *_ = keys = [item.stored.key for item in candidates]
         own = index.vectors_of([best])
         return index.in_context(own[best], keys, 0.0) if own else {}
+
+
+def exact_first(
+    candidates: Sequence[Candidate], exact: Sequence[Set[ChunkKey]]
+) -> Sequence[Candidate]:
+    """What alone has an exact token stays first: other words that stand together, and likeness to
+    the best, must not raise anything above it."""
+    found = (next((item for item in candidates if item.stored.key in keys), None) for keys in exact)
+    first = {item.stored.key: item for item in found if item is not None and item.score > 0}
+    if not first:
+        return candidates
+    best = max(item.score for item in candidates)
+    raised = [
+        item.changed(score=best, boosts={**item.boosts, "exact": best / item.score})
+        if item.score < best
+        else item
+        for item in first.values()
+    ]
+    return [*raised, *(item for item in candidates if item.stored.key not in first)]

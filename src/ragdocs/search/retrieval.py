@@ -195,7 +195,8 @@ class Found:
             nearest = replace(
                 nearest, best_similarity=best, nearness=nearness, prominence=prominence
             )
-        return replace(self, lists=lists, nearest=nearest)
+        exact = self.exact or earlier.exact
+        return replace(self, lists=lists, nearest=nearest, exact=exact)
 
     def completed(self, others: Collection[ChunkKey] = ()) -> "Found":
         """Each chunk that an index found, that has an exact token, or that is one of these others,

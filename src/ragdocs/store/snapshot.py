@@ -199,6 +199,9 @@ class Snapshot:
             found (key, parent) AS (SELECT key, parent FROM asked
             UNION SELECT c.key, c.parent FROM asked a JOIN chunks c ON c.doc = a.doc
             AND c.text IS NULL AND c.byte_start >= a.first AND c.byte_start < a.past
+            UNION SELECT c.key, c.parent FROM asked a JOIN chunks c ON c.key = (SELECT s.key
+            FROM chunks s WHERE s.doc = a.doc AND s.text IS NULL AND s.byte_start <= a.first
+            ORDER BY s.byte_start DESC, s.position DESC LIMIT 1)
             UNION SELECT c.key, c.parent FROM found JOIN chunks c ON c.key = found.parent)
             SELECT key FROM found""",
             (json.dumps(asked),),
