@@ -49,7 +49,8 @@ class IndexNote(BriefIndexNote):
 
     @property
     def _now(self) -> str:
-        return f"; now {self.activity}" if self.activity else ""
+        """Nothing where the answer lacks nothing, as while the vocabulary gets its vectors."""
+        return f"; now {self.activity}" if self.activity and not self.complete else ""
 
 
 def brief_note(state: IndexState) -> BriefIndexNote:
