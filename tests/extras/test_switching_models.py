@@ -11,11 +11,13 @@ from ragdocs.search.candidates import Strategy
 from ragdocs.search.index_state import Readiness
 from tests.tiny_models import WORDS
 
-BUILTIN = {}
+PASSAGES_ALONE = {"search": {"query_expansion_enabled": False}}
+"""Words of the vocabulary would get vectors too."""
+BUILTIN = PASSAGES_ALONE
 
 
 def by_name(folder):
-    return {"embedding": {"provider": "huggingface", "model": str(folder)}}
+    return PASSAGES_ALONE | {"embedding": {"provider": "huggingface", "model": str(folder)}}
 
 
 def stored(index):

@@ -409,7 +409,9 @@ def test_whoever_keeps_it_in_step_looks_at_all_files_when_that_was_not_done(tmp_
     docs, index = tmp_path / "docs", tmp_path / "index"
     docs.mkdir()
     (docs / "a.md").write_text("# A\n\nThe lark sings.\n", encoding="utf-8")
-    with served(docs, index, indexing={"watch": watch}) as app:
+    # Vectors of words and communities would be committed, and the store sealed, a moment later.
+    search = {"query_expansion_enabled": False, "advanced": {"community_detection_enabled": False}}
+    with served(docs, index, indexing={"watch": watch}, search=search) as app:
         app.service.start()
         until(lambda: app.index_state().complete)
         os.utime(index / "store.db")
