@@ -149,6 +149,26 @@ def test_steps_are_no_commits_and_end(tmp_path, monkeypatch):
     assert file_bytes(index) < size / 2
 
 
+def test_the_log_is_put_away_although_someone_read_at_the_end(tmp_path, monkeypatch):
+    docs, index = deleted(tmp_path, 120, 10)
+    for name in ("FREE_BYTES", "LOG_BYTES"):
+        monkeypatch.setattr(space, name, 16384)
+    log = store_path(index).with_name("store.db-wal")
+    with (
+        IndexManager(setup(index, tree(docs)), CountingEmbedder()) as manager,
+        Reader.open(index) as reader,
+    ):
+        manager.open()
+        with reader.snapshot():
+            while manager.shrink_some():
+                pass
+            assert not manager.shrink_some()
+            assert log.stat().st_size > space.LOG_BYTES
+        manager.shrink_some()
+        assert log.stat().st_size == 0
+        assert reader.doubts == 0
+
+
 def test_a_store_that_could_not_be_converted_is_not_stepped_through_for_ever(tmp_path, monkeypatch):
     docs, index = deleted(tmp_path, 60, 10)
     make_unshrinkable(index)

@@ -222,6 +222,10 @@ class IndexAccess:
         """
         return self._writer is not None and self._maintain(Writer.shrink_some)
 
+    @property
+    def has_long_log(self) -> bool:
+        return self._writer is not None and self._writer.has_long_log
+
     def mark_unused(self, keys: Collection[int], now: int) -> None:
         """Notes since when vectors have been unused. Raises as `shrink_some` does."""
         self._maintain(lambda writer: writer.mark_unused(keys, now))

@@ -45,6 +45,7 @@ class IndexManager(Closable):
         self._filler = Filler(self._access, self._control, embedder, terms)
         self._communities = CommunityUpdates(self._access, self._control)
         self._shrunk: Position | None = None
+        self._log_is_left = False
         """The commit after which there was no more space to give back."""
 
     def open(self) -> None:
@@ -145,9 +146,10 @@ class IndexManager(Closable):
             with self._access.reader.snapshot() as snapshot:
                 is_known = snapshot.position == self._shrunk
                 self._shrunk = snapshot.position
-                if is_known or not snapshot.space.is_wasted:
+                if not self._log_is_left and (is_known or not snapshot.space.is_wasted):
                     return False
             has_more = self._access.shrink_some()
+            self._log_is_left = not has_more and self._access.has_long_log
         except IndexLocked:
             self._shrunk = None
             return False

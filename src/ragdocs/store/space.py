@@ -70,12 +70,17 @@ def shrink(database: Database, indices: Sequence[StoredIndex], space: Space) -> 
             database.run("PRAGMA incremental_vacuum(1)")
 
 
-def put_log_away(database: Database) -> None:
-    """Moves the log into the store's file, whose end is cut off by that. Waits for nobody: with
-    someone who reads, it is left to the next commits."""
+def has_long_log(database: Database) -> bool:
     log, _ = other_paths(database.path)
-    with suppress(OSError):
-        if os.stat(log).st_size <= LOG_BYTES:
-            return
-    with suppress(IndexStoreError), database.impatient():
-        database.all("PRAGMA wal_checkpoint(TRUNCATE)")
+    try:
+        return os.stat(log).st_size > LOG_BYTES
+    except OSError:
+        return False
+
+
+def put_log_away(database: Database) -> None:
+    """Moves a long log into the store's file, whose end is cut off by that. Waits for nobody: with
+    someone who reads, the log stays."""
+    if has_long_log(database):
+        with suppress(IndexStoreError), database.impatient():
+            database.all("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -183,6 +183,11 @@ class Writer(Closable):
         self._seal(meta.position)
         return left.is_wasted
 
+    @property
+    def has_long_log(self) -> bool:
+        """Someone read while the log was to be put away: `shrink_some` tries it again."""
+        return space.is_shrinkable(self._database) and space.has_long_log(self._database)
+
     def mark_unused(self, keys: Collection[int], now: int) -> None:
         """Notes since when these vectors have been unused. No document changes, so it is the same
         commit before and after.
