@@ -11,9 +11,12 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from ragdocs.app import App
 from ragdocs.cli.main import main
-from ragdocs.evaluation.evaluating import index_folder
+from ragdocs.evaluation.evaluating import index_folder, settings_for
+from ragdocs.evaluation.labelled_set import read_set
 from ragdocs.evaluation.metrics import METRICS
+from ragdocs.evaluation.running import ask_all
 from tests.managed_index import write
 
 DOCUMENTS = {
@@ -147,9 +150,77 @@ def test_two_runs_give_the_same_ranking(run, place):
     assert (place / "one.jsonl").read_bytes() == (place / "two.jsonl").read_bytes()
 
 
+def test_near_misses_are_asked_without_the_relevant_documents(run, place):
+    result = run("set", "--near-miss", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "without the relevant documents: asking 3 queries" in result.stderr
+    report = json.loads(result.stdout)
+    found = report["honesty"]
+    assert found["questions"] == found["near_misses"]["cases"] == found["right"]["cases"] == 3
+    # The chess question is of the set and has no answer there.
+    assert found["foreign"]["cases"] == 1
+    assert found["near_misses"]["mean"]["mean"] < found["right"]["mean"]["mean"]
+    assert found["near_miss_auc"]["mean"] == pytest.approx(1.0)
+    assert sum(each["cases"] for each in found["bins"]) == 6
+    assert 0 <= report["run"]["unordered"]["mean"] <= 1
+
+
+def test_near_misses_are_shown_with_a_bar_for_each_bin(run, place):
+    lines = run("set", "--near-miss", "--plot", "bins.svg").stdout.splitlines()
+    start = lines.index("told   right  cases  a bar for what was right, | where it was told")
+    bars = lines[start + 1 :]
+    assert len(bars) == 6
+    assert all(bar.count("|") == 1 for bar in bars)
+    assert bars[-1].split()[1] == "1.00"
+    assert bars[-1].count("#") >= 39
+    assert "#" not in bars[0]
+    drawn = ElementTree.parse(place / "bins.svg").getroot()
+    titles = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) == 6
+
+
+def test_questions_of_another_set_are_foreign(run, place):
+    write(place, "other/corpus/moon.md", "# The moon\n\nIt is full every four weeks.\n")
+    queries = [{"id": "q1", "text": "when is the moon full"}, {"id": "q2", "text": "and never"}]
+    write(place, "other/queries.jsonl", "\n".join(map(json.dumps, queries)))
+    write(place, "other/qrels.tsv", "q1\tmoon.md\t1\n")
+    result = run("set", "--near-miss", "--foreign", "other", "--json")
+    assert "from other sets: asking 1 queries" in result.stderr
+    # With the set's own question that has no answer.
+    assert json.loads(result.stdout)["honesty"]["foreign"]["cases"] == 2
+
+
+def test_exactly_the_relevant_documents_are_excluded(run, place):
+    # Others of the same name, which is how a user may exclude a file, must stay.
+    write(place, "twins/corpus/note.md", DOCUMENTS["fruit/apple.md"])
+    write(place, "twins/corpus/there/note.md", "# Cider\n\nPressed from apples every autumn.\n")
+    write(place, "twins/corpus/here/note.md", "# Cake\n\nApples, flour and a hot oven.\n")
+    write(place, "twins/queries.jsonl", '{"id": "q", "text": "apples"}')
+    write(place, "twins/qrels.tsv", "q\tnote.md\t2\nq\tthere/note.md\t0\n")
+    assert run("twins", "--near-miss").exit_code == 0
+    labelled = read_set(place / "twins")
+    with App(settings_for(labelled.folder, None)) as app:
+        whole = ask_all(app, labelled.queries)
+        without = ask_all(app, labelled.queries, labelled.answers())
+    assert set(whole.ranked["q"]) == {"note.md", "there/note.md", "here/note.md"}
+    assert set(without.ranked["q"]) == {"there/note.md", "here/note.md"}
+
+
+def test_a_set_whose_answers_are_not_in_the_corpus_has_no_near_misses(run, place):
+    write(place, "lost/corpus/apple.md", DOCUMENTS["fruit/apple.md"])
+    write(place, "lost/queries.jsonl", '{"id": 1, "text": "apples"}')
+    write(place, "lost/qrels.tsv", "1\tgone.md\t1\n")
+    result = run("lost", "--near-miss")
+    assert result.exit_code == 2
+    assert "has none of the documents that qrels.tsv calls relevant" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("set", "--foreign", "set"), "--foreign is about the confidence: give --near-miss too"),
+        (("set", "--near-miss", "--foreign", "set"), "is the set that is measured: name another"),
+        (("set", "--near-miss", "--foreign", "none"), "is not a folder"),
         (("none",), "is not a folder: name one that holds corpus/"),
         (("set", "--by", "colour"), "has the field 'colour': there are kind"),
         (("set", "--plot", "bars.gif"), "bars.gif: a picture's name ends in .svg or .png"),

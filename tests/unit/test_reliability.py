@@ -3,9 +3,26 @@ import random
 import pytest
 
 from ragdocs.evaluation.drawing import Box
-from ragdocs.evaluation.reliability import Bin, calibration_error, reliability, separation
+from ragdocs.evaluation.reliability import (
+    Bin,
+    NearMiss,
+    calibration_error,
+    disagrees,
+    honesty,
+    reliability,
+    separation,
+)
 from ragdocs.evaluation.reliability_picture import reliability_chart
+from ragdocs.evaluation.running import Cited
 from ragdocs.evaluation.svg import to_svg
+
+
+def firsts(*confidences):
+    """A first result for each question, `a`, `b`, …; none where there is None."""
+    return {
+        query: None if value is None else Cited(f"{query}.md", f"On {query}", value)
+        for query, value in zip("abcd", confidences, strict=False)
+    }
 
 
 def test_bins_have_equal_mass_and_the_least_confident_come_first():
@@ -48,3 +65,49 @@ def test_a_dot_stands_where_its_bin_is():
     assert by_name["pooled"][0] < by_name["one set"][0]
     assert by_name["pooled"][1] < by_name["one set"][1]
     assert "4 cases, 0.00 said, 1.00 right" in to_svg(chart)
+
+
+def test_both_kinds_of_question_by_hand():
+    right = {"a": True, "b": True, "c": False, "d": True}
+    found = honesty(
+        firsts(0.9, 0.6, 0.4, 0.2), firsts(0.5, 0.3, 0.1, None), firsts(0.2, 0.0), right
+    )
+    assert found.questions == 4
+    assert (found.right.cases, found.right.mean.mean) == (3, pytest.approx(1.7 / 3))
+    assert (found.wrong.cases, found.wrong.mean.mean) == (1, pytest.approx(0.4))
+    assert (found.near_misses.cases, found.near_misses.mean.mean) == (4, pytest.approx(0.225))
+    # Of the right ones .9 and .6 are above all four near misses, .2 above two; the wrong one is
+    # not compared.
+    assert found.near_miss_auc.mean == pytest.approx(10 / 12)
+    # Eight cases, each its own bin: .1 + .4 + .4 + .8 with the answers, .5 + .3 + .1 + 0 without.
+    assert [each.cases for each in found.bins] == [1] * 8
+    assert found.error.mean == pytest.approx(2.6 / 8)
+    assert found.believed == (NearMiss("a", "a.md", "On a", 0.5),)
+    # All four of the set against two foreign ones; .2 against .2 is half.
+    assert found.foreign_auc.mean == pytest.approx(7.5 / 8)
+    for each in (found.near_miss_auc, found.error, found.foreign_auc):
+        assert each.low <= each.mean <= each.high
+        assert each.low < each.high
+
+
+def test_without_a_right_result_or_a_foreign_question_there_is_no_auc():
+    found = honesty(firsts(0.9), firsts(0.5), {}, {"a": False})
+    assert (found.near_miss_auc, found.foreign_auc) == (None, None)
+    assert found.foreign.cases == 0
+    assert found.error.mean == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("confidences", "expected"),
+    [
+        ([], False),
+        ([0.9, 0.5, 0.1], False),
+        ([0.5, 0.54, 0.54], False),
+        ([0.5, 0.56], True),
+        # Each is near its neighbour, and the last is not near the first.
+        ([0.50, 0.53, 0.56], True),
+        ([0.9, 0.2, 0.3], True),
+    ],
+)
+def test_order_and_confidence_disagree_beyond_near_ties(confidences, expected):
+    assert disagrees(confidences) is expected

@@ -23,6 +23,8 @@ class _Options(TypedDict):
     by: str
     rel_level: float
     ablate: bool
+    near_miss: bool
+    foreign: tuple[Path, ...]
     as_json: bool
     plot: Path | None
 
@@ -40,6 +42,19 @@ class _Options(TypedDict):
 @click.option("--by", default="", metavar="FIELD", help="Group by this field of queries.jsonl.")
 @click.option("--ablate", is_flag=True, help="Switch each part off in turn: what is it worth?")
 @click.option(
+    "--near-miss",
+    is_flag=True,
+    help="Ask again without the relevant documents: how honest is the confidence?",
+)
+@click.option(
+    "--foreign",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="SET",
+    help="With --near-miss: ask 40 questions of this set too, which the corpus does not answer; "
+    "may be given several times.",
+)
+@click.option(
     "--rel-level",
     type=float,
     default=1.0,
@@ -48,7 +63,12 @@ class _Options(TypedDict):
     help="The grade from which a document is relevant, for MRR, recall and hit.",
 )
 @json_option
-@click.option("--plot", type=_FILE, metavar="FILE.png|svg", help="Draw the figures as bars.")
+@click.option(
+    "--plot",
+    type=_FILE,
+    metavar="FILE.png|svg",
+    help="Draw the figures as bars; with --near-miss, confidence against the share that was right.",
+)
 def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     """Measure the search on a folder with corpus/, queries.jsonl and qrels.tsv.
 
@@ -60,6 +80,7 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
       ragdocs eval sets/handbook --by kind
       ragdocs eval sets/handbook --run before.jsonl
       ragdocs eval sets/handbook --compare before.jsonl --ablate
+      ragdocs eval sets/handbook --near-miss
     """
     from ragdocs.evaluation.evaluating import Evaluation, Helpers, Wishes
     from ragdocs.evaluation.labelled_set import read_set
@@ -68,12 +89,16 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
 
     if options["plot"]:
         check_name(options["plot"])
+    if options["foreign"] and not options["near_miss"]:
+        raise click.UsageError("--foreign is about the confidence: give --near-miss too")
     wishes = Wishes(
         config_file=options["config_file"],
         compare=options["compare"],
         by=options["by"],
         ablate=options["ablate"],
         level=options["rel_level"],
+        near_miss=options["near_miss"],
+        foreign=options["foreign"],
     )
     helpers = Helpers(bring_in_step=_index, say=lambda line: click.echo(line, err=True))
     report, answers = Evaluation(read_set(folder), wishes, helpers).run()

@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,10 @@ from ragdocs.config.locations import PROJECT_FOLDER, IndexPlace, cache_folder
 from ragdocs.config.resolved import Config
 from ragdocs.errors import EvaluationError
 from ragdocs.evaluation.ablation import without_each
-from ragdocs.evaluation.labelled_set import LabelledSet
+from ragdocs.evaluation.intervals import SEED
+from ragdocs.evaluation.labelled_set import LABELS, LabelledQuery, LabelledSet, read_set
 from ragdocs.evaluation.measuring import Difference, Judge, Report
+from ragdocs.evaluation.reliability import Honesty
 from ragdocs.evaluation.run_files import Ranked, read_run
 from ragdocs.evaluation.running import Answers, ask_all
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from ragdocs.embedding.base import Embedder
 
 AS_CONFIGURED = "as configured"
+FOREIGN = 40
+"""So many questions of each other set are asked, chosen by the seed."""
 _CONFIG_SUFFIX = ".toml"
 
 
@@ -34,6 +39,9 @@ class Wishes:
     by: str = ""
     ablate: bool = False
     level: float = 1.0
+    near_miss: bool = False
+    foreign: tuple[Path, ...] = ()
+    """Sets whose questions this corpus does not answer: some of them are asked with `near_miss`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +72,7 @@ class Evaluation:
         if self._wishes.by:
             self._judge.check_field(self._wishes.by)
         other = self._other()
+        foreign = self._foreign()
         answers = self._ask(config, AS_CONFIGURED)
         scored = self._judge.scores(answers.ranked)
         report = Report(
@@ -82,6 +91,8 @@ class Evaluation:
             report = replace(report, compared=self._compared(other, answers))
         if self._wishes.ablate:
             report = replace(report, ablated=self._ablated(config, answers))
+        if self._wishes.near_miss:
+            report = replace(report, honesty=self._honesty(config, answers, foreign))
         return report, answers
 
     def _other(self) -> Config | Ranked | None:
@@ -110,14 +121,57 @@ class Evaluation:
             found.append(self._judge.difference(measured, *ranked, variant.setting))
         return tuple(found)
 
-    def _ask(self, config: Config, label: str) -> Answers:
+    def _foreign(self) -> list[LabelledQuery]:
+        """Raises EvaluationError for a set that is none, or is this one."""
+        found: list[LabelledQuery] = []
+        for folder in self._wishes.foreign:
+            other = read_set(folder)
+            if other.folder == self._labelled.folder:
+                raise EvaluationError(
+                    f"{folder} is the set that is measured: name another, whose questions its "
+                    "documents do not answer"
+                )
+            answerable = [query for query in other.queries if query.id in other.labels]
+            some = random.Random(SEED).sample(answerable, min(FOREIGN, len(answerable)))
+            found += [replace(query, id=f"{other.folder}: {query.id}") for query in some]
+        return found
+
+    def _honesty(
+        self, config: Config, answers: Answers, foreign: Sequence[LabelledQuery]
+    ) -> Honesty:
+        """Raises EvaluationError when the corpus has no document that answers anything."""
+        relevant = self._labelled.answers()
+        if not relevant:
+            raise EvaluationError(
+                f"{self._labelled.corpus} has none of the documents that {LABELS} calls relevant: "
+                "without an answer there is no near miss"
+            )
+        asked = [query for query in self._labelled.queries if query.id in relevant]
+        near = self._ask(config, "without the relevant documents", asked, relevant)
+        own = {query.id for query in self._labelled.queries if not self._is_answerable(query)}
+        others = self._ask(config, "from other sets", foreign) if foreign else Answers({})
+        unanswerable = {query: found for query, found in answers.cited.items() if query in own}
+        return self._judge.honesty(answers, near, Answers({}, (), {**unanswerable, **others.cited}))
+
+    def _is_answerable(self, query: LabelledQuery) -> bool:
+        return any(grade > 0 for grade in self._labelled.labels.get(query.id, {}).values())
+
+    def _ask(
+        self,
+        config: Config,
+        label: str,
+        queries: Sequence[LabelledQuery] | None = None,
+        excluded: Mapping[str, Collection[str]] | None = None,
+    ) -> Answers:
+        """Every query of the set, if no others are given."""
         from ragdocs.app import App
 
+        asked = self._labelled.queries if queries is None else queries
         self._helpers.bring_in_step(config)
-        self._helpers.say(f"{label}: asking {len(self._labelled.queries)} queries")
+        self._helpers.say(f"{label}: asking {len(asked)} queries")
         with App(config, self._shared_embedder(config)) as app:
             self._documents = _documents(app)
-            return ask_all(app, self._labelled.queries)
+            return ask_all(app, asked, excluded)
 
     def _shared_embedder(self, config: Config) -> "Embedder":
         """One model for all variants of one configuration: loading it takes longer than many

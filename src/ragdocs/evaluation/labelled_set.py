@@ -38,7 +38,19 @@ class LabelledSet:
     def missing_documents(self) -> int:
         """How many labelled documents the corpus does not have."""
         labelled = {document for grades in self.labels.values() for document in grades}
-        return sum(not (self.corpus / document).is_file() for document in labelled)
+        return sum(not self._has(document) for document in labelled)
+
+    def answers(self) -> dict[str, frozenset[str]]:
+        """By query, every document that answers it; without the queries that none answers, or none
+        that the corpus has."""
+        found = {
+            query: frozenset(document for document, grade in grades.items() if grade > 0)
+            for query, grades in self.labels.items()
+        }
+        return {query: known for query, known in found.items() if any(map(self._has, known))}
+
+    def _has(self, document: str) -> bool:
+        return (self.corpus / document).is_file()
 
 
 def read_set(folder: Path) -> LabelledSet:

@@ -9,6 +9,7 @@ from ragdocs.errors import EvaluationError
 from ragdocs.evaluation.intervals import Estimate, estimate, percentile
 from ragdocs.evaluation.labelled_set import QUERIES, LabelledSet
 from ragdocs.evaluation.metrics import METRICS, Scores, score_all
+from ragdocs.evaluation.reliability import Honesty, disagrees, honesty
 from ragdocs.evaluation.run_files import Ranked
 from ragdocs.evaluation.running import Answers
 
@@ -26,11 +27,15 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run against the labels; without a latency when it came from a file."""
+    """One run against the labels. `unordered` is the share of answers in which a result's
+    confidence is more than five points above that of one before it. A run from a file has neither
+    this nor a latency.
+    """
 
     label: str
     metrics: Estimates
     latency: Latency | None = None
+    unordered: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class Report:
     groups: tuple[Group, ...] = ()
     compared: Difference | None = None
     ablated: tuple[Difference, ...] = ()
+    honesty: Honesty | None = None
 
 
 class Judge:
@@ -85,7 +91,15 @@ class Judge:
         if answers.seconds:
             at = [percentile(answers.seconds, part) * 1000 for part in (0.5, 0.95)]
             latency = Latency(*at)
-        return Measured(label, _estimates(list(self.scores(answers.ranked).values())), latency)
+        metrics = _estimates(list(self.scores(answers.ranked).values()))
+        return Measured(label, metrics, latency, _unordered(answers))
+
+    def honesty(self, answers: Answers, near: Answers, foreign: Answers) -> Honesty:
+        """`near`: the questions without the documents that answer them; `foreign`: those that the
+        corpus does not answer."""
+        scores = self.scores(answers.ranked)
+        right = {query: scores[query]["Hit@1"] > 0 for query in near.cited}
+        return honesty(answers.firsts, near.firsts, foreign.firsts, right)
 
     def difference(
         self, other: Measured, theirs: Ranked, ours: Ranked, setting: str = ""
@@ -116,6 +130,13 @@ class Judge:
         return tuple(
             Group(value, len(found), _estimates(found)) for value, found in sorted(rows.items())
         )
+
+
+def _unordered(answers: Answers) -> Estimate | None:
+    if not answers.cited:
+        return None
+    told = ([each.confidence for each in found] for found in answers.cited.values())
+    return estimate([float(disagrees(confidences)) for confidences in told])
 
 
 def _estimates(rows: Sequence[Scores]) -> Estimates:

@@ -9,6 +9,7 @@ from ragdocs.evaluation.intervals import Estimate
 from ragdocs.evaluation.measuring import Report
 from ragdocs.evaluation.metrics import METRICS
 from ragdocs.evaluation.png import to_png
+from ragdocs.evaluation.reliability_picture import reliability_chart
 from ragdocs.evaluation.svg import to_svg
 
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#f0e442")
@@ -35,7 +36,13 @@ def write_picture(file: Path, drawing: Drawing) -> None:
 
 
 def picture(report: Report) -> Drawing:
-    """Every metric a group, with a bar for each setting."""
+    """Every metric a group, with a bar for each setting; or, where it was asked for, confidence
+    against the share that was right."""
+    if report.honesty:
+        title = (
+            f"{report.name}: {report.honesty.questions} questions with and without their answers"
+        )
+        return reliability_chart(title, {report.name: report.honesty.bins})
     series = [report.run]
     if report.compared:
         series.append(report.compared.other)
