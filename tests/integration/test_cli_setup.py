@@ -264,6 +264,22 @@ def test_models_that_are_not_there(project):
     assert "its folder has all it needs" in run("models", code=1).stdout
 
 
+def test_check_config_tells_that_the_re_ranking_model_is_not_there(project):
+    write(project, ".ragdocs.toml", "[search]\nrerank_enabled = true\n")
+    told = run("check-config").stdout
+    assert "search.rerank_enabled: has no effect while the model cross-encoder/ms-marco" in told
+    assert "The configuration can be used." in told
+    write(project, ".ragdocs.toml", '[search]\nrerank_enabled = true\nrerank_model = "./reader"\n')
+    trust_files(project)
+    (note,) = json.loads(run("check-config", "--json").stdout)["notes"]
+    assert note["key"] == "search.rerank_enabled"
+    assert note["origin"]["line"] == 2
+    assert "does not have config.json" in note["message"]
+    TinyCrossEncoder(meanings=["a"]).write(project / "reader")
+    trust_files(project)  # what is loaded has changed
+    assert "note:" not in run("check-config").stdout
+
+
 def test_a_model_folder_without_a_model_is_told(project):
     (project / "model").mkdir()
     write(project, ".ragdocs.toml", '[embedding]\nmodel = "./model"\n')

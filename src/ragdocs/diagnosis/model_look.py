@@ -1,16 +1,17 @@
 """Whether there are models, and where: known by their files, without loading anything."""
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 
 from ragdocs.app import App
 from ragdocs.config.notation import printable
+from ragdocs.config.resolved import Config
 from ragdocs.diagnosis.status import ModelStatus
 from ragdocs.embedding.base import Embedder, EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.embedding.cross_encoder_files import EXPECTED, MODELS
+from ragdocs.embedding.cross_encoder_torch import TorchCrossEncoder
 from ragdocs.errors import RagdocsError
 from ragdocs.wording import advised
 
@@ -52,17 +53,38 @@ def look_at_reranker(app: App) -> ModelStatus:
     name = printable(str(settings.rerank_model))
     if not settings.rerank_enabled:
         return ModelStatus(name=name, is_on=False)
+    problem = missing_reranker(app.config)
     if not isinstance(open_cross_encoder(str(settings.rerank_model), 1), OnnxCrossEncoder):
-        problem = "" if find_spec("sentence_transformers") else _BY_NAME
         return ModelStatus(name=name, problem=problem)
-    # Not Path.expanduser, which raises for a user that is not known.
-    folder = Path(os.path.expanduser(str(settings.rerank_model)))
+    folder = _folder(settings.rerank_model)
     return ModelStatus(
         name=printable(folder.name),
         place="the configured folder",
         folder=printable(str(folder)),
-        problem="" if _is_complete(folder) else f"its folder does not have {EXPECTED}",
+        problem=problem,
     )
+
+
+def missing_reranker(config: Config) -> str:
+    """What is missing of the model that is to re-rank; empty when it is there. Only whether its
+    files are there: what is in them is for `doctor`."""
+    model = str(config.search.rerank_model)
+    encoder = open_cross_encoder(model, 1, config.embedding.cache_folder)
+    if isinstance(encoder, OnnxCrossEncoder):
+        is_there = _is_complete(_folder(config.search.rerank_model))
+        return "" if is_there else f"its folder does not have {EXPECTED}"
+    if not isinstance(encoder, TorchCrossEncoder):
+        return _BY_NAME
+    try:
+        encoder.find()
+    except RagdocsError as error:
+        return str(error)
+    return ""
+
+
+def _folder(model: object) -> Path:
+    # Not Path.expanduser, which raises for a user that is not known.
+    return Path(os.path.expanduser(str(model)))
 
 
 def _counts(embedder: Embedder) -> EmbeddingCounts | None:
@@ -70,7 +92,6 @@ def _counts(embedder: Embedder) -> EmbeddingCounts | None:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Only that the files are there: what is in them is for `doctor`."""
     try:
         has_model = any((folder / name).is_file() for name in MODELS)
         return has_model and all(
