@@ -204,6 +204,11 @@ SUITE = (
         needs=CALIBRATED,
     ),
     Benchmark(
+        name="confidence",
+        program="confidence.py",
+        tiny="tests/fixtures/benchmark --copies 2",
+    ),
+    Benchmark(
         name="indexing-large",
         program="indexing.py",
         tiny="--parts edits memory --chunks 1000 --rounds 1",

@@ -66,7 +66,18 @@ def test_every_figure_asked_for_is_given_by_some_benchmark(bench):
     names = {benchmark.name for benchmark in bench("suite").SUITE}
     figures = bench("asked").figures()
     assert {each.benchmark for each in figures} <= names
-    assert {each.issue for each in figures} == {2, 3, 4, 5, 6, 7, 8, 15, 16}
+    assert {each.issue for each in figures} == {2, 3, 4, 5, 6, 7, 8, 15, 16, 17}
+
+
+def test_the_confidence_of_results_in_both_answers_is_compared(bench):
+    before = [{"a": 0.9, "b": 0.5, "gone": 0.4}, {"a": 0.2}]
+    after = [{"a": 0.88, "b": 0.3, "new": 0.7}, {}]
+    moved = bench("confidence").compared(list(zip(before, after, strict=True)))
+    assert moved.changes == pytest.approx((0.02, 0.2))
+    assert moved.unchanged == pytest.approx(0.5)
+    assert moved.largest == pytest.approx(0.2)
+    nothing = bench("confidence").compared([])
+    assert (nothing.unchanged, nothing.largest) == (pytest.approx(1.0), pytest.approx(0.0))
 
 
 @pytest.mark.parametrize(
