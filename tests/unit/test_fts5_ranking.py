@@ -78,6 +78,27 @@ def test_proposed_rows_are_the_best_of_those_allowed(tmp_path):
             assert_same(snapshot, units(chosen), chosen.choice([3, 20]), only)
 
 
+def test_the_scores_that_a_ranking_brought_are_those_that_are_asked_for(tmp_path):
+    chosen = random.Random(3)
+    with Corpus(tmp_path, notes(150, seed=3)).snapshot() as snapshot:
+        keys = [row[0] for row in snapshot.select("SELECT id FROM keyword_docsize ORDER BY id")]
+        for _ in range(20):
+            asked = units(chosen)
+            brought = PLAIN.rank(snapshot, asked, 5).scores
+            assert brought is not None
+            known = PLAIN.scores(snapshot, asked, brought, keys)
+            assert known == pytest.approx(QUICK.scores(snapshot, asked, None, keys), rel=1e-9)
+            assert len(known) > 5
+
+
+def test_within_a_restriction_or_of_many_rows_not_all_scores_are_known(tmp_path):
+    with Corpus(tmp_path, notes(50, seed=3)).snapshot() as snapshot:
+        asked = [Unit((WORDS[0],)), Unit((WORDS[1],))]
+        only = Restriction("SELECT 1", ())
+        assert PLAIN.rank(snapshot, asked, 5, only).scores is None
+        assert QUICK.rank(snapshot, asked, 5).scores is None
+
+
 def test_both_ways_are_taken(tmp_path, monkeypatch):
     """Else the tests above would compare the plain way with itself."""
     from ragdocs.indices.fts5_ranking import _Search

@@ -2,7 +2,7 @@ import pytest
 
 from ragdocs.indices.hits import Hit
 from ragdocs.search.candidates import Evidence, Strategy
-from ragdocs.search.fusion import by_ideal, by_range, fuse_by_rank, fuse_by_score
+from ragdocs.search.fusion import Wanted, by_ideal, by_range, fuse_by_rank, fuse_by_score
 from ragdocs.store.records import ChunkKey
 
 SEMANTIC, KEYWORD, CODE, GRAPH = Strategy
@@ -115,3 +115,11 @@ def test_scales_stay_between_zero_and_one():
 def test_nothing_found_is_nothing():
     assert fuse_by_rank({}, {}) == []
     assert fuse_by_score({SEMANTIC: [], KEYWORD: []}, {}, by_range) == []
+
+
+def test_what_is_wanted_is_as_it_stands_among_all():
+    scale = by_ideal({KEYWORD: 20.0, CODE: 1.0})
+    every = fuse_by_score(EXAMPLE, {}, scale)
+    some = fuse_by_score(EXAMPLE, {}, scale, Wanted(2, frozenset({OAUTH})))
+    assert some == [every[0], every[1], *(item for item in every[2:] if item.key == OAUTH)]
+    assert len(some) == 3

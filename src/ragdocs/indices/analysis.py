@@ -16,7 +16,7 @@ from itertools import chain
 from operator import add
 from typing import NamedTuple
 
-from ragdocs.bounded_cache import BoundedCache, bytes_of
+from ragdocs.bounded_cache import BoundedCache
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.stemming import (
     MAX_TERM_CHARS,
@@ -104,7 +104,7 @@ class _Word(NamedTuple):
 
 
 _DROPPED = _Word((), 1, frozenset())
-_WORD_BYTES, _PART_BYTES, _TOKEN_BYTES = 400, 240, 160
+_WORD_BYTES, _PART_BYTES, _TOKEN_BYTES, _KEY_BYTES = 400, 240, 160, 100
 _Sought = tuple[str, frozenset[str]]
 """A text, and the terms wanted of it."""
 
@@ -271,7 +271,13 @@ class Analyzer:
 
     def _analyse_word(self, text: str) -> _Word:
         if is_simple(text) or (text.isascii() and text.isdecimal()):
-            return self._word_of(text, (Piece(0, len(text), 0),))
+            # Nearly every word: as `_word_of` with one piece, in half the time.
+            folded = self._fold(text)
+            if not 0 < len(folded) <= MAX_TERM_CHARS:
+                return _DROPPED
+            term = self._stem(folded)
+            part = _Part(term, 0, len(text), 0, False, folded in self._stop_words)
+            return _Word((part,), 1, frozenset((term,)))
         pattern = word_patterns(is_ascii=text.isascii(), is_code=self._is_code).name
         return self._word_of(text, pieces(text, names(text, pattern)))
 
@@ -368,7 +374,8 @@ def _typed_bytes(text: str, words: Sequence[tuple[int, _Word]]) -> int:
 
 
 def _scattered_bytes(sought: _Sought, found: Sequence[Token]) -> int:
-    return bytes_of(sought) + _TOKEN_BYTES * len(found)
+    text, wanted = sought
+    return _key_bytes(text) + _KEY_BYTES * len(wanted) + _TOKEN_BYTES * len(found)
 
 
 _character = BoundedCache(fold, CHARACTERS_BYTES)

@@ -5,7 +5,7 @@ No stems and no stop words in the code; names are found whole and by their parts
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -123,19 +123,22 @@ class CodeEngine:
                 best.setdefault(chunks[key], score)
         hits = [Hit(ChunkKey(chunk), score) for chunk, score in best.items()]
         is_all = len(ranked.rows) < limit * _BLOCKS_PER_CHUNK and len(hits) <= limit
-        scores_of = None if is_all else partial(self._scores, snapshot, units, language)
+        scores_of = (
+            None if is_all else partial(self._scores, snapshot, units, ranked.scores, language)
+        )
         return CodeHits(tuple(hits[:limit]), ranked.ideal, scores_of)
 
     def _scores(
         self,
         snapshot: Snapshot,
         units: Sequence[Unit],
+        known: Mapping[int, float] | None,
         language: str,
         keys: Collection[ChunkKey],
     ) -> dict[ChunkKey, float]:
         blocks = _blocks_of(snapshot, keys, language)
         best: dict[ChunkKey, float] = {}
-        for block, score in self._ranking.scores(snapshot, units, list(blocks)).items():
+        for block, score in self._ranking.scores(snapshot, units, known, list(blocks)).items():
             chunk = blocks[block]
             best[chunk] = max(score, best.get(chunk, 0.0))
         return best

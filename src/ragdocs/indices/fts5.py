@@ -126,7 +126,7 @@ class Fts5Engine:
         only = _restriction(snapshot, query, scope)
         ranked = self._ranking.rank(snapshot, query.units, limit, only)
         hits = tuple(Hit(ChunkKey(key), score) for key, score in ranked.rows)
-        scores_of = partial(self._ranking.scores, snapshot, query.units)
+        scores_of = partial(self._ranking.scores, snapshot, query.units, ranked.scores)
         return KeywordHits(hits, ranked.ideal, ranked.frequencies, scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> set[int]:

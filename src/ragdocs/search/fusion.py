@@ -4,7 +4,8 @@ Both say what each index contributed. A list's order is its own affair: higher i
 first, and of a chunk that stands in it twice only the better place counts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from math import inf
 from typing import NamedTuple
 
 from ragdocs.indices.hits import Hit
@@ -25,6 +26,18 @@ LEAST_WEIGHT = 1e-9
 """Less is nothing: what is divided by it would be no number any more."""
 
 
+class Wanted(NamedTuple):
+    """The best `most` chunks and, wherever they stand, `others`: all that a caller will look at."""
+
+    most: int
+    others: Set[ChunkKey]
+
+    def of(self, scores: Mapping[ChunkKey, float]) -> dict[ChunkKey, float]:
+        ranked = sorted(scores.values(), reverse=True)
+        least = ranked[self.most - 1] if len(ranked) > self.most else -inf
+        return {k: score for k, score in scores.items() if score >= least or k in self.others}
+
+
 class Fused(NamedTuple):
     """A chunk's place among all, and how it came to it: `score` is the sum of `contributions`.
 
@@ -33,8 +46,8 @@ class Fused(NamedTuple):
 
     key: ChunkKey
     score: float
-    evidence: Mapping[Strategy, Evidence]
-    contributions: Mapping[Strategy, float]
+    evidence: dict[Strategy, Evidence]
+    contributions: dict[Strategy, float]
 
 
 def fuse_by_rank(lists: Lists, weights: Weights, k: int = RRF_K) -> list[Fused]:
@@ -53,15 +66,17 @@ def most_by_rank(lists: Lists, weights: Weights, k: int = RRF_K) -> float:
     return total / (k + 1) if total > 0 else 1.0
 
 
-def fuse_by_score(lists: Lists, weights: Weights, scale: Scale) -> list[Fused]:
+def fuse_by_score(
+    lists: Lists, weights: Weights, scale: Scale, wanted: Wanted | None = None
+) -> list[Fused]:
     """`a·semantic + (1-a)·keyword`, where `a` is the semantic weight's part of the two; code and
     graph come on top. An index that was asked and found nothing (an empty list) keeps its part.
     """
     measured = [strategy for strategy in MEASURED if strategy in lists] or list(lists)
     total = sum(weights.get(strategy, 1.0) for strategy in measured)
     if total < LEAST_WEIGHT:
-        return _fuse(lists, weights, scale)
-    return _fuse(lists, {s: weights.get(s, 1.0) / total for s in lists}, scale)
+        return _fuse(lists, weights, scale, wanted)
+    return _fuse(lists, {s: weights.get(s, 1.0) / total for s in lists}, scale, wanted)
 
 
 def by_ideal(ideals: Mapping[Strategy, float]) -> Scale:
@@ -71,7 +86,13 @@ def by_ideal(ideals: Mapping[Strategy, float]) -> Scale:
 
     def scale(strategy: Strategy, scores: Sequence[float]) -> list[float]:
         ideal = ideals.get(strategy, 1.0)
-        return [min(1.0, max(0.0, score / ideal)) if ideal > 0 else 0.0 for score in scores]
+        if ideal <= 0:
+            return [0.0] * len(scores)
+        shares = [score / ideal for score in scores]
+        # Best first, so these are all in [0, 1] as a rule.
+        if shares and shares[0] <= 1.0 and shares[-1] >= 0.0:
+            return shares
+        return [min(1.0, max(0.0, share)) for share in shares]
 
     return scale
 
@@ -82,23 +103,43 @@ def by_range(_: Strategy, scores: Sequence[float]) -> list[float]:
     return [(score - low) / spread if spread > 0 else 1.0 for score in scores]
 
 
-def _fuse(lists: Lists, weights: Weights, scale: Scale) -> list[Fused]:
-    found: dict[ChunkKey, tuple[dict[Strategy, Evidence], dict[Strategy, float]]] = {}
+def _fuse(
+    lists: Lists, weights: Weights, scale: Scale, wanted: Wanted | None = None
+) -> list[Fused]:
+    scores: dict[ChunkKey, float] = {}
+    listed: list[tuple[Strategy, Sequence[Hit], Sequence[float]]] = []
     # In the order of Strategy, so that the sums do not depend on the order of the mapping.
     for strategy in Strategy:
         weight = weights.get(strategy, 1.0)
-        if weight <= 0:
-            continue
-        hits = _distinct(lists.get(strategy, ()))
-        shares = scale(strategy, [hit.score for hit in hits])
+        if weight > 0:
+            hits = _distinct(lists.get(strategy, ()))
+            shares = [weight * share for share in scale(strategy, [hit.score for hit in hits])]
+            listed.append((strategy, hits, shares))
+            for (key, _), share in zip(hits, shares, strict=True):
+                scores[key] = scores.get(key, 0.0) + share
+    kept = scores if wanted is None else wanted.of(scores)
+    fused = {key: Fused(key, score, {}, {}) for key, score in kept.items()}
+    for strategy, hits, shares in listed:
         for rank, ((key, score), share) in enumerate(zip(hits, shares, strict=True), start=1):
-            evidence, parts = found.get(key) or found.setdefault(key, ({}, {}))
-            evidence[strategy] = Evidence(rank, score)
-            parts[strategy] = weight * share
-    fused = [
-        Fused(key, sum(parts.values()), evidence, parts) for key, (evidence, parts) in found.items()
-    ]
-    return sorted(fused, key=_place)
+            if key in fused:
+                _, _, evidence, contributions = fused[key]
+                evidence[strategy] = Evidence(rank, score)
+                contributions[strategy] = share
+    ordered = sorted(fused.values(), key=_by_score)
+    return [item for equals in _equals(ordered) for item in equals]
+
+
+def _equals(fused: Sequence[Fused]) -> Iterator[Sequence[Fused]]:
+    """Equal scores are common with ranks: then the best single place decides, then the key."""
+    start = 0
+    for end in range(1, len(fused) + 1):
+        if end == len(fused) or fused[end].score != fused[start].score:
+            yield fused[start:end] if end - start == 1 else sorted(fused[start:end], key=_place)
+            start = end
+
+
+def _by_score(item: Fused) -> float:
+    return -item.score
 
 
 def _distinct(hits: Sequence[Hit]) -> Sequence[Hit]:

@@ -42,7 +42,7 @@ from ragdocs.search.refining import Refiner
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.reranker import Reranker
 from ragdocs.search.responses import Metadata, SearchResponse
-from ragdocs.search.retrieval import Found, Indices, Read, Retrieval, Started
+from ragdocs.search.retrieval import GRAPH_SEED_CHUNKS, Found, Indices, Read, Retrieval, Started
 from ragdocs.search.scopes import Scopes
 from ragdocs.search.sections import asks_for, with_sections
 from ragdocs.search.stages import CompressionStats, run_stages
@@ -229,8 +229,10 @@ class QueryOrchestrator:
         is_full = found.is_full(reach.hits)
         if earlier is not None:
             found = found.with_earlier(earlier)
-        weighed = weigh(found, query_type, self._settings)
-        if self._settings.tree_normalisation > 0 and is_full:
+        is_by_tree = self._settings.tree_normalisation > 0 and is_full
+        first = None if is_by_tree else GRAPH_SEED_CHUNKS
+        weighed = weigh(found, query_type, self._settings, first)
+        if is_by_tree:
             found = self._with_missing_trees(snapshot, read, reach, (found, weighed))
             weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)

@@ -62,6 +62,8 @@ CORRECTED_CHARS = 250
 window."""
 GRAPH_SEEDS = 10
 """The documents whose neighbours are looked at."""
+GRAPH_SEED_CHUNKS = 3 * GRAPH_SEEDS
+"""The chunks, best first, that these documents are taken from."""
 
 
 @runtime_checkable
@@ -546,9 +548,10 @@ def _on_emptiness(found: Found) -> tuple[str, ...]:
 
 def _best_documents(snapshot: Snapshot, fused: Sequence[Fused]) -> dict[DocId, float]:
     """The first documents with their best scores."""
-    chunks = snapshot.chunks_by_key([item.key for item in fused[: GRAPH_SEEDS * 3]])
+    first = fused[:GRAPH_SEED_CHUNKS]
+    owners = documents_of(snapshot, [item.key for item in first])
     best: dict[DocId, float] = {}
-    for item in fused[: GRAPH_SEEDS * 3]:
-        if item.key in chunks and len(best) < GRAPH_SEEDS:
-            best.setdefault(chunks[item.key].chunk.doc_id, item.score)
+    for item in first:
+        if item.key in owners and len(best) < GRAPH_SEEDS:
+            best.setdefault(owners[item.key], item.score)
     return best

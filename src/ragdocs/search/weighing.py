@@ -11,6 +11,7 @@ from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
     MEASURED,
     Fused,
+    Wanted,
     by_ideal,
     by_range,
     fuse_by_rank,
@@ -59,16 +60,25 @@ class Weighed:
         ]
 
 
-def weigh(found: Found, query_type: QueryType, settings: SearchConfig) -> Weighed:
+def weigh(
+    found: Found, query_type: QueryType, settings: SearchConfig, most: int | None = None
+) -> Weighed:
+    """All that was found; with `most`, score fusion may give the best so many alone."""
     weights = weights_for(found, query_type, settings)
     if settings.fusion is Fusion.SCORE:
-        fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals))
+        # Rare words and exact tokens may bring a passage to the front from anywhere.
+        wanted = None if most is None else Wanted(most, found.rare.keys() | _any(found.exact))
+        fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals), wanted)
         if weights[Strategy.KEYWORD] > 0:
             if settings.balance_enabled and weights[Strategy.SEMANTIC] > 0:
                 fused = with_rare(fused, found)
             fused = with_exact(fused, found.exact)
         return Weighed(fused, weights)
     return _by_rank(found, weights, settings)
+
+
+def _any(chunks: Sequence[Set[ChunkKey]]) -> Set[ChunkKey]:
+    return frozenset[ChunkKey]().union(*chunks)
 
 
 def weigh_links(weighed: Weighed, found: Found, settings: SearchConfig) -> Weighed:
