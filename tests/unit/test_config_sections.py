@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from ragdocs.config.catalogue import ANY, Setting, key_text, settings, tables
-from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngine, Stemmer
+from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngine, Pooling, Stemmer
 from ragdocs.config.chunking_section import ChunkingConfig
 from ragdocs.config.context_section import ContextConfig
 from ragdocs.config.embedding_section import EmbeddingConfig
@@ -105,6 +105,8 @@ DEFAULTS = {
     "search.advanced.hyde_enabled": True,
     "embedding.provider": EmbeddingProvider.BUILTIN,
     "embedding.model": "all-MiniLM-L6-v2",
+    "embedding.model_file": "auto",
+    "embedding.pooling": Pooling.AUTO,
     "embedding.query_prefix": "auto",
     "embedding.passage_prefix": "auto",
     "embedding.batch_size": 32,

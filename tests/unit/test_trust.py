@@ -46,7 +46,7 @@ search.boosts.content
 search.advanced.community_detection_enabled search.advanced.community_boost_factor
 search.advanced.dynamic_weights_enabled search.advanced.variance_threshold
 search.advanced.min_weight_factor search.advanced.hyde_enabled
-embedding.query_prefix embedding.passage_prefix embedding.batch_size
+embedding.pooling embedding.query_prefix embedding.passage_prefix embedding.batch_size
 embedding.threads embedding.device embedding.timeout_seconds embedding.retries
 """
 
@@ -99,6 +99,7 @@ def home(tmp_path, monkeypatch):
 ASKING = {
     "embedding.provider": '[embedding]\nprovider = "http"\n',
     "embedding.model": '[embedding]\nmodel = "stranger/model"\n',
+    "embedding.model_file": '[embedding]\nmodel_file = "onnx/other.onnx"\n',
     "embedding.cache_folder": '[embedding]\ncache_folder = "cache"\n',
     "embedding.url": '[embedding]\nurl = "http://127.0.0.1:9"\n',
     "embedding.allow_remote": "[embedding]\nallow_remote = true\n",

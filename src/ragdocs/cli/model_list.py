@@ -18,6 +18,7 @@ from ragdocs.embedding.huggingface import HuggingFaceEmbedder
 from ragdocs.embedding.llama_index import LlamaIndexEmbedder, require_llama_index
 from ragdocs.embedding.model_files import MODEL_NAME
 from ragdocs.embedding.model_hub import fetched_models
+from ragdocs.embedding.onnx import OnnxEmbedder
 from ragdocs.errors import RagdocsError
 
 EXTRAS = {
@@ -108,7 +109,7 @@ def _in_use(config: Config, builtin: Builtin) -> InUse:
 
 def _problem(embedder: Embedder, builtin: Builtin) -> str:
     """What can be known without loading it, and without asking an endpoint."""
-    if isinstance(embedder, HuggingFaceEmbedder):
+    if isinstance(embedder, HuggingFaceEmbedder | OnnxEmbedder):
         embedder.find()
     if isinstance(embedder, LlamaIndexEmbedder):
         require_llama_index()

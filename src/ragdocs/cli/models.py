@@ -12,6 +12,7 @@ from ragdocs.cli.options import config_option, json_option
 from ragdocs.cli.output import shown_lines
 from ragdocs.cli.place import tell_ignored
 from ragdocs.cli.status import short
+from ragdocs.config.choices import EmbeddingProvider
 from ragdocs.wording import size_text
 
 if TYPE_CHECKING:
@@ -51,10 +52,19 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
 
 @models.command("fetch")
 @click.argument("name")
+@click.option(
+    "--for",
+    "provider",
+    type=click.Choice([EmbeddingProvider.ONNX.value, EmbeddingProvider.HUGGINGFACE.value]),
+    help="The provider to fetch it for; the one in the configuration, if it is one of these, or "
+    "else onnx where the extra `huggingface` is not installed.",
+)
 @config_option
-def fetch(name: str, config_file: Path | None) -> None:
-    """Fetch a model from the Hugging Face Hub, an embedding model or a cross-encoder, with
-    progress. Needs the extra `huggingface`.
+def fetch(name: str, provider: str | None, config_file: Path | None) -> None:
+    """Fetch a model from the Hugging Face Hub, with progress.
+
+    For the provider `onnx`: an embedding model's ONNX export, a quantised file if there is one.
+    For `huggingface`, which is an extra: an embedding model or a cross-encoder for torch.
 
     What was fetched before is not fetched again, and an interrupted download goes on with the files
     that are missing; until it is whole, nothing of it is used. From then on the model is used
@@ -62,22 +72,29 @@ def fetch(name: str, config_file: Path | None) -> None:
 
     \b
     Example:
-      ragdocs models fetch BAAI/bge-small-en-v1.5
+      ragdocs models fetch intfloat/multilingual-e5-small
     """
     from ragdocs.config.loading import load_config
-    from ragdocs.embedding.fetching import fetch_model
-    from ragdocs.embedding.model_hub import find_model
+    from ragdocs.embedding.fetching import fetch_export, fetch_model
+    from ragdocs.embedding.model_hub import find_model, has_torch_extra
+    from ragdocs.embedding.onnx_export import read_export
 
     config = load_config(config_file)
     tell_ignored(config)
     cache = config.embedding.cache_folder
-    is_folder = name.startswith(("/", "./", "../", "~"))
+    chosen = provider or config.embedding.provider.value
+    for_torch = chosen == EmbeddingProvider.HUGGINGFACE or (
+        chosen != EmbeddingProvider.ONNX and has_torch_extra()
+    )
+    place = Path(os.path.abspath(os.path.expanduser(name)))
     try:
-        folder = (
-            find_model(os.path.abspath(os.path.expanduser(name)), cache)
-            if is_folder
-            else fetch_model(name, cache, _say_file)
-        )
+        if name.startswith(("/", "./", "../", "~")):
+            folder = find_model(str(place), cache) if for_torch else place
+        else:
+            get = fetch_model if for_torch else fetch_export
+            folder = get(name, cache, _say_file)
+        if not for_torch:
+            read_export(folder, config.embedding)
     except KeyboardInterrupt:
         click.echo(
             "\nInterrupted: nothing of this download is used. The files that have come are kept; "
@@ -86,6 +103,8 @@ def fetch(name: str, config_file: Path | None) -> None:
         )
         raise
     click.echo(shown_lines(f"{name} is in {folder}"))
+    if not for_torch and config.embedding.provider is not EmbeddingProvider.ONNX:
+        click.echo(shown_lines(f'To use it: [embedding] provider = "onnx", model = "{name}"'))
 
 
 def _say_file(name: str, number: int, count: int) -> None:

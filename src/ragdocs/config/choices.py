@@ -25,6 +25,17 @@ class EmbeddingProvider(StrEnum):
     HUGGINGFACE = "huggingface"
     LLAMA_INDEX = "llama-index"
     HTTP = "http"
+    ONNX = "onnx"
+
+
+class Pooling(StrEnum):
+    """How the vectors of a text's tokens become one."""
+
+    AUTO = "auto"
+    MEAN = "mean"
+    CLS = "cls"
+    MAX = "max"
+    LAST = "last"
 
 
 class Stemmer(StrEnum):

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any
 
-from ragdocs.config.choices import EmbeddingProvider
+from ragdocs.config.choices import EmbeddingProvider, Pooling
 from ragdocs.config.values import (
     AUTO,
     Authority,
     Device,
     Lax,
+    ModelFile,
     NameOrFolder,
     OptionalFolder,
     Prefix,
@@ -21,7 +22,7 @@ class EmbeddingConfig(Section):
 
     provider: Annotated[EmbeddingProvider, Lax] = setting(
         EmbeddingProvider.BUILTIN,
-        "Built in, or one of the extras; http is a local endpoint.",
+        "Built in, an ONNX export, or one of the extras; http is a local endpoint.",
         authority=Authority("chooses the program that is given the text of your documents"),
     )
     model: NameOrFolder = setting(
@@ -29,6 +30,18 @@ class EmbeddingConfig(Section):
         "The model: a name, or a folder (beginning with /, ./, ../ or ~).",
         allowed="a name or a path",
         authority=Authority("names a model to fetch or load", is_loaded=True),
+    )
+    model_file: ModelFile = setting(
+        AUTO,
+        'For provider = "onnx": the file to load, as "onnx/model.onnx"; "auto" is a quantised one, '
+        "else the full one.",
+        allowed='"auto" or an .onnx file of the folder',
+        authority=Authority("chooses the file of a model that is loaded"),
+    )
+    pooling: Annotated[Pooling, Lax] = setting(
+        Pooling.AUTO,
+        'For provider = "onnx": how the vectors of a text\'s tokens become one; "auto" is what the '
+        "model's files say.",
     )
     query_prefix: Prefix = setting(
         AUTO, 'Put before a query; "auto" is what the model is known to need, "" is nothing.'

@@ -83,7 +83,11 @@ def _has_both_scopes(trees: tuple[Any, ...]) -> bool:
 
 
 def _loads_a_model(provider: object, rerank: object) -> bool:
-    return bool(rerank) or provider in (EmbeddingProvider.BUILTIN, EmbeddingProvider.HUGGINGFACE)
+    return bool(rerank) or provider in (
+        EmbeddingProvider.BUILTIN,
+        EmbeddingProvider.HUGGINGFACE,
+        EmbeddingProvider.ONNX,
+    )
 
 
 _UNIQUE = 'a request with uniqueness = "content" uses it'
@@ -104,7 +108,9 @@ _NOT_BUILTIN = _is(
     EmbeddingProvider.HUGGINGFACE,
     EmbeddingProvider.LLAMA_INDEX,
     EmbeddingProvider.HTTP,
+    EmbeddingProvider.ONNX,
 )
+_ONNX = _is("embedding.provider", EmbeddingProvider.ONNX)
 _LOADED = Need(("embedding.provider", "search.rerank_enabled"), _loads_a_model)
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
@@ -159,8 +165,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
             EmbeddingProvider.BUILTIN,
             EmbeddingProvider.HUGGINGFACE,
             EmbeddingProvider.HTTP,
+            EmbeddingProvider.ONNX,
         ),
     ),
+    "embedding.model_file": (_ONNX,),
+    "embedding.pooling": (_ONNX,),
     "embedding.query_prefix": (_NOT_BUILTIN,),
     "embedding.passage_prefix": (_NOT_BUILTIN,),
     "embedding.batch_size": (_NOT_BUILTIN,),

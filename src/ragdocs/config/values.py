@@ -185,6 +185,14 @@ def _pattern(value: str) -> str:
     return value
 
 
+def _model_file(value: str) -> str:
+    parts = value.split("/")
+    is_inside = ".." not in parts and "" not in parts and "\\" not in value and ":" not in value
+    if value == AUTO or (is_inside and value.endswith(".onnx")):
+        return value
+    raise PydanticCustomError(SETTING_ERROR, "it is no .onnx file of the model's folder")
+
+
 def _device(value: str) -> str:
     name, colon, number = value.partition(":")
     if name not in DEVICES or (colon and not (name == "cuda" and number.isdecimal())):
@@ -208,6 +216,7 @@ PatternOrPatterns = Annotated[
     Field(max_length=MAX_PATTERNS),
 ]
 Prefix = Annotated[str, Field(max_length=MAX_PREFIX)]
+ModelFile = Annotated[str, AfterValidator(_model_file)]
 Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Lax]
 Inclusions = Annotated[tuple[Annotated[str, BeforeValidator(_document_or_path)], ...], Lax]
 TreeKey = Annotated[str, AfterValidator(_tree_name)]

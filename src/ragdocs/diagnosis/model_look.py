@@ -12,6 +12,7 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.embedding.cross_encoder_files import EXPECTED, MODELS
 from ragdocs.embedding.cross_encoder_torch import TorchCrossEncoder
+from ragdocs.embedding.onnx import OnnxEmbedder
 from ragdocs.errors import RagdocsError
 from ragdocs.wording import advised
 
@@ -31,6 +32,13 @@ def look_at_model(app: App) -> ModelStatus:
             files = embedder.find()
             place, folder = files.place, printable(str(files.weights.parent))
             notes = tuple(dict.fromkeys((*files.notes, *notes)))
+        except (RagdocsError, OSError) as error:
+            problem = str(error)
+    elif isinstance(embedder, OnnxEmbedder):
+        try:
+            export = embedder.find()
+            place, folder = export.model.path.name, printable(str(export.folder))
+            notes = embedder.notes
         except (RagdocsError, OSError) as error:
             problem = str(error)
     dimension = embedder.dimension

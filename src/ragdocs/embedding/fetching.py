@@ -5,12 +5,16 @@ used by nothing, and the next one goes on with the files that are missing.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TypeAlias
 
 from ragdocs.embedding.foreign_code import PICKLED
 from ragdocs.embedding.model_hub import (
+    EXTRA,
+    ONNX_REVISION,
     REVISION,
     find_folder,
     find_model,
@@ -19,19 +23,25 @@ from ragdocs.embedding.model_hub import (
     repo,
     require_extra,
 )
+from ragdocs.embedding.onnx_export import choose_model, needed_files
 from ragdocs.errors import ModelMissing, ModelRefused
 from ragdocs.files import replace
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    OnFile = Callable[[str, int, int], None]
-    """Is told a file's name, its number and of how many, before it is fetched."""
+OnFile: TypeAlias = Callable[[str, int, int], None]
+"""Is told a file's name, its number and of how many, before it is fetched."""
 
 ANSWER_SECONDS = 5.0
 """How long the Hub may take to say anything at all."""
 _NEEDED = ("*.json", "*.txt", "*.model", "*.safetensors")
 _UNUSED = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is fetched of a model, and the name under which the Hub's cache then finds it."""
+
+    choose: Callable[[ModuleType, str, list[str]], list[str]]
+    revision: str
 
 
 def find_or_fetch(model: str, cache: Path | None, *, fetch: bool) -> Path:
@@ -42,24 +52,36 @@ def find_or_fetch(model: str, cache: Path | None, *, fetch: bool) -> Path:
     return find_folder(model, cache) or fetch_model(model, cache)
 
 
-def fetch_model(model: str, cache: Path | None, on_file: "OnFile | None" = None) -> Path:
+def fetch_model(model: str, cache: Path | None, on_file: OnFile | None = None) -> Path:
     """Fetches what is needed of a model and was not fetched before; silently without `on_file`.
 
     Raises ModelMissing.
     """
     require_extra()
     hub = hub_client()
+    part = _Part(_choose_torch, REVISION)
     if on_file is not None:
-        return _fetch(hub, model, cache, on_file)
+        return _fetch(hub, model, part, cache, on_file)
     hub.utils.disable_progress_bars()
     try:
-        return _fetch(hub, model, cache, None)
+        return _fetch(hub, model, part, cache, None)
     finally:
         hub.utils.enable_progress_bars()
 
 
-def _fetch(hub: "ModuleType", model: str, cache: Path | None, on_file: "OnFile | None") -> Path:
-    commit, names = _offered(hub, model)
+def fetch_export(model: str, cache: Path | None, on_file: OnFile) -> Path:
+    """Fetches a model's ONNX export, of which one file with weights is enough. Needs no extra.
+
+    Raises ModelMissing.
+    """
+    return _fetch(hub_client(), model, _Part(_choose_export, ONNX_REVISION), cache, on_file)
+
+
+def _fetch(
+    hub: ModuleType, model: str, part: _Part, cache: Path | None, on_file: OnFile | None
+) -> Path:
+    commit, offered = _offered(hub, model)
+    names = part.choose(hub, model, offered)
     snapshot: Path | None = None
     for number, name in enumerate(names, 1):
         if on_file is not None:
@@ -68,20 +90,16 @@ def _fetch(hub: "ModuleType", model: str, cache: Path | None, on_file: "OnFile |
         snapshot = snapshot or file.parents[name.count("/")]
     if snapshot is None:
         raise missing(model, "has no file of a model that could be used here")
-    _publish(snapshot.parents[1], commit)
+    _publish(snapshot.parents[1], part.revision, commit)
     _clear(snapshot.parents[1] / "blobs")
     return snapshot
 
 
-def _offered(hub: "ModuleType", model: str) -> tuple[str, list[str]]:
-    """The newest commit of a model, and those of its files that are needed."""
+def _offered(hub: ModuleType, model: str) -> tuple[str, list[str]]:
+    """The newest commit of a model, and its files."""
     try:
         info = hub.HfApi().model_info(repo(model), timeout=ANSWER_SECONDS)
-        offered = [file.rfilename for file in info.siblings or ()]
-        names = hub.utils.filter_repo_objects(
-            offered, allow_patterns=list(_NEEDED), ignore_patterns=list(_UNUSED)
-        )
-        commit, wanted = str(info.sha), list(names)
+        return str(info.sha), [str(file.rfilename) for file in info.siblings or ()]
     except hub.errors.RepositoryNotFoundError as error:
         raise missing(model, "is no model of the Hub, or not a public one") from error
     # The Hub's client raises classes of its own, of its HTTP library and of the system.
@@ -89,22 +107,35 @@ def _offered(hub: "ModuleType", model: str) -> tuple[str, list[str]]:
         raise missing(
             model, f"is not on this disk and cannot be fetched ({_said(error)})"
         ) from error
-    _check_weights(model, offered)
-    return commit, wanted
 
 
-def _check_weights(model: str, offered: Iterable[str]) -> None:
+def _choose_export(hub: ModuleType, model: str, offered: list[str]) -> list[str]:
+    del hub
+    chosen = choose_model(offered)
+    if chosen is None:
+        raise ModelMissing(
+            f"the model {model} has no ONNX export: name one that has a folder `onnx`, such as "
+            "intfloat/multilingual-e5-small, or install the extra that runs it on torch: " + EXTRA
+        )
+    return needed_files(offered, chosen)
+
+
+def _choose_torch(hub: ModuleType, model: str, offered: list[str]) -> list[str]:
     """Pickled weights run code when they are read: they are not even fetched."""
-    names = list(offered)
-    pickled = [name for name in names if name.endswith(PICKLED)]
-    if pickled and not any(name.endswith(".safetensors") for name in names):
+    pickled = [name for name in offered if name.endswith(PICKLED)]
+    if pickled and not any(name.endswith(".safetensors") for name in offered):
         raise ModelRefused(
             f"the model {model} has its weights only as {pickled[0]}, a pickle, which runs code "
             "when it is read, and is never loaded here: name a model with safetensors"
         )
+    return list(
+        hub.utils.filter_repo_objects(
+            offered, allow_patterns=list(_NEEDED), ignore_patterns=list(_UNUSED)
+        )
+    )
 
 
-def _fetch_file(hub: "ModuleType", model: str, what: tuple[str, str], cache: Path | None) -> Path:
+def _fetch_file(hub: ModuleType, model: str, what: tuple[str, str], cache: Path | None) -> Path:
     """One at a time, in this thread: so that it can be interrupted."""
     commit, name = what
     try:
@@ -117,10 +148,10 @@ def _fetch_file(hub: "ModuleType", model: str, what: tuple[str, str], cache: Pat
         raise _broken_off(model, name, error) from error
 
 
-def _publish(storage: Path, commit: str) -> None:
+def _publish(storage: Path, revision: str, commit: str) -> None:
     """From now on the model is found: this is how the Hub's cache names the commit to use."""
-    ref = storage / "refs" / REVISION
-    new = storage / f"{REVISION}.{os.getpid()}.new"
+    ref = storage / "refs" / revision
+    new = storage / f"{revision}.{os.getpid()}.new"
     try:
         ref.parent.mkdir(exist_ok=True)
         new.write_text(commit, encoding="utf-8")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 REVISION = "main"
+ONNX_REVISION = "ragdocs-onnx"
+"""The commit whose ONNX export is whole: that of the weights for torch may be another."""
 EXTRA = "pip install 'mcp-markdown-ragdocs[huggingface]'"
 _OWNER = "sentence-transformers"
 """Whose a model without an owner in its name is, as that library has it."""
@@ -52,6 +54,37 @@ def find_model(model: str, cache: Path | None) -> Path:
     raise missing(model, "is not on this disk")
 
 
+def find_export_folder(model: str, cache: Path | None) -> Path:
+    """The folder of a model's ONNX export. Raises ModelMissing; of a folder that is named, nothing
+    is asked here."""
+    path = Path(model)
+    if path.is_absolute():
+        return path
+    folder = _find_fetched_export(model, cache)
+    if folder is None:
+        raise missing(model, "is not on this disk as an ONNX export")
+    return folder
+
+
+def _find_fetched_export(model: str, cache: Path | None) -> Path | None:
+    look_up = hub_client().try_to_load_from_cache
+    for revision in (ONNX_REVISION, REVISION):
+        try:
+            found = look_up(repo(model), "tokenizer.json", cache_dir=cache, revision=revision)
+        except (OSError, ValueError):  # no name that could be there
+            return None
+        # Another program's download may have been interrupted, or had other weights in mind.
+        if isinstance(found, str) and exported_files(Path(found).parent):
+            return Path(found).parent
+    return None
+
+
+def exported_files(folder: Path) -> list[str]:
+    """The ONNX models in a model's folder."""
+    found = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
+    return [file.relative_to(folder).as_posix() for file in found if file.is_file()]
+
+
 def fetched_models(cache: Path | None) -> tuple[str, ...]:
     """The names of the whole models in the Hub's cache; none without the extra."""
     from importlib.util import find_spec
@@ -64,7 +97,9 @@ def fetched_models(cache: Path | None) -> tuple[str, ...]:
     except (hub.errors.CacheNotFound, OSError, ValueError):  # nothing was fetched yet
         return ()
     names = sorted(one.repo_id for one in found.repos if one.repo_type == "model")
-    return tuple(name for name in names if find_folder(name, cache))
+    return tuple(
+        name for name in names if find_folder(name, cache) or _find_fetched_export(name, cache)
+    )
 
 
 def repo(model: str) -> str:
@@ -92,11 +127,16 @@ def read_json(file: Path) -> object:
         return None
 
 
-def require_extra() -> None:
-    """Raises ModelMissing without the packages that run such models."""
+def has_torch_extra() -> bool:
+    """Whether the packages that run models on torch are installed."""
     from importlib.util import find_spec
 
-    if find_spec("sentence_transformers") is None or find_spec("huggingface_hub") is None:
+    return all(find_spec(name) for name in ("sentence_transformers", "huggingface_hub"))
+
+
+def require_extra() -> None:
+    """Raises ModelMissing without the packages that run such models."""
+    if not has_torch_extra():
         raise ModelMissing(f"models by name need an extra: {EXTRA}")
 
 

@@ -27,11 +27,12 @@ class Pieces:
         return EmbeddingCounts(1, int(len(self.texts) > 1), int(is_cut), self.cut_characters)
 
 
-def cut_to_fit(text: str, ends: Sequence[int], room: int) -> Pieces:
-    """`ends` are where the text's tokens end, `room` how many tokens a piece may have."""
+def cut_to_fit(text: str, ends: Sequence[int], room: int, windows: int = MAX_WINDOWS) -> Pieces:
+    """`ends` are where the text's tokens end, `room` how many tokens a piece may have, `windows`
+    how many pieces there may be."""
     if len(ends) <= room:
         return Pieces((text,))
-    kept = ends[: room * MAX_WINDOWS]
+    kept = ends[: room * windows]
     number = -(-len(kept) // room)
     bounds = [0, *(kept[len(kept) * at // number - 1] for at in range(1, number + 1))]
     texts = tuple(text[start:end] for start, end in pairwise(bounds))

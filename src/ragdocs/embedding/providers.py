@@ -20,6 +20,7 @@ def make_embedder(settings: EmbeddingConfig) -> "Embedder":
         EmbeddingProvider.HUGGINGFACE: _huggingface,
         EmbeddingProvider.LLAMA_INDEX: _llama_index,
         EmbeddingProvider.HTTP: _http,
+        EmbeddingProvider.ONNX: _onnx,
     }
     return makers[settings.provider](settings)
 
@@ -32,7 +33,7 @@ def _builtin(settings: EmbeddingConfig) -> "Embedder":
     if folder is None and settings.model not in BUILTIN_NAMES:
         raise ConfigError(
             f'embedding.model = "{settings.model}" is not built in: leave it out, name a '
-            f'folder that holds {BUILTIN_NAMES[0]}, or set provider = "huggingface"'
+            f'folder that holds {BUILTIN_NAMES[0]}, or set provider = "onnx" or "huggingface"'
         )
     return BuiltinEmbedder(folder, settings.cache_folder, settings.threads)
 
@@ -41,6 +42,12 @@ def _huggingface(settings: EmbeddingConfig) -> "Embedder":
     from ragdocs.embedding.huggingface import HuggingFaceEmbedder
 
     return HuggingFaceEmbedder(settings)
+
+
+def _onnx(settings: EmbeddingConfig) -> "Embedder":
+    from ragdocs.embedding.onnx import OnnxEmbedder
+
+    return OnnxEmbedder(settings)
 
 
 def _llama_index(settings: EmbeddingConfig) -> "Embedder":

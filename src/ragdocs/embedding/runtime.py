@@ -1,19 +1,25 @@
-"""The two native libraries behind the built-in model, as typed as we need them."""
+"""The two native libraries behind the built-in model and exports, as typed as we need them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragdocs.embedding.minilm_graph import INPUT, build_graph
 from ragdocs.embedding.precision import Products
 from ragdocs.embedding.weights import Tensor, Weights
 from ragdocs.embedding.windows import Tokens
+from ragdocs.errors import EmbeddingError, ModelCorrupt
 
 _ERRORS_ONLY = 3
+_REQUIRED = "input_ids"
+_OPTIONAL = ("attention_mask", "token_type_ids")
+_ELEMENTS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
 class ModelSession:
@@ -23,10 +29,7 @@ class ModelSession:
     def __init__(self, weights: Weights, products: Products) -> None:
         onnxruntime = load_onnxruntime()
         model, graph = build_graph(weights, products)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = _ERRORS_ONLY
+        options = _one_thread(onnxruntime)
         # More would replace LayerNormalization by a slower fused operator.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         outside = graph.outside
@@ -47,6 +50,93 @@ class ModelSession:
         return unit(means)
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text, or two as one sequence; `segments` says which token belongs to which."""
+
+    ids: Sequence[int]
+    segments: Sequence[int]
+
+
+class ExportedModel:
+    """A model from a file, ready to run on tokens, in the calling thread alone as `ModelSession`.
+
+    `kind` and `task` are what errors call it, and what it should have been exported for; `also` are
+    inputs that it may take besides those of every model.
+    """
+
+    def __init__(self, path: Path, kind: str, task: str, *also: str) -> None:
+        onnxruntime = load_onnxruntime()
+        options = _one_thread(onnxruntime)
+        # Whatever its name: the other format is not looked at by `model_folder`.
+        options.add_session_config_entry("session.load_model_format", "ONNX")
+        try:
+            self._session: Any = onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+        # onnxruntime raises its own unrelated classes.
+        except Exception as error:
+            raise ModelCorrupt(
+                f"{path} cannot be loaded: {error}; download it again, "
+                f"or try another version of onnxruntime than {onnxruntime.__version__}"
+            ) from error
+        self._kind = kind
+        found = {each.name: each.type for each in self._session.get_inputs()}
+        wrong = [name for name, type_ in found.items() if type_ not in _ELEMENTS]
+        optional = (*_OPTIONAL, *also)
+        wrong += [name for name in found if name not in (_REQUIRED, *optional)]
+        if _REQUIRED not in found or wrong:
+            raise ModelCorrupt(
+                f"{path} takes {', '.join(found) or 'nothing'}; a {kind} takes {_REQUIRED} and "
+                f"perhaps {' and '.join(optional)}, as integers: export it for {task}"
+            )
+        self._inputs = {name: _ELEMENTS[type_] for name, type_ in found.items()}
+
+    @property
+    def outputs(self) -> Mapping[str, int]:
+        """Each output's name with how many dimensions it has, in the file's order."""
+        return {each.name: len(each.shape or ()) for each in self._session.get_outputs()}
+
+    def run(self, output: str, texts: Sequence[Encoded]) -> NDArray[Any]:
+        """One output for texts with equally many tokens. Raises EmbeddingError."""
+        ids = np.array([text.ids for text in texts])
+        values = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.array([text.segments for text in texts]),
+            "position_ids": np.broadcast_to(
+                np.arange(len(texts[0].ids), dtype=np.int64), ids.shape
+            ),
+        }
+        given = {name: values[name].astype(element) for name, element in self._inputs.items()}
+        try:
+            (found,) = self._session.run([output], given)
+        except Exception as error:
+            raise EmbeddingError(f"the {self._kind} fails on a text: {error}") from error
+        return np.asarray(found)
+
+
+def load_tokenizer(path: Path) -> Any:  # noqa: ANN401  the library has no types
+    """Without the padding and truncation its file asks for. Raises ModelCorrupt."""
+    tokenizers: Any = import_module("tokenizers")
+    try:
+        tokenizer: Any = tokenizers.Tokenizer.from_file(str(path))
+    # The library raises plain Exception, whatever is wrong with the file.
+    except Exception as error:
+        raise ModelCorrupt(f"{path} is damaged ({error}); download it again") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _one_thread(onnxruntime: Any) -> Any:  # noqa: ANN401  the library has no types
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _ERRORS_ONLY
+    return options
+
+
 def load_onnxruntime() -> Any:  # noqa: ANN401  the library has no types
     """onnxruntime without its telemetry: since 1.29 it would call home from Linux and macOS too.
 
@@ -63,10 +153,7 @@ class WordPieces:
     """The tokenizer, without the padding and truncation its file asks for."""
 
     def __init__(self, path: Path) -> None:
-        tokenizers: Any = import_module("tokenizers")
-        self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(path))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
+        self._tokenizer: Any = load_tokenizer(path)
         self._start: int = self._tokenizer.token_to_id("[CLS]")
         self._end: int = self._tokenizer.token_to_id("[SEP]")
 
