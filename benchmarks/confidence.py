@@ -135,7 +135,7 @@ def told_by(app: App, queries: Sequence[LabelledQuery]) -> dict[str, Told]:
     found: dict[str, Told] = {}
     for query in queries:
         response = app.search(QueryRequest(queries=(query.text,), top_n=top_n))
-        found[query.id] = {result.chunk_id: result.confidence for result in response.results}
+        found[query.id] = {result.id: result.confidence for result in response.results}
     return found
 
 
@@ -162,7 +162,7 @@ def asked_with_copy(
         (tree.root / twin).unlink()
         index(config)
     after = {ChunkId(one.replace(other, own, 1)): value for one, value in found.items()}
-    first = response.results[0].chunk_id
+    first = response.results[0].id
     return {first: before[first]}, after
 
 

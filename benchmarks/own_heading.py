@@ -41,7 +41,7 @@ class Cited:
 
     @property
     def is_own_id(self) -> bool:
-        return self.result is not None and self.result.chunk_id == self.heading.id
+        return self.result is not None and self.result.id == self.heading.id
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
         if given.failed:
             for each in cited:
                 if not each.is_own:
-                    found = each.result.chunk_id if each.result else "nothing"
+                    found = each.result.id if each.result else "nothing"
                     print(f"  {each.heading.id} -> {found}")
 
 

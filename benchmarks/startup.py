@@ -142,7 +142,7 @@ def run(folder: Path, rounds: int, question: str) -> None:
 
 def answer(server: Spawned, question: str) -> str:
     """Whether it was a whole one."""
-    arguments = {"query": question, "show_stats": True}
+    arguments = {"query": question, "explain": True}
     result = server.ask("tools/call", {"name": "query_documents", "arguments": arguments})
     data = result["structuredContent"]
     assert not result.get("isError"), data

@@ -83,9 +83,7 @@ def ask(out: Path, embedder: "Embedder | None") -> None:
     opened = open_index(labelled.corpus, config_file=nothing, settings=place, embedder=embedder)
     with opened as index:
         found = {
-            query.id: [
-                (one.chunk_id, one.score) for one in index.search(query.text, top_n=TOP).results
-            ]
+            query.id: [(one.id, one.score) for one in index.search(query.text, top_n=TOP).results]
             for query in labelled.queries
         }
     out.write_text(json.dumps(found), encoding="utf-8")

@@ -12,5 +12,5 @@ def mean_cosine(engine, results):
     with engine.reader.snapshot() as snapshot:
         keys = {leaf.chunk.id: leaf.key for leaf in snapshot.leaves()}
     vectors = stored_vectors(engine.reader, engine.embedder)
-    chosen = [vectors[keys[result.matched.chunk_id]] for result in results]
+    chosen = [vectors[keys[result.matched.id]] for result in results]
     return float(np.mean([one @ other for one, other in combinations(chosen, 2)]))

@@ -46,7 +46,7 @@ def expected(kind: str) -> list[Expected]:
 def rank_of(place, results):
     """From 1; a section is also found as one of its parts, or within a larger passage."""
     for rank, result in enumerate(results, start=1):
-        ids = [result.chunk_id, *(part.chunk_id for part in result.parts)]
+        ids = [result.id, *(part.id for part in result.parts)]
         names = {re.sub(r"~\d+$", "", chunk_id.removeprefix("docs:")) for chunk_id in ids}
         if place == result.path or place in names:
             return rank

@@ -66,7 +66,7 @@ def told(response: SearchResponse) -> dict[str, Any]:
     return {
         "paths": paths(response),
         "texts": [result.text for result in response.results],
-        "readiness": index.readiness,
+        "readiness": index.state,
         "complete": index.complete,
         "reason": index.reason,
         "generation": index.generation,

@@ -105,7 +105,7 @@ def test_our_search_is_a_retriever(index):
     retriever = RagdocsRetriever(index, top_n=2)
     nodes = retriever.retrieve("tomatoes need sun")
     wanted = index.search("tomatoes need sun", top_n=2).results
-    assert [one.node.node_id for one in nodes] == [one.matched.chunk_id for one in wanted]
+    assert [one.node.node_id for one in nodes] == [one.matched.id for one in wanted]
     assert [one.score for one in nodes] == [one.score for one in wanted]
     best = nodes[0].node
     assert best.metadata["citation"] == "garden.md:1-3"

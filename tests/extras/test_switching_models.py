@@ -34,8 +34,8 @@ def test_indexed_and_searched_with_a_model_of_ones_own(docs, models):
     with open_index(docs, settings=by_name(models / "a")) as index:
         response = index.search("tomatoes need sun", top_n=1)
         assert response.results[0].path == "garden.md"
-        assert Strategy.SEMANTIC in response.results[0].strategies
-        assert response.index.readiness is Readiness.READY
+        assert Strategy.SEMANTIC in response.results[0].found_by
+        assert response.index.state is Readiness.READY
 
 
 @pytest.mark.parametrize("names", [("a", "b", "a"), ("a", "wide", None, "a"), (None, "a", None)])
@@ -46,7 +46,7 @@ def test_vectors_of_two_models_are_never_together(docs, models, names):
         with open_index(docs, settings=settings, update=False) as index:
             # What another model made is not asked; what this one made before still is.
             response = index.search("tomatoes need sun")
-            is_semantic = any(Strategy.SEMANTIC in one.strategies for one in response.results)
+            is_semantic = any(Strategy.SEMANTIC in one.found_by for one in response.results)
             assert is_semantic is (name in seen)
             index.update()
             ((identity, dimension, count, shortest, longest),) = stored(index)

@@ -42,7 +42,7 @@ def labelled(kind):
 def assert_found(engine, label):
     results = engine.ask(label.query).results
     rank = rank_of(label.place, results)
-    found = [(result.chunk_id, round(result.confidence, 2)) for result in results]
+    found = [(result.id, round(result.confidence, 2)) for result in results]
     assert rank is not None, found
     assert rank <= label.within, found
     return results[rank - 1]
@@ -102,13 +102,13 @@ def test_what_both_indices_put_first_is_first(engine):
     """`Jobs stay in waiting`: no links to other pages, and the best by words and by meaning."""
     response = engine.ask("jobs waiting in a queue", explain=True, min_score=0, top_n=50)
     leaders = [
-        result.chunk_id
+        result.id
         for result in response.explanation.results
         if {strategy for strategy, found in result.evidence.items() if found.rank == 1}
         >= {Strategy.KEYWORD, Strategy.SEMANTIC}
     ]
     assert leaders == ["docs:troubleshooting.md#jobs-stay-in-waiting"]
-    assert response.results[0].chunk_id == leaders[0]
+    assert response.results[0].id == leaders[0]
 
 
 def test_ngram_dedup_removes_copies_before_the_semantic_stage(engine):
@@ -146,15 +146,15 @@ def test_parents_contain_the_matched_chunk(engine):
     around = Surroundings(clock=lambda: NOW, parent_size=Limits(1500, 2000))
     large = engine.answer(request, surroundings=around).results
     first, parent = small[0], large[0]
-    assert first.matched.chunk_id in [part.chunk_id for part in parent.parts]
-    assert (parent.matched, parent.chunk_id) == (first.matched, first.chunk_id)
+    assert first.matched.id in [part.id for part in parent.parts]
+    assert (parent.matched, parent.id) == (first.matched, first.id)
     assert parent.parent_chunk_id
     assert first.text in parent.text
     assert len(first.text) < len(parent.text) <= 2000
     texts = documentation() | distractors() | copies()
     for result in large:
-        span = result.text_span
-        assert texts[result.path].encode()[span.byte_start : span.byte_end].decode() == result.text
+        shown = slice(*result.text_bytes)
+        assert texts[result.path].encode()[shown].decode() == result.text
 
 
 def best_confidence(engine, query):
@@ -165,7 +165,7 @@ def test_an_exact_identifier_that_only_keyword_search_knows_is_returned(engine):
     occurrences = [path for path, text in documentation().items() if MADE_UP in text.lower()]
     assert occurrences == ["troubleshooting.md"]
     first = engine.ask(MADE_UP).results[0]
-    assert first.chunk_id == "docs:troubleshooting.md#fault-hl-7731"
+    assert first.id == "docs:troubleshooting.md#fault-hl-7731"
     without_answer = max(best_confidence(engine, label.query) for label in expected("unanswerable"))
     assert first.confidence > without_answer + 0.4
 
@@ -195,7 +195,7 @@ def test_without_a_model_the_identifier_is_returned_all_the_same(tmp_path):
     with DefaultEngine(tmp_path, texts, NoModel()) as engine:
         first = engine.ask(MADE_UP).results[0]
         nothing = engine.ask("zxqwv plorb").results
-    assert first.chunk_id == "docs:troubleshooting.md#fault-hl-7731"
+    assert first.id == "docs:troubleshooting.md#fault-hl-7731"
     assert first.confidence >= LOW
     assert nothing == ()
 
@@ -204,7 +204,7 @@ def test_without_a_model_the_identifier_is_returned_all_the_same(tmp_path):
 def test_a_query_that_nothing_answers_gives_nothing_or_only_guesses(engine, label):
     """Below 0.3 at the most, on this corpus; the later queries share words with it."""
     found = engine.ask(label.query).results
-    assert [(item.chunk_id, item.confidence) for item in found if item.confidence >= LOW] == []
+    assert [(item.id, item.confidence) for item in found if item.confidence >= LOW] == []
 
 
 WORKSHOP = {

@@ -77,22 +77,22 @@ def test_a_correction_is_offered_and_searched(engine):
 
 def test_a_budget_is_kept_and_says_what_is_missing(engine):
     whole = engine.ask("tokens refreshed", top_n=10)
-    assert whole.omitted == ()
+    assert whole.left_out == ()
     small = engine.ask("tokens refreshed", top_n=10, max_tokens=150)
     assert sum(tokens(result.text) for result in small.results) <= 150
-    assert {each.extent for each in small.omitted} <= {
+    assert {each.extent for each in small.left_out} <= {
         Extent.SHORTENED,
         Extent.CITED,
         Extent.LEFT_OUT,
     }
-    given = {result.chunk_id for result in small.results}
-    missing = {each.chunk_id for each in small.omitted if each.extent is Extent.LEFT_OUT}
-    assert given | missing == {result.chunk_id for result in whole.results}
-    assert all("get_document(" in each.fetch for each in small.omitted)
+    given = {result.id for result in small.results}
+    missing = {each.id for each in small.left_out if each.extent is Extent.LEFT_OUT}
+    assert given | missing == {result.id for result in whole.results}
+    assert all(each.fetch.tool == "get_document" for each in small.left_out)
     for result in small.results:
         data = NOTES[result.path].encode()
-        shown = result.text_span if result.text else result.span
-        expected = data[shown.byte_start : shown.byte_end].decode()
+        shown = result.text_bytes if result.text else (result.byte_start, result.byte_end)
+        expected = data[slice(*shown)].decode()
         assert result.text in ("", expected.replace("\r\n", "\n"))
 
 
@@ -105,9 +105,7 @@ def test_the_explanation_is_data(engine):
     assert query.weights[Strategy.SEMANTIC] > 0
     assert query.terms == ("tomato", "water")  # need is a stop word
     fallen = {
-        fall.chunk_id: (count.name, fall.reason)
-        for count in explanation.stages
-        for fall in count.fallen
+        fall.id: (count.name, fall.reason) for count in explanation.stages for fall in count.fallen
     }
     twins = {name: reason for name, reason in fallen.values() if name == "identical"}
     assert any("the same text as" in reason for reason in twins.values()) or any(
@@ -115,7 +113,7 @@ def test_the_explanation_is_data(engine):
     )
     assert {name for name, _ in fallen.values()} & {"top_n", "cutoff"}
     (result,) = explanation.results
-    assert result.chunk_id == response.results[0].chunk_id
+    assert result.id == response.results[0].id
     assert result.evidence[Strategy.KEYWORD].rank >= 1
     assert engine.ask("tomatoes").explanation is None
 
@@ -146,15 +144,15 @@ def test_a_hypothesis_is_searched_by_its_meaning(engine):
     request = QueryRequest(hypothesis="Tomatoes need sun and water", top_n=2)
     response = engine.orchestrator.search(request)
     assert response.results[0].path in ("garden.md", "copy.md")
-    assert response.results[0].strategies == (Strategy.SEMANTIC,)
+    assert response.results[0].found_by == (Strategy.SEMANTIC,)
 
 
 def test_a_query_adds_its_words_to_a_hypothesis(engine):
     request = QueryRequest(queries=("logout",), hypothesis="Tomatoes need sun", top_n=10)
     results = engine.answer(request, cutoff_ratio=0.0).results
     (logout,) = (each for each in results if each.heading_path[-1] == "Logout")
-    assert Strategy.KEYWORD in logout.strategies
-    assert any(each.strategies == (Strategy.SEMANTIC,) for each in results)
+    assert Strategy.KEYWORD in logout.found_by
+    assert any(each.found_by == (Strategy.SEMANTIC,) for each in results)
 
 
 def test_a_hypothesis_is_refused_where_that_is_switched_off(engine):
@@ -166,7 +164,7 @@ def test_a_hypothesis_is_refused_where_that_is_switched_off(engine):
 
 def test_the_state_of_the_index_is_part_of_the_answer(engine):
     state = engine.ask("tomatoes").index
-    assert state.readiness is Readiness.READY
+    assert state.state is Readiness.READY
     assert state.complete
     assert state.documents == len(NOTES)
     assert state.vectors_pending == 0
@@ -179,7 +177,7 @@ def test_vectors_to_come_are_counted(tmp_path):
 
     with Lazy(tmp_path, NOTES) as engine:
         state = engine.ask("tomatoes").index
-        assert state.readiness is Readiness.BUILDING
+        assert state.state is Readiness.BUILDING
         assert not state.complete
         assert state.vectors_pending == state.passages - 1 > 0
         assert engine.ask("tomatoes").results

@@ -42,7 +42,7 @@ def test_files_become_answers_and_stay_in_step(docs, engine):
         update(app)
         response = app.search(QueryRequest(queries=("how do I log in?",)))
         assert response.results[0].path == "auth.md"
-        assert response.index.readiness is Readiness.READY
+        assert response.index.state is Readiness.READY
         assert found(app, "tomatoes")[0] == "garden.md"
         (docs / "garden.md").unlink()
         (docs / "boats.md").write_text("# Boats\n\nTomatoes sink.\n", encoding="utf-8")
@@ -54,7 +54,7 @@ def test_files_become_answers_and_stay_in_step(docs, engine):
 def test_before_anything_is_indexed_it_says_so(docs):
     with App(config_of(docs)) as app:
         response = app.search(QueryRequest(queries=("tomatoes",)))
-    assert (response.results, response.index.readiness) == ((), Readiness.UNAVAILABLE)
+    assert (response.results, response.index.state) == ((), Readiness.UNAVAILABLE)
     assert "build it first" in response.index.reason
 
 

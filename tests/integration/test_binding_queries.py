@@ -57,7 +57,7 @@ def test_conditions_bind_words_meaning_code_and_links(
 def test_links_bring_what_the_same_words_without_conditions_find(engine):
     """The test above would prove nothing if b.md never came along."""
     response = ask(engine, "zebra migration")
-    linked = {r.path for r in response.results if Strategy.GRAPH in r.strategies}
+    linked = {r.path for r in response.results if Strategy.GRAPH in r.found_by}
     assert "b.md" in linked
 
 
@@ -124,12 +124,12 @@ def test_a_query_that_only_filters_says_so(engine):
 
 
 def test_a_query_without_text_to_embed_is_no_degraded_index(engine):
-    assert ask(engine, "-zebra").index.readiness is Readiness.READY
+    assert ask(engine, "-zebra").index.state is Readiness.READY
 
 
 def test_a_blank_hypothesis_is_none(engine):
     response = engine.orchestrator.search(
         QueryRequest(queries=("zebra migration",), hypothesis="   ")
     )
-    assert Strategy.SEMANTIC in response.results[0].strategies
-    assert response.index.readiness is Readiness.READY
+    assert Strategy.SEMANTIC in response.results[0].found_by
+    assert response.index.state is Readiness.READY

@@ -64,28 +64,28 @@ def lines(text, start, end):
 def test_small_sections_that_share_a_leaf_are_cited_apart(birds):
     for name, following in (("Kestrel", "### Falcon"), ("Falcon", "### Osprey")):
         found = first(birds, {"Kestrel": "hovers", "Falcon": "pigeons"}[name])
-        assert found.chunk_id == f"docs:birds.md#{name.lower()}"
+        assert found.id == f"docs:birds.md#{name.lower()}"
         assert found.heading_path == ("Birds", "Of prey", name)
-        place = (found.span.line_start, found.span.line_end)
+        place = (found.line_start, found.line_end)
         assert place == lines(BIRDS, f"### {name}", following)
 
 
 def test_the_wider_section_is_told_beside_it(birds):
     found = first(birds, "pigeons")
-    assert found.within.chunk_id == "docs:birds.md#birds"
+    assert found.within.id == "docs:birds.md#birds"
     assert found.within.heading_path == ("Birds",)
-    assert (found.within.span.line_start, found.within.span.line_end) == (1, BIRDS.count("\n"))
+    assert (found.within.line_start, found.within.line_end) == (1, BIRDS.count("\n"))
     assert "### Kestrel" in found.text
-    assert found.matched.chunk_id != found.chunk_id
+    assert found.matched.id != found.id
 
 
 def test_the_text_stands_at_its_own_span_and_the_answer_inside_it(birds):
     found = first(birds, "pigeons")
-    data = BIRDS.encode()[found.text_span.byte_start : found.text_span.byte_end]
+    data = BIRDS.encode()[slice(*found.text_bytes)]
     assert data.decode() == found.text
     begin, end = found.answer_lines
     assert BIRDS.split("\n")[begin - 1 : end] == ["It dives upon pigeons."]
-    assert found.text_span.line_start <= begin <= end <= found.text_span.line_end
+    assert found.text_lines[0] <= begin <= end <= found.text_lines[1]
 
 
 @pytest.mark.parametrize("query", ["Of prey", "of PREY", "falcon", "Heron", "Of the water"])
@@ -97,8 +97,8 @@ def test_a_heading_that_is_the_query_is_cited(birds, query):
 def test_a_bare_heading_is_cited_only_when_it_is_asked_for(tmp_path):
     text = f"# Birds\n\n## Of prey\n\n### Kestrel\n\nA bird of prey. {FILLER * 3}\n"
     with Engine(tmp_path, {"birds.md": text}, sizes=SEED_SIZES, **WORDS_ONLY) as engine:
-        assert first(engine, "Of prey").chunk_id == "docs:birds.md#of-prey"
-        assert first(engine, "which bird is one of prey").chunk_id == "docs:birds.md#kestrel"
+        assert first(engine, "Of prey").id == "docs:birds.md#of-prey"
+        assert first(engine, "which bird is one of prey").id == "docs:birds.md#kestrel"
 
 
 def test_a_merged_result_is_cited_under_the_section_of_its_best_match(tmp_path):
@@ -106,8 +106,8 @@ def test_a_merged_result_is_cited_under_the_section_of_its_best_match(tmp_path):
     with Engine(tmp_path, {"birds.md": BIRDS}, sizes=sizes, **WORDS_ONLY) as engine:
         found = first(engine, "It dives upon fields", merge_threshold=2)
     assert len(found.parts) > 1
-    assert found.chunk_id in ("docs:birds.md#falcon", "docs:birds.md#kestrel")
-    assert found.within.chunk_id == "docs:birds.md#of-prey"
+    assert found.id in ("docs:birds.md#falcon", "docs:birds.md#kestrel")
+    assert found.within.id == "docs:birds.md#of-prey"
     assert found.parent_chunk_id is None
 
 
@@ -126,15 +126,15 @@ def test_a_parent_carries_the_matched_child_and_overlaps_what_stands_before(tmp_
         wider = first(engine, "kestrel", surroundings=overlapping)
     assert wider.text.endswith(plain.text)
     assert 150 < len(wider.text) - len(plain.text) <= 200
-    assert (wider.chunk_id, wider.parent_chunk_id) == ("docs:long.md#long", "docs:long.md#long")
-    assert wider.matched.chunk_id.startswith("docs:long.md#long~")
-    assert text[wider.matched.span.byte_start : wider.matched.span.byte_end] in wider.text
+    assert (wider.id, wider.parent_chunk_id) == ("docs:long.md#long", "docs:long.md#long")
+    assert wider.matched.id.startswith("docs:long.md#long~")
+    assert text[wider.matched.byte_start : wider.matched.byte_end] in wider.text
 
 
 @pytest.mark.parametrize("field", ["headers", "title"])
 def test_headings_inside_a_leaf_are_found_by_their_field(birds, field):
     for name in ("kestrel", "falcon", "osprey"):
-        assert first(birds, f"{field}:{name}").chunk_id == f"docs:birds.md#{name}"
+        assert first(birds, f"{field}:{name}").id == f"docs:birds.md#{name}"
 
 
 def corpus(name):

@@ -76,9 +76,9 @@ def test_json_has_everything(run):
     value = json.loads(run("tomatoes", "--json", "--explain").stdout)
     first = value["results"][0]
     assert first["path"] == "garden.md"
-    assert first["span"]["line_start"] == 1
+    assert first["line_start"] == 1
     assert 0 <= first["confidence"] <= 1
-    assert value["index"]["readiness"] == "ready"
+    assert value["index"]["state"] == "ready"
     assert value["index"]["complete"] is True
     assert value["stats"]["original_count"] >= 1
     assert value["explanation"]["queries"][0]["text"] == "tomatoes"

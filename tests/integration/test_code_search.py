@@ -35,7 +35,7 @@ CODE = {"code_search_enabled": True, "semantic_weight": 0.0}
 
 def test_code_search_exact_match(engine):
     first = answer(engine, "getAuthToken", **CODE).results[0]
-    assert first.chunk_id == "docs:typescript-client.md#short-credentials-for-a-page"
+    assert first.id == "docs:typescript-client.md#short-credentials-for-a-page"
     assert "function getAuthToken(" in first.text
 
 
@@ -47,18 +47,18 @@ def test_code_search_finds_function(engine):
         for result in response.explanation.results
         if Strategy.CODE in result.evidence and result.evidence[Strategy.CODE].rank == 1
     ]
-    assert best.chunk_id == "docs:typescript-client.md#short-credentials-for-a-page"
+    assert best.id == "docs:typescript-client.md#short-credentials-for-a-page"
 
 
 @pytest.mark.parametrize("label", expected("code"), ids=lambda label: label.query)
 def test_code_search_finds_function_names(engine, label):
     results = answer(engine, label.query, **CODE).results
     assert rank_of(label.place, results) == 1
-    assert Strategy.CODE in results[0].strategies
+    assert Strategy.CODE in results[0].found_by
 
 
 def by_code(results):
-    return {result.path for result in results if Strategy.CODE in result.strategies}
+    return {result.path for result in results if Strategy.CODE in result.found_by}
 
 
 def test_code_search_language_filtering(engine):
@@ -93,7 +93,7 @@ def test_adaptive_weights_improve_factual(engine):
         settings = {"semantic_weight": 3.0, "adaptive_weights_enabled": is_on}
         results = answer(engine, "getAuthToken", **settings).results
         place = "docs:typescript-client.md#short-credentials-for-a-page"
-        scores = {result.chunk_id: result.score for result in results}
+        scores = {result.id: result.score for result in results}
         return scores.pop(place) - max(scores.values())
 
     assert lead(True) > lead(False)

@@ -54,7 +54,7 @@ def ragdocs(command, *words, docs, index):
 def factors(explanation):
     """By how much each document was raised for its community, in order."""
     return {
-        (one.get("chunk_id") or one["id"]).partition("#")[0]: one["boosts"].get("community", 1.0)
+        one["id"].partition("#")[0]: one["boosts"].get("community", 1.0)
         for one in explanation["results"]
     }
 
@@ -70,7 +70,7 @@ def by_python(docs, index):
         response = opened.search("otter", explain=True)
         assert response.explanation
         return {
-            str(one.chunk_id).partition("#")[0]: one.boosts.get("community", 1.0)
+            str(one.id).partition("#")[0]: one.boosts.get("community", 1.0)
             for one in response.explanation.results
         }
 

@@ -78,7 +78,7 @@ def test_expansion_finds_related(engine):
     expanded = results(engine, "auth", **words_only, query_expansion_enabled=True)
     assert "access.md" not in without
     assert next(iter(expanded)) == "access.md"
-    assert expanded["access.md"].strategies == (Strategy.KEYWORD,)
+    assert expanded["access.md"].found_by == (Strategy.KEYWORD,)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_expansion_finds_related(engine):
 def test_expanded_query_finds_related_documents(engine, query, path):
     without = results(engine, query, query_expansion_enabled=False)
     expanded = results(engine, query, query_expansion_enabled=True)
-    assert Strategy.KEYWORD not in without[path].strategies
-    assert Strategy.KEYWORD in expanded[path].strategies
+    assert Strategy.KEYWORD not in without[path].found_by
+    assert Strategy.KEYWORD in expanded[path].found_by
     assert next(iter(expanded)) == path
     assert expanded[path].score > without[path].score
 

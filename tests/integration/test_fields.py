@@ -48,7 +48,7 @@ def test_header_context_improves_ranking(tmp_path):
         texts = dict(zip(("a.md", "b.md"), map(under, headings), strict=True))
         with Engine(tmp_path / str(n), texts, Compass(), sizes=SMALL, **MEANING_ONLY) as engine:
             results = engine.ask("sunrise", uniqueness=Uniqueness.OFF).results
-        details = [result for result in results if result.chunk_id.endswith("#details")]
+        details = [result for result in results if result.id.endswith("#details")]
         assert details[0].text == details[1].text
         first.append(details[0].path)
     assert first == ["a.md", "b.md"]
@@ -68,7 +68,7 @@ def test_header_context_improves_disambiguation(tmp_path):
             ("when are stored copies of web pages fetched again?", "cache.md"),
         ):
             results = engine.ask(query, uniqueness=Uniqueness.OFF).results
-            renewed = [result.path for result in results if result.chunk_id.endswith("#refresh")]
+            renewed = [result.path for result in results if result.id.endswith("#refresh")]
             assert renewed[0] == path
 
 

@@ -36,7 +36,7 @@ def finds(app, query, *expected):
 
 
 def is_ready(app):
-    return ask(app, "lark").index.readiness is Readiness.READY
+    return ask(app, "lark").index.state is Readiness.READY
 
 
 def until_served(other: ServedProcess) -> None:
@@ -109,7 +109,7 @@ def test_a_folder_that_is_away_is_said_in_every_answer(apps, docs, index):
     away = docs.rename(docs.with_name("away"))
     for one in (app, second):
         # All files may be looked at first, which is said as well.
-        until(lambda one=one: ask(one, "lark").index.readiness is Readiness.DEGRADED)
+        until(lambda one=one: ask(one, "lark").index.state is Readiness.DEGRADED)
         response = ask(one, "lark")
         assert response.index.complete is False
         assert "docs" in response.index.in_words()
@@ -133,7 +133,7 @@ def test_what_cannot_be_written_is_said_and_heals_by_itself(apps, docs, index):
     # While it tries again, it is starting, and the error is still said.
     assert until(lambda: (now := app.service.state).duty is Duty.FAILING and now).error
     response = ask(app, "lark")
-    assert response.index.readiness is Readiness.UNAVAILABLE
+    assert response.index.state is Readiness.UNAVAILABLE
     assert response.index.reason
     index.unlink()
     finds(app, "lark", "dawn.md")
@@ -150,7 +150,7 @@ def test_a_store_damaged_under_way_is_noticed_and_made_anew(apps, docs, index):
             (index / side).unlink(missing_ok=True)
         (index / "damaged").rename(store)
         response = ask(app, "lark")
-    assert response.index.readiness is Readiness.UNAVAILABLE
+    assert response.index.state is Readiness.UNAVAILABLE
     assert "damaged" in response.index.reason
     until(lambda: ask(app, "lark").index.complete, HEALED_SECONDS)
     assert paths(ask(app, "lark"))[0] == "dawn.md"
@@ -201,9 +201,9 @@ def test_the_one_that_started_first_keeps_a_folder_that_was_named(apps, docs, in
     for app in (first, second):
         finds(app, "bask", "noon.md")  # by the stored stemmer, whoever asks
     assert first.service.state.duty is Duty.WATCHING
-    assert ask(first, "lark").index.readiness is Readiness.READY
+    assert ask(first, "lark").index.state is Readiness.READY
     told = ask(second, "lark").index
-    assert (told.readiness, told.complete) == (Readiness.DEGRADED, False)
+    assert (told.state, told.complete) == (Readiness.DEGRADED, False)
     assert 'search.stemmer: "english" there, "german" here' in told.reason
 
 
@@ -214,7 +214,7 @@ def test_a_rebuild_takes_a_named_folder_over_and_gives_it_back(apps, docs, index
         assert manager.update(rebuild=True).taken_over
         manager.fill()
     until(lambda: first.service.state.duty is Duty.STOOD_DOWN)
-    assert ask(first, "lark").index.readiness is Readiness.DEGRADED
+    assert ask(first, "lark").index.state is Readiness.DEGRADED
     assert paths(ask(first, "lark"))[:1] == ["dawn.md"]
     with served(docs, index) as same, same.manager() as manager:
         manager.update(rebuild=True)
@@ -247,7 +247,7 @@ def test_a_model_that_fails_is_said_and_words_go_on(apps, docs, index):
     finds(app, "lark", "dawn.md")
     assert until(lambda: "broken" in app.service.state.trouble)
     state = ask(app, "lark").index
-    assert (state.readiness, state.complete) == (Readiness.DEGRADED, False)
+    assert (state.state, state.complete) == (Readiness.DEGRADED, False)
     assert "broken" in state.in_words()
 
 

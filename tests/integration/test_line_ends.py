@@ -52,10 +52,10 @@ def chunks(index: Index):
 def results(index: Index, query: str) -> list[tuple[object, ...]]:
     return [
         (
-            found.chunk_id,
+            found.id,
             found.heading_path,
-            found.span.line_start,
-            found.span.line_end,
+            found.line_start,
+            found.line_end,
             found.text,
             found.snippet.text,
             round(found.score, 6),

@@ -256,7 +256,7 @@ def test_of_two_folders_the_one_that_is_there_answers_until_the_other_comes(tmp_
         assert "the folder of away is not there" in index["summary"]
         written(away, TEXTS)
         tokens = answers(process, "query_documents", query="token")
-        until(lambda: [one["tree"] for one in next(tokens)["results"][:1]] == ["away"])
+        until(lambda: [one["id"].split(":")[0] for one in next(tokens)["results"][:1]] == ["away"])
         until(lambda: next(lizards)["index"]["complete"])
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
@@ -26,6 +27,10 @@ tags: [access]
 # Signing in
 
 Use the password that was sent to you. See [[tokens]] and [the tokens](tokens.md).
+
+## Rhymes
+
+For a rhyme see [[words]].
 
 ## Elsewhere
 
@@ -89,8 +94,6 @@ def call(process, tool, **arguments):
 # Metadata and statistics.
 
 EXPECTED = {
-    "doc_id": "docs:sign-in.md",
-    "title": "Signing in",
     "description": "How to sign in.",
     "keywords": ["login", "password"],
     "tags": ["access"],
@@ -98,7 +101,7 @@ EXPECTED = {
     "author": "Ada",
     "category": "guides",
     "date": "2025-03-04T00:00:00+00:00",
-    "links": ["docs:tokens.md"],
+    "links": ["docs:tokens.md", "docs:words.md"],
 }
 ASKED = "password that was sent to you"
 STATS = {
@@ -128,8 +131,16 @@ def test_python_is_given_metadata_when_it_asks_for_it(docs):
     with open_index(docs, settings=settings) as index:
         found = index.search(ASKED, metadata=True).results[0].metadata
         assert found
-        assert (found.author, found.tags, found.links) == ("Ada", ("access",), ("docs:tokens.md",))
+        assert (found.author, found.tags) == ("Ada", ("access",))
+        assert found.links == ("docs:tokens.md", "docs:words.md")
         assert index.search(ASKED).results[0].metadata is None
+
+
+def test_links_are_those_of_the_cited_section(docs):
+    [first, *_] = query(docs, "a rhyme", "--metadata")["results"]
+    assert first["id"] == "docs:sign-in.md#rhymes"
+    assert "[[tokens]]" in first["text"], "the passage has more than the section"
+    assert first["metadata"]["links"] == ["docs:words.md"]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +162,53 @@ def test_both_searches_of_a_server_tell_metadata_and_statistics(server, tool, as
     assert "stats" not in without
     least = call(server, tool, **asked, show_metadata=True, max_tokens=300)
     assert least["results"]
+
+
+# One set of names.
+
+
+def unlike(told, value, at=""):
+    """Where a tool tells something else than `--json`, or by another name."""
+    if isinstance(told, dict):
+        for name in told:
+            yield from unlike(told[name], value.get(name), f"{at}.{name}")
+    elif isinstance(told, list):
+        for number, one in enumerate(told):
+            yield from unlike(one, dict(enumerate(value)).get(number), f"{at}[{number}]")
+    elif told != (pytest.approx(value, abs=0.006) if isinstance(value, float) else value):
+        yield at, told, value
+
+
+def test_a_server_the_command_line_and_python_give_the_same_fields(docs, server):
+    asked = {"query": "password token prompt", "explain": True, "show_metadata": True}
+    # Communities are a generation of their own: both are to have answered from it.
+    until(lambda: "community" in call(server, "query_documents", **asked)["text"], 60)
+    told = call(server, "query_documents", **asked, show_stats=True)["results"]
+    given = query(docs, asked["query"], "--explain", "--metadata", index=docs.parent / "served")
+    assert len(told) == len(given["results"]) >= 2
+    assert list(unlike(told, given["results"])) == []
+    assert {"id", "doc_id", "line_start", "found_by", "matches", "score"} <= told[0].keys()
+    settings = {"indexing": {"index_path": str(docs.parent / "served")}}
+    with open_index(docs, settings=settings) as index:
+        response = index.search(asked["query"])
+    assert {field.name for field in fields(response.results[0])} == given["results"][0].keys()
+
+
+def test_a_server_names_all_of_an_answer_as_the_command_line_does(docs, server):
+    told = call(server, "query_documents", query="tokn", explain=True, show_stats=True)
+    given = query(docs, "tokn", "--explain", index=docs.parent / "served")
+    own = {"text", "left_out_total"}  # the text form; of `left_out` the server names the first ones
+    assert told.keys() - own <= given.keys()
+    assert told["index"].keys() - {"summary", "activity"} <= given["index"].keys()
+    for name in ("queries", "results", "stages"):
+        one, other = told["explanation"][name][0], given["explanation"][name][0]
+        assert one.keys() <= other.keys(), name
+
+
+def test_what_few_clients_need_is_given_when_it_is_asked_for(server):
+    [first, *_] = call(server, "query_documents", query=ASKED)["results"]
+    told = {"id", "path", "title", "heading_path", "line_start", "line_end", "confidence", "text"}
+    assert told <= first.keys() <= {*told, "text_lines", "answer_lines", "within", "extent"}
 
 
 # Statistics.

@@ -118,8 +118,8 @@ def test_a_local_endpoint_embeds_passages_and_queries(docs):
         response = index.search("tomatoes need", top_n=1)
         sent = [text for body in server.requests for text in body["input"]]
     assert response.results[0].path == "garden.md"
-    assert Strategy.SEMANTIC in response.results[0].strategies
-    assert response.index.readiness is Readiness.READY
+    assert Strategy.SEMANTIC in response.results[0].found_by
+    assert response.index.state is Readiness.READY
     assert any("Tomatoes need sun." in text for text in sent)
 
 

@@ -164,11 +164,11 @@ def test_another_model_embeds_everything_again(docs, tmp_path):
         used = settings | {"embedding": {"provider": "onnx", "model": str(folder)}}
         with open_index(docs, settings=used, update=False) as index:
             before = index.search("reset password")
-            assert not any(Strategy.SEMANTIC in one.strategies for one in before.results)
+            assert not any(Strategy.SEMANTIC in one.found_by for one in before.results)
             index.update()
             assert missing_vectors(index) == 0
             after = index.search("reset password").results[0]
             assert after.path == "access.md"
-            assert Strategy.SEMANTIC in after.strategies
+            assert Strategy.SEMANTIC in after.found_by
             seen.add(index._app.embedder.identity)
     assert len(seen) == 2

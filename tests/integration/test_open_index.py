@@ -44,8 +44,8 @@ def test_a_folder_becomes_answers_in_two_lines(docs):
     assert isinstance(response, SearchResponse)
     (result,) = response.results
     assert isinstance(result, SearchResult)
-    assert (result.path, result.span.line_start) == ("auth.md", 4)
-    assert response.index.readiness is Readiness.READY
+    assert (result.path, result.line_start) == ("auth.md", 4)
+    assert response.index.state is Readiness.READY
 
 
 def test_opening_brings_it_in_step_unless_told_not_to(docs):
@@ -76,7 +76,7 @@ def test_a_running_server_is_left_to_keep_the_index_in_step(docs):
 
 def test_without_an_index_and_without_building_one_it_says_so(docs):
     with open_index(docs, embedder=Compass(), update=False) as index:
-        assert index.search("tomatoes").index.readiness is Readiness.UNAVAILABLE
+        assert index.search("tomatoes").index.state is Readiness.UNAVAILABLE
         with pytest.raises(IndexMissing):
             index.get("auth.md")
 

@@ -36,8 +36,8 @@ def test_a_question_finds_its_document(engine):
 def test_a_result_says_which_indices_found_it(engine):
     response = engine.ask("tomatoes need sun and water", explain=True)
     (first, *_) = response.explanation.results
-    assert {Strategy.KEYWORD, Strategy.SEMANTIC} <= set(response.results[0].strategies)
-    assert first.chunk_id == response.results[0].chunk_id
+    assert {Strategy.KEYWORD, Strategy.SEMANTIC} <= set(response.results[0].found_by)
+    assert first.id == response.results[0].id
     assert first.evidence[Strategy.KEYWORD].rank == 1
     assert sum(first.contributions.values()) > 0
 
@@ -45,8 +45,7 @@ def test_a_result_says_which_indices_found_it(engine):
 def test_text_is_the_files_text_at_the_span(engine):
     for result in engine.ask("token session error water", top_n=50).results:
         data = NOTES[result.path].encode()
-        span = result.text_span
-        assert data[span.byte_start : span.byte_end].decode() == result.text
+        assert data[slice(*result.text_bytes)].decode() == result.text
 
 
 QUERIES = st.sampled_from(
@@ -79,7 +78,7 @@ def test_invariants_of_every_answer(engine, queries, top_n):
     assert len(scores) <= top_n
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
-    ids = [result.chunk_id for result in response.results]
+    ids = [result.id for result in response.results]
     assert len(set(ids)) == len(ids)
     assert engine.ask(*queries, top_n=top_n) == response
 
@@ -132,7 +131,7 @@ def test_a_linked_document_comes_along(tmp_path):
     filler = {f"f{n}.md": f"# Filler {n}\n\nWords {n} of no use.\n" for n in range(150)}
     with Engine(tmp_path, texts | filler) as engine:
         graph = engine.ask("zebra", top_n=50).results
-        linked = [result for result in graph if Strategy.GRAPH in result.strategies]
+        linked = [result for result in graph if Strategy.GRAPH in result.found_by]
     assert "b.md" in {result.path for result in linked}
 
 
@@ -140,7 +139,7 @@ def test_code_search_finds_the_block_when_it_is_on(tmp_path):
     with Engine(tmp_path, NOTES, code_search_enabled=True) as engine:
         (first, *_) = engine.ask("getAuthToken").results
     assert first.path == "api/http.md"
-    assert Strategy.CODE in first.strategies
+    assert Strategy.CODE in first.found_by
 
 
 def test_an_edit_is_seen_by_the_next_query(tmp_path):

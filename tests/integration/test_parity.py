@@ -1,4 +1,4 @@
-"""docs/parity.md names only what there is, and the defaults in force."""
+"""The parity pages name only what there is; docs/parity.md the defaults in force."""
 
 import ast
 import re
@@ -19,9 +19,11 @@ from ragdocs.search.stages import CompressionStats
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")
-TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)))
-COMMANDS = sorted(set(re.findall(r"`ragdocs ([a-z -]+)`", PAGE)))
-SETTINGS = sorted(set(re.findall(r"`((?:search|chunking)\.[a-z_.]+)`", PAGE)))
+RA_PAGE = (ROOT / "docs" / "ra-parity.md").read_text(encoding="utf-8")
+BOTH = f"{PAGE}\n{RA_PAGE}"
+TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", BOTH)))
+COMMANDS = sorted(set(re.findall(r"`ragdocs ([a-z -]+)`", BOTH)))
+SETTINGS = sorted(set(re.findall(r"`((?:search|chunking|context)\.[a-z_.]+)`", BOTH)))
 PROPOSALS = [f"P{number}" for number in range(1, 14)]
 
 
@@ -48,6 +50,11 @@ FEATURES = [
     )
     for row in table(heading)
 ]
+RA_FEATURES = [
+    [cell.strip() for cell in line.strip("|").split(" | ")]
+    for line in RA_PAGE.split("## Names in an answer")[0].splitlines()
+    if line.startswith("| ") and not line.startswith("| ra |")
+]
 DIFFERING = table("Settings whose defaults differ")
 
 
@@ -64,13 +71,14 @@ def default(setting):
     return section
 
 
-def test_every_feature_has_its_way_here_and_its_proof():
-    assert len(FEATURES) > 50
-    for row in FEATURES:
+@pytest.mark.parametrize("rows", [FEATURES, RA_FEATURES], ids=["parity", "ra-parity"])
+def test_every_feature_has_its_way_here_and_its_proof(rows):
+    assert len(rows) > 50
+    for row in rows:
         assert len(row) == 3, row
         _, here, proof = row
         assert "`" in here, row
-        assert "::test_" in proof, row
+        assert "::test_" in proof or "benchmarks/" in proof, row
 
 
 def test_every_proposal_is_there():
@@ -163,7 +171,10 @@ def test_the_names_of_an_answer_are_those_that_it_has():
     kinds = (FoundPassage, SearchAnswer, SearchResult)
     known = {field.name for kind in kinds for field in fields(kind)}
     known |= set(TOOLS["query_documents"].arguments.model_fields)
-    for _, here in table("Names in an answer"):
+    stated = RA_PAGE.split("## Names in an answer")[1].split("\n## ")[0]
+    ra_names = re.findall(r"^\| .+? \| (.+) \|$", stated, re.M)[1:]
+    assert len(ra_names) >= 5
+    for here in [*(here for _, here in table("Names in an answer")), *ra_names]:
         if not here.startswith("none"):
             assert set(re.findall(r"`(\w+)`", here)) <= known, here
     stated = PAGE.split("`stats` has the documents' own names:")[1].split(".")[0]
@@ -171,7 +182,7 @@ def test_the_names_of_an_answer_are_those_that_it_has():
 
 
 def test_every_linked_page_exists():
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", PAGE):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", BOTH):
         assert (ROOT / "docs" / target).is_file(), target
 
 

@@ -57,7 +57,7 @@ def answer(engine, *queries, **settings):
 
 
 def ids(results):
-    return [result.chunk_id.removeprefix("docs:") for result in results]
+    return [result.id.removeprefix("docs:") for result in results]
 
 
 @pytest.mark.parametrize(
@@ -92,15 +92,15 @@ def test_two_siblings_and_a_named_parent_give_the_parent_with_its_parts(engine):
     assert children <= set(ids(apart))
     assert len(children & set(ids(together))) == 1
     [section] = [one for one in together if one.parts]
-    assert section.within.chunk_id == "docs:guide.md#error-handling"
+    assert section.within.id == "docs:guide.md#error-handling"
     best = max(one.score for one in apart if ids([one])[0] in children)
     assert section.score == pytest.approx(min(1.0, merged_score(best, 2, 0.1)))
-    assert [part.chunk_id for part in section.parts] == [
+    assert [part.id for part in section.parts] == [
         "docs:guide.md#error-handling~1",  # with the headings above it
         "docs:guide.md#option-type",
     ]
     for part in section.parts:
-        text = GUIDE[part.span.byte_start : part.span.byte_end]
+        text = GUIDE[part.byte_start : part.byte_end]
         assert "Type\n" in text
         assert text[text.index("### ") :] in section.text
 
@@ -119,20 +119,20 @@ def test_a_file_named_as_the_query_is_given_whole_only_where_that_is_allowed(tmp
         whole = engine.answer(request, **WORDS_ONLY, max_merge_depth=0).results
     assert len([one for one in usual if one.startswith("heron.md")]) > 1
     [heron] = [result for result in whole if result.path == "heron.md"]
-    assert heron.within.chunk_id == "docs:heron.md#book-of-birds"
-    assert heron.chunk_id == heron.matched.chunk_id
+    assert heron.within.id == "docs:heron.md#book-of-birds"
+    assert heron.id == heron.matched.id
 
 
 def test_several_topics_are_searched_apart_and_merged(engine):
     """Each chunk once, with the better of its scores, and the matches of both marked."""
-    one = {r.chunk_id: r.score for r in answer(engine, "error handling", merge_threshold=0)}
-    two = {r.chunk_id: r.score for r in answer(engine, "logging patterns", merge_threshold=0)}
+    one = {r.id: r.score for r in answer(engine, "error handling", merge_threshold=0)}
+    two = {r.id: r.score for r in answer(engine, "logging patterns", merge_threshold=0)}
     results = answer(engine, "error handling", "logging patterns", merge_threshold=0)
-    found = [result.chunk_id for result in results]
+    found = [result.id for result in results]
     assert len(found) == len(set(found))
     assert set(found) == set(one) | set(two)
     [both] = [result for result in results if result.path == "new.md"]
-    better = max(one[both.chunk_id], two[both.chunk_id])
+    better = max(one[both.id], two[both.id])
     assert both.score == pytest.approx(better)
     marked = {
         NOTES["new.md"].encode()[match.byte_start : match.byte_end].decode()

@@ -127,9 +127,7 @@ def test_one_tree_alone_is_ranked_the_same_with_and_without_levels(tmp_path):
             engine.answer(request, **WORDS_ONLY, tree_normalisation=strength).results
             for strength in (0.0, 1.0)
         ]
-    assert [(r.chunk_id, r.score) for r in answers[0]] == [
-        (r.chunk_id, r.score) for r in answers[1]
-    ]
+    assert [(r.id, r.score) for r in answers[0]] == [(r.id, r.score) for r in answers[1]]
 
 
 def test_the_local_boost_acts_on_top_of_the_levels(tmp_path):

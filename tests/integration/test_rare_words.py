@@ -124,7 +124,7 @@ def test_every_candidate_is_scored_by_every_index(tmp_path, chosen):
     results = response.explanation.results
     assert len(results) == 50
     for result in results:
-        assert {Strategy.SEMANTIC, Strategy.KEYWORD} <= result.evidence.keys(), result.chunk_id
+        assert {Strategy.SEMANTIC, Strategy.KEYWORD} <= result.evidence.keys(), result.id
 
 
 def test_a_token_stays_first_among_passages_that_have_all_the_other_words(tmp_path):

@@ -76,7 +76,7 @@ def test_it_is_answered_from_one_commit(tmp_path, keyword_engine, times):
 
 def test_when_that_never_ends_it_is_said(tmp_path):
     response, _ = search_while_edited(tmp_path, "whoosh", times=10)
-    assert response.index.readiness is Readiness.BUILDING
+    assert response.index.state is Readiness.BUILDING
     assert "changed while" in response.index.reason
 
 

@@ -213,7 +213,7 @@ def test_confidence_is_not_the_models_to_change(engine, encoder):
     for settings in (OFF, ON):
         with searching(engine, settings, encoder) as ask:
             found = ask("reset password", top_n=50).results
-        confidences.append({result.chunk_id: result.confidence for result in found})
+        confidences.append({result.id: result.confidence for result in found})
     assert confidences[0] == confidences[1]
 
 

@@ -258,7 +258,7 @@ def seen(tmp_path_factory):
 
 
 def told_of(result) -> list[str]:
-    return [result.chunk_id, result.text, f"{result.score:.6f}", f"{result.confidence:.6f}"]
+    return [result.id, result.text, f"{result.score:.6f}", f"{result.confidence:.6f}"]
 
 
 def nested(given, folder=Path()) -> dict:

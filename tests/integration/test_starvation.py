@@ -35,7 +35,7 @@ def test_no_query_waits_for_a_piece_of_bulk_work_that_does_not_end(
     model = StuckEmbedder()
     with App(config_of(docs, tmp_path / "index"), model) as app:
         app.service.start()
-        until(lambda: ask(app, "tomatoes").index.readiness is Readiness.READY)
+        until(lambda: ask(app, "tomatoes").index.state is Readiness.READY)
         model.begun.clear()
         model.may_end.clear()
         new = tmp_path / "new"
@@ -47,7 +47,7 @@ def test_no_query_waits_for_a_piece_of_bulk_work_that_does_not_end(
             answered = _asked_beside(app)
             assert answered == QUERIES
             response = ask(app, "which vegetables like bright light")
-            assert response.index.readiness is Readiness.BUILDING
+            assert response.index.state is Readiness.BUILDING
             assert response.index.vectors_pending == 60
             assert paths(response)[0] == "garden.md"
             assert paths(ask(app, "word33"))[0] == "new/33.md"

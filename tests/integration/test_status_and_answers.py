@@ -43,8 +43,8 @@ def views(app: App) -> dict[str, Readiness]:
     service = app.service.state if "service" in vars(app) else None
     return {
         "status": gather_status(app, service).state,
-        "state": app.index_state().readiness,
-        "answer": ask(app, "lark").index.readiness,
+        "state": app.index_state().state,
+        "answer": ask(app, "lark").index.state,
     }
 
 
@@ -270,7 +270,7 @@ def test_the_words_of_an_index_that_another_keyword_engine_keeps(bench, engine):
     with bench.app(search={"keyword_engine": other}) as app:
         answer = ask(app, "tomatoes")
     assert paths(answer)[:1] == ["garden.md"]
-    assert answer.index.readiness is DEGRADED
+    assert answer.index.state is DEGRADED
     left = {path for path in bench.index.rglob("*") if not path.name.startswith("store.db-")}
     assert left <= set(before)
 

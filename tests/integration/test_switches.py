@@ -77,7 +77,7 @@ def paths(results):
 
 
 def ids(results):
-    return [result.chunk_id.removeprefix("docs:") for result in results]
+    return [result.id.removeprefix("docs:") for result in results]
 
 
 # Weights and fusion.
@@ -701,7 +701,7 @@ def test_merge_threshold_gives_the_section_for_its_parts(make):
         common=WORDS_ONLY,
     )
     assert sorted(ids(off)) == ["manual.md#falcons", "manual.md#hawks"]
-    assert [result.within.chunk_id for result in on] == ["docs:manual.md#birds"]
+    assert [result.within.id for result in on] == ["docs:manual.md#birds"]
     assert ids(on)[0] in ids(off)
     assert "They fly by night" in on[0].text
 
@@ -728,7 +728,7 @@ def test_max_merge_depth_keeps_whole_documents_apart(make):
     )
     assert sorted(ids(deep)) == ["manual.md#falcons", "manual.md#hawks", "manual.md#otters"]
     [whole] = shallow
-    assert whole.within.chunk_id == "docs:manual.md#manual"
+    assert whole.within.id == "docs:manual.md#manual"
     assert len(whole.parts) == 3
 
 
@@ -761,7 +761,7 @@ def test_result_tokens_is_how_much_of_a_passage_is_given(make):
     assert len(part[0].text) <= 200
     assert part[0].extent is Extent.EXCERPT
     assert part[0].answer_lines == (43, 43)
-    assert (part[0].span, part[0].chunk_id) == (whole[0].span, whole[0].chunk_id)
+    assert (part[0].line_start, part[0].id) == (whole[0].line_start, whole[0].id)
 
 
 def test_a_limit_per_document_that_is_set_is_hard_and_the_usual_one_gives_way(make):
@@ -798,7 +798,7 @@ def test_parent_retrieval_returns_the_passage_around(make):
     assert found[True].parent_chunk_id == "docs:long.md#long"
     at = text.index(found[True].text)
     assert not text[:at] or text[at - 1].isspace()
-    assert part.span.byte_end - part.span.byte_start <= 600
+    assert part.byte_end - part.byte_start <= 600
     assert "A kestrel." in found[True].text
 
 

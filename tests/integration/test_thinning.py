@@ -190,7 +190,7 @@ def test_ngram_before_semantic(tmp_path):
     with Engine(tmp_path, texts, Compass()) as small:
         settings = {**DEDUP, "ngram_dedup_threshold": 0.7}
         response = answer(small, "kestrel", settings, explain=True)
-    fallen = {stage.name: {each.chunk_id for each in stage.fallen} for stage in response.stages}
+    fallen = {stage.name: {each.id for each in stage.fallen} for stage in response.stages}
     by_wording, by_meaning = fallen[StageName.NGRAM], fallen[StageName.SEMANTIC]
     assert len(by_wording) == len(by_meaning) == 1
     assert by_wording < {"docs:one.md#a", "docs:copy.md#a"}

@@ -64,7 +64,7 @@ def test_a_setting_that_is_changed_and_changed_back_embeds_nothing_twice(docs, e
         model = CountingEmbedder()
         with app_of(docs, environ, model, **sections) as app:
             fill(app)
-            assert ask(app, "lark").index.readiness is Readiness.READY
+            assert ask(app, "lark").index.state is Readiness.READY
         embedded += model.texts
     assert len(embedded) == len(set(embedded)) > 8
 

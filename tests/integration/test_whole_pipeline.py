@@ -60,9 +60,9 @@ def test_parent_returns_context(engine, query):
     child = answer(engine, query)[0]
     parent = answer(engine, query, surroundings=PARENTS)[0]
     assert child.text in parent.text
-    assert child.matched.chunk_id in [part.chunk_id for part in parent.parts]
-    inside = range(parent.text_span.byte_start, parent.text_span.byte_end)
-    assert all(part.span.byte_start in inside for part in parent.parts)
+    assert child.matched.id in [part.id for part in parent.parts]
+    inside = range(*parent.text_bytes)
+    assert all(part.byte_start in inside for part in parent.parts)
 
 
 EVERYTHING = {
@@ -101,7 +101,7 @@ def check(response, top_n):
     assert all(0 <= score <= 1 for score in scores)
     spans = []
     for result in response.results:
-        start, end = result.text_span.byte_start, result.text_span.byte_end
+        start, end = result.text_bytes
         assert TEXTS[result.path].encode()[start:end].decode() == result.text
         spans += [(result.path, start, end)]
     for path, start, end in spans:
@@ -127,7 +127,7 @@ def test_full_pipeline_with_all_features(engine, tmp_path):
     assert "function getAuthToken(" in first.text
     assert first.parts
     assert len(first.text) > CHUNKING.child_chunk_max_chars
-    assert {Strategy.KEYWORD, Strategy.SEMANTIC, Strategy.CODE} <= set(first.strategies)
+    assert {Strategy.KEYWORD, Strategy.SEMANTIC, Strategy.CODE} <= set(first.found_by)
 
     # All is explained.
     [asked] = response.explanation.queries

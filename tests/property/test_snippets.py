@@ -213,7 +213,7 @@ def test_nothing_is_lost_over_the_budget_or_cut_in_the_wrong_place(given_items, 
     assert made.tokens <= budget or is_exception
     assert bool(made.results) == bool(wanted)
     whole = [packed.place for packed in made.results if packed.extent is Extent.WHOLE]
-    reported = [int(gone.path.removesuffix(".md")) for gone in made.omitted]
+    reported = [int(gone.path.removesuffix(".md")) for gone in made.left_out]
     assert sorted(whole + reported) == list(range(len(wanted)))
     assert sum(packed.extent is not Extent.WHOLE for packed in made.results) <= 1
     for packed in made.results:

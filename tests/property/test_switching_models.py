@@ -63,7 +63,7 @@ class Place:
     def ask(self, model, _=None):
         index = self.indices[model]
         response = index.search(QUERY, min_score=0)
-        if response.index.readiness is not Readiness.UNAVAILABLE:
+        if response.index.state is not Readiness.UNAVAILABLE:
             self.check_vectors(model, index._app, response)
         return response
 
@@ -76,7 +76,7 @@ class Place:
         for key, row in held.items():
             assert np.allclose(row, self.embedders[model].embed(leaves[key]), atol=1e-6)
         if not held:
-            assert all(Strategy.SEMANTIC not in one.strategies for one in response.results)
+            assert all(Strategy.SEMANTIC not in one.found_by for one in response.results)
         assert response.index.complete == (len(held) == len(leaves))
 
     def answer_of_a_fresh_index(self, model):
@@ -86,7 +86,7 @@ class Place:
 
 def shown(response):
     return [
-        (one.chunk_id, one.strategies, round(one.score, 6), round(one.confidence, 6))
+        (one.id, one.found_by, round(one.score, 6), round(one.confidence, 6))
         for one in response.results
     ]
 

@@ -81,7 +81,7 @@ class QuestionStorm:
             self._note(wrong=f"{path} was asked for, and {found} given ({index})")
         elif was_known:
             self._note(wrong=f"{path} had been found, and was not any more ({index})")
-        return index.readiness is Readiness.READY
+        return index.state is Readiness.READY
 
     def _note(self, *, is_early: bool | None = None, wrong: str = "", errors: str = "") -> None:
         with self._lock:

@@ -491,8 +491,8 @@ def test_an_answer_is_packed_again_and_not_searched_again(words):
     less = response.within(100)
     assert len(less.results) < len(response.results)
     again = asked(words, first, max_tokens=100)
-    assert [each.chunk_id for each in less.results] == [each.chunk_id for each in again.results]
-    assert less.omitted == again.omitted
+    assert [each.id for each in less.results] == [each.id for each in again.results]
+    assert less.left_out == again.left_out
 
 
 PIECES = st.sampled_from(

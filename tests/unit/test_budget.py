@@ -53,7 +53,7 @@ def test_all_that_fits_is_kept_whole():
     items = [item("one"), item("two")]
     made = pack(items, 100)
     assert [(packed.place, packed.text) for packed in made.results] == [(0, "one"), (1, "two")]
-    assert made.omitted == ()
+    assert made.left_out == ()
     assert made.tokens == sum(given.tokens for given in items)
 
 
@@ -70,7 +70,7 @@ def test_the_first_that_does_not_fit_is_shortened_and_smaller_ones_behind_it_are
         (1, Extent.SHORTENED),
         (3, Extent.WHOLE),
     ]
-    assert [(gone.path, gone.extent) for gone in made.omitted] == [
+    assert [(gone.path, gone.extent) for gone in made.left_out] == [
         ("b.md", Extent.SHORTENED),
         ("c.md", Extent.LEFT_OUT),
     ]
@@ -79,9 +79,13 @@ def test_the_first_that_does_not_fit_is_shortened_and_smaller_ones_behind_it_are
 
 def test_what_is_missing_is_reported_with_a_way_to_get_it():
     made = pack([item("x\n" * 500, name='no"tes/a')], 60)
-    (gone,) = made.omitted
-    assert gone.fetch == 'get_document("docs:no\\"tes/a.md", lines 1-500)'
-    assert gone.chunk_id == 'docs:no"tes/a.md'
+    (gone,) = made.left_out
+    assert gone.fetch.arguments == {
+        "document": 'docs:no"tes/a.md',
+        "start_line": 1,
+        "end_line": 500,
+    }
+    assert gone.id == 'docs:no"tes/a.md'
     assert gone.tokens == 250 + tokens('no"tes/a.md') + tokens("Title") + CITATION_TOKENS
 
 
@@ -142,7 +146,7 @@ def test_one_fence_or_one_word_that_is_too_long_is_cited_only():
         (packed,) = made.results
         assert (packed.extent, packed.text) == (Extent.CITED, "")
         assert packed.tokens <= 100
-        assert [gone.extent for gone in made.omitted] == [Extent.CITED]
+        assert [gone.extent for gone in made.left_out] == [Extent.CITED]
 
 
 def test_a_table_row_is_never_cut():
@@ -160,7 +164,7 @@ def test_a_heading_is_not_the_last_that_is_kept():
 def test_at_least_one_result_is_given_even_over_the_budget():
     made = pack([item(SENTENCE), item("b")], 1)
     assert [(packed.place, packed.extent) for packed in made.results] == [(0, Extent.CITED)]
-    assert [gone.extent for gone in made.omitted] == [Extent.CITED, Extent.LEFT_OUT]
+    assert [gone.extent for gone in made.left_out] == [Extent.CITED, Extent.LEFT_OUT]
     assert pack([], 1).results == ()
 
 

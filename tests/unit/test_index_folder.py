@@ -370,7 +370,7 @@ def use_all_ways(bench: Bench) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ragdocs.store.variants.DAY_SECONDS", 0)
             app.service.start()
-            until(lambda: app.index_state().readiness is Readiness.READY)
+            until(lambda: app.index_state().state is Readiness.READY)
         assert search(app, "tomatoes")
     with bench.app(**engine) as app, app.manager() as manager:
         manager.update(rebuild=True)
@@ -452,7 +452,7 @@ def test_a_server_goes_on_when_its_index_is_backed_up_by_hard_links(tmp_path: Pa
     bench.build()
     with bench.app() as app:
         app.service.start()
-        until(lambda: app.index_state().readiness is Readiness.READY)
+        until(lambda: app.index_state().state is Readiness.READY)
         shutil.copytree(bench.index, tmp_path / "backup", copy_function=os.link)
         with bench.app() as other, other.manager() as manager:
             write(bench.docs, "new.md", "# New\n\nA pear.\n")
@@ -460,4 +460,4 @@ def test_a_server_goes_on_when_its_index_is_backed_up_by_hard_links(tmp_path: Pa
         until(lambda: "docs:new.md" in search(app, "pear"))
         write(bench.docs, "more.md", "# More\n\nA quince.\n")
         until(lambda: "docs:more.md" in search(app, "quince"))
-        until(lambda: app.index_state().readiness is Readiness.READY)
+        until(lambda: app.index_state().state is Readiness.READY)

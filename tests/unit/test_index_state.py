@@ -58,13 +58,13 @@ def test_a_state_in_words(given: IndexState, words: str):
 
 def test_text_that_is_still_to_come_makes_it_building(tmp_path: Path):
     with Engine(tmp_path, NOTES) as engine:
-        assert engine.ask("words").index.readiness is READY
+        assert engine.ask("words").index.state is READY
         for waiting in (5, 0):
             with engine.writer.transaction() as transaction:
                 transaction.expect(waiting)
             found = engine.ask("words").index
             assert found.files_waiting == waiting
-            assert found.readiness is (BUILDING if waiting else READY)
+            assert found.state is (BUILDING if waiting else READY)
             assert found.complete is not bool(waiting)
 
 
@@ -77,9 +77,9 @@ def test_without_vectors_the_files_come_first(tmp_path: Path, monkeypatch: pytes
     states = IndexStates(None)
     with Reader.open(place.index) as reader:
         with reader.snapshot() as snapshot:
-            assert states.of(snapshot, has_vectors=True).readiness is BUILDING
+            assert states.of(snapshot, has_vectors=True).state is BUILDING
         place.manager.update()
         with reader.snapshot() as snapshot:
             found = states.of(snapshot, has_vectors=True)
     place.manager.close()
-    assert (found.readiness, found.files_waiting, found.complete) == (DEGRADED, 0, False)
+    assert (found.state, found.files_waiting, found.complete) == (DEGRADED, 0, False)

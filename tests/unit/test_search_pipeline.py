@@ -204,7 +204,7 @@ def test_every_stage_is_counted_with_what_fell_there():
         ("identical", 3, 2),
         ("top_n", 2, 1),
     ]
-    fallen = [(fall.chunk_id, fall.reason) for count in counts for fall in count.fallen]
+    fallen = [(fall.id, fall.reason) for count in counts for fall in count.fallen]
     assert fallen == [
         (items[3].id, "confidence 0.17 is below 0.3"),
         (items[2].id, f"the same text as {items[0].id}"),

@@ -47,7 +47,7 @@ def _results(results: tuple[ResultExplanation, ...], made_from: str) -> Table:
         found = (result.evidence.get(strategy) for strategy in Strategy)
         cells = [f"{one.rank} ({one.score:.3f})" if one else "" for one in found]
         boosts = ", ".join(f"{name} by {by:.2f}" for name, by in result.boosts.items())
-        row = [str(number), _plain(result.chunk_id), *cells, boosts, f"{result.relevance:.3f}"]
+        row = [str(number), _plain(result.id), *cells, boosts, f"{result.relevance:.3f}"]
         table.add_row(*row)
     return table
 
@@ -55,7 +55,7 @@ def _results(results: tuple[ResultExplanation, ...], made_from: str) -> Table:
 def _stages(explanation: Explanation) -> Table:
     table = Table("stage", "in", "out", "what fell, and why", title="stages")
     for stage in explanation.stages:
-        reasons = [f"{one.chunk_id}: {one.reason}" for one in stage.fallen[:_MAX_FALLEN]]
+        reasons = [f"{one.id}: {one.reason}" for one in stage.fallen[:_MAX_FALLEN]]
         if len(stage.fallen) > _MAX_FALLEN:
             reasons.append(f"and {len(stage.fallen) - _MAX_FALLEN} more")
         table.add_row(stage.name, str(stage.before), str(stage.after), _plain("\n".join(reasons)))

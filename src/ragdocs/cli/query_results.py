@@ -40,7 +40,7 @@ def matches(response: SearchResponse) -> Iterator[str]:
     for result in response.results:
         lines = result.text.split("\n")
         hits = sorted({match.line_start for match in result.matches})
-        first = result.text_span.line_start
+        first = result.text_lines[0]
         for line in hits or [first]:
             at = line - first
             text = lines[at] if 0 <= at < len(lines) else lines[0]
@@ -53,9 +53,9 @@ def remarks(response: SearchResponse) -> Iterator[str]:
         yield from _worth(response)
     if response.did_you_mean:
         yield f"Did you mean: {shown(response.did_you_mean)}"
-    for omitted in response.omitted:
-        where = f"{shown(omitted.path)}:{omitted.line_start}-{omitted.line_end}"
-        yield f"{omitted.extent.value.replace('_', ' ')}: {where} ({omitted.tokens} tokens)"
+    for left_out in response.left_out:
+        where = f"{shown(left_out.path)}:{left_out.line_start}-{left_out.line_end}"
+        yield f"{left_out.extent.value.replace('_', ' ')}: {where} ({left_out.tokens} tokens)"
     for note in response.notes:
         yield f"note: {shown(note)}"
     if not response.index.complete:
@@ -95,7 +95,7 @@ def _marked(text: str) -> str:
 
 
 def _citation(result: SearchResult) -> str:
-    where = f"{result.path}:{result.span.line_start}-{result.span.line_end}"
+    where = f"{result.path}:{result.line_start}-{result.line_end}"
     headings = " > ".join(result.heading_path) or result.title
     confidence = click.style(f"{result.confidence:.0%}", fg="green")
     return f"{click.style(shown(where), fg='cyan', bold=True)}  {shown(headings)}  {confidence}"
@@ -103,14 +103,14 @@ def _citation(result: SearchResult) -> str:
 
 def _around(result: SearchResult) -> Iterator[str]:
     """Which lines are shown, where that is not all of the section, and in what they stand."""
-    shown_lines_of = (result.text_span.line_start, result.text_span.line_end)
     told: list[str] = []
-    if shown_lines_of != (result.span.line_start, result.span.line_end):
-        told.append(f"lines {shown_lines_of[0]}-{shown_lines_of[1]}")
+    first, last = result.text_lines
+    if (first, last) != (result.line_start, result.line_end):
+        told.append(f"lines {first}-{last}")
     if result.within is not None:
         wider = result.within
         headings = " > ".join(wider.heading_path)
-        lines = f"{wider.span.line_start}-{wider.span.line_end}"
+        lines = f"{wider.line_start}-{wider.line_end}"
         told.append(f"within {shown(headings)} ({lines})")
     if told:
         yield ", ".join(told)

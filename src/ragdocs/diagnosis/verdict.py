@@ -78,7 +78,7 @@ def judge(evidence: Evidence) -> Verdict:
         found = found.behind(evidence.read_only)
     if evidence.keyword.state == EngineState.NOT_INSTALLED:
         found = found.behind(evidence.keyword.problem)
-    return Verdict(found.readiness, found.in_words(), tuple(_notes(evidence, found.readiness)))
+    return Verdict(found.state, found.in_words(), tuple(_notes(evidence, found.state)))
 
 
 def _why_unusable(evidence: Evidence) -> str:
@@ -127,7 +127,7 @@ def _held(evidence: Evidence) -> IndexState:
         has_vectors=not evidence.model.problem,
     )
     return IndexState(
-        readiness=readiness,
+        state=readiness,
         complete=readiness is Readiness.READY and not holdings.files_failed,
         generation=holdings.generation,
         documents=holdings.documents,

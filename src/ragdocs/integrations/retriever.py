@@ -42,25 +42,24 @@ class RagdocsRetriever(BaseRetriever):
 def as_node(result: "SearchResult") -> TextNode:
     """A passage under the id of what was found, which no other result has; `section_id` is the
     section that it is cited under. A language model is shown where it stands."""
-    span = result.span
     wider = result.within
     metadata: dict[str, Any] = {
-        "citation": f"{result.path}:{span.line_start}-{span.line_end}",
+        "citation": f"{result.path}:{result.line_start}-{result.line_end}",
         "path": result.path,
-        "line_start": span.line_start,
-        "line_end": span.line_end,
-        "section_id": result.chunk_id,
-        "text_line_start": result.text_span.line_start,
-        "text_line_end": result.text_span.line_end,
-        "within": None if wider is None else wider.chunk_id,
+        "line_start": result.line_start,
+        "line_end": result.line_end,
+        "section_id": result.id,
+        "text_line_start": result.text_lines[0],
+        "text_line_end": result.text_lines[1],
+        "within": None if wider is None else wider.id,
         "parent_chunk_id": result.parent_chunk_id,
         "title": result.title,
         "heading_path": " > ".join(result.heading_path),
         "confidence": result.confidence,
-        "strategies": [strategy.value for strategy in result.strategies],
+        "found_by": [strategy.value for strategy in result.found_by],
     }
     return TextNode(
-        id_=result.matched.chunk_id,
+        id_=result.matched.id,
         text=result.text,
         metadata=metadata,
         excluded_llm_metadata_keys=[key for key in metadata if key not in SHOWN_TO_MODELS],

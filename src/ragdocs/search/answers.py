@@ -15,7 +15,7 @@ from ragdocs.search.explanation import (
 from ragdocs.search.hyde import Topic
 from ragdocs.search.query_language import REASONS
 from ragdocs.search.requests import QueryType
-from ragdocs.search.responses import Metadata
+from ragdocs.search.responses import MetadataMaker
 from ragdocs.search.retrieval import Found
 from ragdocs.search.stages import StageCount, StageName
 from ragdocs.search.weighing import Weighed
@@ -46,7 +46,7 @@ class Attempt:
     counts: tuple[StageCount, ...]
     retrieval_seconds: float
     judge_notes: tuple[str, ...]
-    metadata: Mapping[ChunkId, Metadata] = field(default_factory=dict[ChunkId, Metadata])
+    metadata: Mapping[ChunkId, MetadataMaker] = field(default_factory=dict[ChunkId, MetadataMaker])
     """Of each that is left, when it was asked for."""
 
     def is_worth_going_deeper(self, top_n: int) -> bool:

@@ -4,8 +4,7 @@ Tokens are ⌈UTF-8 bytes / 4⌉. A result costs its text, its snippet and its c
 what is missing is not counted: it is a line for each.
 """
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -73,16 +72,24 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Omitted:
+class Fetch:
+    """The call of the server's tool that gets what was left out."""
+
+    tool: str
+    arguments: Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
     """A result of which something is missing, what all of it costs, and how to get it."""
 
-    chunk_id: ChunkId
+    id: ChunkId
     path: str
     line_start: int
     line_end: int
     tokens: int
     extent: Extent
-    fetch: str
+    fetch: Fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,7 @@ class Budgeted:
     """What is given, in the order of the items, and all that is not or not wholly."""
 
     results: tuple[Packed, ...]
-    omitted: tuple[Omitted, ...]
+    left_out: tuple[LeftOut, ...]
     tokens: int
 
 
@@ -118,12 +125,12 @@ def pack(items: Sequence[Item], max_tokens: int) -> Budgeted:
     if items and not results:
         results.append(_cited(0, items[0]))
     extents = {packed.place: packed.extent for packed in results}
-    omitted = (
-        _omitted(item, extents.get(place, Extent.LEFT_OUT)) for place, item in enumerate(items)
+    left_out = (
+        _left_out(item, extents.get(place, Extent.LEFT_OUT)) for place, item in enumerate(items)
     )
     return Budgeted(
         tuple(results),
-        tuple(item for item in omitted if item.extent is not Extent.WHOLE),
+        tuple(item for item in left_out if item.extent is not Extent.WHOLE),
         sum(packed.tokens for packed in results),
     )
 
@@ -171,11 +178,20 @@ def matches_within(matches: Sequence[MatchRange], kept: Range) -> tuple[MatchRan
     )
 
 
-def _omitted(item: Item, extent: Extent) -> Omitted:
+def _left_out(item: Item, extent: Extent) -> LeftOut:
     span = item.passage.span
     # By its id, because two trees may have a file of the same path.
-    document = json.dumps(item.doc_id, ensure_ascii=False)
-    fetch = f"get_document({document}, lines {span.line_start}-{span.line_end})"
-    return Omitted(
-        item.chunk_id, item.path, span.line_start, span.line_end, item.tokens, extent, fetch
+    arguments: dict[str, str | int] = {
+        "document": item.doc_id,
+        "start_line": span.line_start,
+        "end_line": span.line_end,
+    }
+    return LeftOut(
+        id=item.chunk_id,
+        path=item.path,
+        line_start=span.line_start,
+        line_end=span.line_end,
+        tokens=item.tokens,
+        extent=extent,
+        fetch=Fetch("get_document", arguments),
     )

@@ -64,7 +64,7 @@ class ResultExplanation:
     grounds.
     """
 
-    chunk_id: ChunkId
+    id: ChunkId
     matched_id: ChunkId
     evidence: Mapping[Strategy, Evidence]
     contributions: Mapping[Strategy, float]
@@ -75,7 +75,7 @@ class ResultExplanation:
     @classmethod
     def from_candidate(cls, candidate: Candidate) -> "ResultExplanation":
         return cls(
-            chunk_id=candidate.id,
+            id=candidate.id,
             matched_id=candidate.best.chunk.id,
             evidence=candidate.evidence,
             contributions=candidate.contributions,

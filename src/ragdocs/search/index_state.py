@@ -37,7 +37,7 @@ class IndexState:
     `notices` are on what is not as the settings' writer wanted it: settings that are ignored.
     """
 
-    readiness: Readiness
+    state: Readiness
     complete: bool
     generation: int
     documents: int
@@ -58,26 +58,26 @@ class IndexState:
         said = [self._progress()]
         if self.failed_files:
             said.append(f"{number_of(self.failed_files, 'file')} could not be indexed")
-        return f"{self.readiness.value}: {'; '.join(said)}"
+        return f"{self.state.value}: {'; '.join(said)}"
 
     def unsure(self, reason: str) -> "IndexState":
         """It is not known yet whether the files are still as they were indexed."""
-        if self.readiness is not Readiness.READY:
+        if self.state is not Readiness.READY:
             return self
-        return replace(self, readiness=Readiness.BUILDING, complete=False, reason=reason)
+        return replace(self, state=Readiness.BUILDING, complete=False, reason=reason)
 
     def behind(self, reason: str) -> "IndexState":
         """What is in the index is not kept in step, for this reason."""
-        if self.readiness is Readiness.UNAVAILABLE:
+        if self.state is Readiness.UNAVAILABLE:
             return self
-        return replace(self, readiness=Readiness.DEGRADED, complete=False, reason=reason)
+        return replace(self, state=Readiness.DEGRADED, complete=False, reason=reason)
 
     def _progress(self) -> str:
         passages = number_of(self.passages, "passage")
-        if self.readiness is Readiness.READY:
+        if self.state is Readiness.READY:
             return f"{number_of(self.documents, 'document')}, {passages}"
-        if self.readiness is not Readiness.BUILDING:
-            return self.reason or _USUAL_REASONS[self.readiness]
+        if self.state is not Readiness.BUILDING:
+            return self.reason or _USUAL_REASONS[self.state]
         if self.reason:
             return self.reason
         if self.files_waiting is None:
@@ -114,7 +114,7 @@ def _state(snapshot: Snapshot, present: int) -> IndexState:
     failed = snapshot.ledger.count("failures")
     readiness = readiness_of(snapshot.waiting, pending, has_vectors=present >= 0)
     return IndexState(
-        readiness=readiness,
+        state=readiness,
         complete=readiness is Readiness.READY and not failed,
         generation=snapshot.position.generation,
         documents=snapshot.ledger.count("documents"),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
@@ -41,7 +42,7 @@ from ragdocs.search.reach import Reach, most_of_a_document
 from ragdocs.search.refining import Refiner
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.reranker import Reranker
-from ragdocs.search.responses import Metadata, SearchResponse
+from ragdocs.search.responses import Metadata, MetadataMaker, SearchResponse
 from ragdocs.search.retrieval import GRAPH_SEED_CHUNKS, Found, Indices, Read, Retrieval, Started
 from ragdocs.search.scopes import Scopes
 from ragdocs.search.sections import asks_for, with_sections
@@ -118,7 +119,7 @@ class QueryOrchestrator:
             notes=attempt.notes,
             did_you_mean=did_you_mean(attempt.answered),
             nearest_terms=nearest_terms(attempt.answered),
-            omitted=shown.omitted,
+            left_out=shown.left_out,
             within=presented.within,
             explanation=explain(attempt, self._settings) if request.explain else None,
         )
@@ -319,9 +320,12 @@ class QueryOrchestrator:
         )
 
 
-def _metadata(snapshot: Snapshot, left: Sequence[Candidate]) -> dict[ChunkId, Metadata]:
+def _metadata(snapshot: Snapshot, left: Sequence[Candidate]) -> dict[ChunkId, MetadataMaker]:
+    """What makes it for the section that each is cited under, of the links in its passage."""
     links = {doc_id: snapshot.links(doc_id) for doc_id in {item.document.id for item in left}}
-    return {
-        item.stored.chunk.id: Metadata.of(item.document, links[item.document.id], item.span)
-        for item in left
-    }
+    makers: dict[ChunkId, MetadataMaker] = {}
+    for item in left:
+        inside = range(item.span.byte_start, item.span.byte_end)
+        shown = [one for one in links[item.document.id] if one.link.span.byte_start in inside]
+        makers[item.stored.chunk.id] = partial(Metadata.of, item.document, shown)
+    return makers

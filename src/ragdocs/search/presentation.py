@@ -11,7 +11,7 @@ from ragdocs.search.budget import BYTES_PER_TOKEN, Extent, Item, Packed, matches
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.match_ranges import MatchRange, match_ranges
 from ragdocs.search.passages import Passage
-from ragdocs.search.responses import Metadata, Presented, SearchResult, Within
+from ragdocs.search.responses import MetadataMaker, Place, Presented, SearchResult
 from ragdocs.search.sections import Cited, Citer, asks_for, narrowest_around, offset_of_line
 from ragdocs.search.shortening import shortened
 from ragdocs.search.snippets import Asked, SnippetMaker, rarity
@@ -40,7 +40,7 @@ class Presenter:
         analyzer: Analyzer,
         answered: Sequence[Answered],
         result_tokens: int = 0,
-        metadata: Mapping[ChunkId, Metadata] | None = None,
+        metadata: Mapping[ChunkId, MetadataMaker] | None = None,
     ) -> None:
         self._analyzer = analyzer
         self._metadata = metadata or {}
@@ -69,6 +69,7 @@ class Presenter:
         own = matches_in(matches, snippet_focus)
         snippet = self._snippets.of(shown, own or matches, self._asked, snippet_focus)
         result = _result(candidate, passage, cited, sections)
+        about = self._metadata.get(candidate.id)
         # With parent retrieval the whole parent is what was asked for.
         limit = 0 if candidate.is_parent else self._limit
         kept = _kept(passage, cited, matches, limit) if cited else None
@@ -79,10 +80,10 @@ class Presenter:
         result = replace(
             result,
             text=passage.text,
-            text_span=passage.span,
+            **_shown_at(passage.span),
             snippet=snippet,
             matches=matches,
-            metadata=self._metadata.get(candidate.id),
+            metadata=about(result.byte_start, result.byte_end) if about else None,
         )
         return _Draft(result, passage, matches)
 
@@ -101,13 +102,13 @@ class Drafts:
             replace(
                 self._drafts[each.place].result,
                 text=each.text,
-                text_span=each.span,
+                **_shown_at(each.span),
                 matches=each.matches,
                 extent=self._extent(each),
             )
             for each in packed.results
         ]
-        return Presented(tuple(results), packed.omitted)
+        return Presented(tuple(results), packed.left_out)
 
     def _extent(self, packed: Packed) -> Extent:
         is_all = packed.extent is Extent.WHOLE
@@ -177,7 +178,7 @@ def _result(
     around = narrowest_around(sections, own)
     within = None
     if around is not None and around.id != section.id:
-        within = Within(around.id, around.breadcrumb, around.span)
+        within = Place.of(around)
     result = SearchResult.from_candidate(candidate, section, within)
     if cited is None:
         return result
@@ -206,6 +207,14 @@ def _kept(
     return None if kept is None else (kept[0] + start, kept[1] + start)
 
 
+def _shown_at(span: Span) -> dict[str, tuple[int, int]]:
+    """Of what is given as a result's text."""
+    return {
+        "text_lines": (span.line_start, span.line_end),
+        "text_bytes": (span.byte_start, span.byte_end),
+    }
+
+
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
@@ -213,7 +222,7 @@ def _size(text: str) -> int:
 def _item(draft: _Draft) -> Item:
     result = draft.result
     return Item(
-        chunk_id=result.chunk_id,
+        chunk_id=result.id,
         doc_id=result.doc_id,
         path=result.path,
         heading_path=result.heading_path,

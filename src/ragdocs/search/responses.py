@@ -1,12 +1,12 @@
 """What a caller gets back: the results, and why they are these."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from itertools import islice
 
-from ragdocs.models import Chunk, ChunkId, DateSource, DocId, Span
-from ragdocs.search.budget import Extent, Omitted
+from ragdocs.models import Chunk, ChunkId, DateSource, DocId
+from ragdocs.search.budget import Extent, LeftOut
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.explanation import Explanation
 from ragdocs.search.index_state import IndexState
@@ -20,30 +20,27 @@ MAX_LINKS = 50
 """Of one passage; `find_related` lists all of a document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A chunk that was found within a larger result."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A section or a chunk, and where it stands in the file."""
 
-    chunk_id: ChunkId
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """The wider section of which the passage is a part."""
-
-    chunk_id: ChunkId
+    id: ChunkId
     heading_path: tuple[str, ...]
-    span: Span
+    line_start: int
+    line_end: int
+    byte_start: int
+    byte_end: int
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> "Place":
+        return cls(id=chunk.id, heading_path=chunk.breadcrumb, **asdict(chunk.span))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """What a result's document says of itself. `links` are the documents that the passage links to,
-    each once; of very many the first."""
+    """What a result's document says of itself, beside its title. `links` are the documents that the
+    cited section links to, each once; of very many the first."""
 
-    doc_id: DocId
-    title: str
     description: str
     keywords: tuple[str, ...]
     tags: tuple[str, ...]
@@ -55,17 +52,17 @@ class Metadata:
     links: tuple[DocId, ...]
 
     @classmethod
-    def of(cls, document: StoredDocument, links: Iterable[ResolvedLink], span: Span) -> "Metadata":
+    def of(
+        cls, document: StoredDocument, links: Iterable[ResolvedLink], start: int, end: int
+    ) -> "Metadata":
+        """For the section with these bytes of the file."""
         front_matter = document.front_matter
         targets = (
             one.target
             for one in links
-            if one.target is not None
-            and span.byte_start <= one.link.span.byte_start < span.byte_end
+            if one.target is not None and start <= one.link.span.byte_start < end
         )
         return cls(
-            doc_id=document.id,
-            title=document.title,
             description=front_matter.description,
             keywords=front_matter.keywords,
             tags=document.tags,
@@ -78,65 +75,72 @@ class Metadata:
         )
 
 
+MetadataMaker = Callable[[int, int], Metadata]
+"""For the section with these bytes, of one document."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """One passage, cited under the narrowest section that holds its best match: `chunk_id`,
-    `heading_path` and `span` are that section's. `score` orders the results, `confidence` is how
-    likely it is right.
+    """One passage, cited under the narrowest section that holds its best match: `id`,
+    `heading_path`, lines and bytes are that section's. `score` orders the results, `confidence` is
+    how likely it is right.
 
-    `text` is the file's text at `text_span`, and `answer_lines` (first, last) are the lines that
-    answer. `within` is the wider section that gives the text around it, if there is one. `matched`
-    is the chunk that the indices found, the best of `parts`; with parent retrieval,
-    `parent_chunk_id` is what was returned in its place.
+    `text` is the file's text at `text_lines` (first, last) and `text_bytes` [start, end), and
+    `answer_lines` (first, last) are the lines that answer. `within` is the wider section that gives
+    the text around it, if there is one. `matched` is the chunk that the indices found, the best of
+    `parts`; with parent retrieval, `parent_chunk_id` is what was returned in its place.
     """
 
-    chunk_id: ChunkId
+    id: ChunkId
     doc_id: DocId
     path: str
     title: str
     heading_path: tuple[str, ...]
-    span: Span
-    within: Within | None = None
+    line_start: int
+    line_end: int
+    byte_start: int
+    byte_end: int
+    within: Place | None = None
     text: str
-    text_span: Span
+    text_lines: tuple[int, int]
+    text_bytes: tuple[int, int]
     extent: Extent = Extent.WHOLE
     answer_lines: tuple[int, int] | None = None
     snippet: Snippet
     matches: tuple[MatchRange, ...]
     score: float
     confidence: float
-    strategies: tuple[Strategy, ...]
-    matched: Part
+    found_by: tuple[Strategy, ...]
+    matched: Place
     parent_chunk_id: ChunkId | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Place, ...] = ()
     metadata: Metadata | None = None
     """When it was asked for."""
 
     @classmethod
     def from_candidate(
-        cls, candidate: Candidate, section: Chunk, within: Within | None
+        cls, candidate: Candidate, section: Chunk, within: Place | None
     ) -> "SearchResult":
         """Cited, with all of its text."""
         document, best = candidate.document, candidate.best.chunk
         is_parent = candidate.is_parent
         return cls(
-            chunk_id=section.id,
+            **asdict(Place.of(section)),
             doc_id=document.id,
             path=document.path,
             title=document.title,
-            heading_path=section.breadcrumb,
-            span=section.span,
             within=within,
             text=candidate.text,
-            text_span=candidate.span,
+            text_lines=(candidate.span.line_start, candidate.span.line_end),
+            text_bytes=(candidate.span.byte_start, candidate.span.byte_end),
             snippet=Snippet("", ""),
             matches=(),
             score=candidate.score,
             confidence=candidate.confidence,
-            strategies=tuple(s for s in Strategy if s in candidate.evidence),
-            matched=Part(best.id, best.span),
-            parent_chunk_id=(within.chunk_id if within else section.id) if is_parent else None,
-            parts=tuple(Part(part.chunk.id, part.chunk.span) for part in candidate.constituents),
+            found_by=tuple(s for s in Strategy if s in candidate.evidence),
+            matched=Place.of(best),
+            parent_chunk_id=(within.id if within else section.id) if is_parent else None,
+            parts=tuple(Place.of(part.chunk) for part in candidate.constituents),
         )
 
 
@@ -145,7 +149,7 @@ class Presented:
     """The results as they are given, and what of them did not fit."""
 
     results: tuple[SearchResult, ...]
-    omitted: tuple[Omitted, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +168,7 @@ class SearchResponse:
     did_you_mean: str | None = None
     nearest_terms: tuple[str, ...] = ()
     """When no document has any word of a query: words of theirs that are like them."""
-    omitted: tuple[Omitted, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     """What `max_tokens` left no room for, and how to get it."""
     explanation: Explanation | None = None
     within: "Callable[[int | None], Presented] | None" = field(

@@ -44,7 +44,7 @@ class StageName(StrEnum):
 class Fallen:
     """A chunk that a stage let go (or merged into another), as it was then, and why."""
 
-    chunk_id: ChunkId
+    id: ChunkId
     score: float
     confidence: float
     reason: str

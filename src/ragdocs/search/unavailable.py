@@ -10,7 +10,7 @@ from ragdocs.search.upkeep import Upkeep
 def no_index(error: IndexStoreError, upkeep: Upkeep) -> IndexState:
     is_begun = upkeep.comes_by_waiting(error)
     return IndexState(
-        readiness=Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE,
+        state=Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE,
         complete=False,
         generation=0,
         documents=0,

@@ -2,15 +2,10 @@
 
 from dataclasses import dataclass
 
-from ragdocs.mcp_server.tools.answering import Link
 from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
-from ragdocs.mcp_server.tools.search_answers import (
-    FoundPassage,
-    LeftOut,
-    found_passages,
-    left_out,
-)
+from ragdocs.mcp_server.tools.search_answers import FoundPassage, found_passages, left_out
 from ragdocs.mcp_server.visible import Cleaner
+from ragdocs.search.budget import LeftOut
 from ragdocs.search.library.context_answers import ContextAnswer, ContextFile, IncludedDocument
 
 
@@ -32,12 +27,8 @@ def context_given(answer: ContextAnswer, activity: str, limit: int) -> ContextGi
         files=answer.files,
         included=answer.included,
         results=found_passages(answer.results),
-        left_out=left_out(answer.omitted, limit),
-        left_out_total=len(answer.omitted),
+        left_out=left_out(answer.left_out, limit),
+        left_out_total=len(answer.left_out),
         notes=tuple(map(Cleaner().clean, answer.notes)),
         index=index_note(answer.index, activity) if answer.index else None,
     )
-
-
-def context_links(given: ContextGiven) -> tuple[Link, ...]:
-    return tuple(Link(found.uri, found.where) for found in given.results)

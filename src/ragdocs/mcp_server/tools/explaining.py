@@ -26,21 +26,23 @@ def explanation_of(explanation: Explanation) -> dict[str, Any]:
 def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
     yield "Why:"
     for query in explanation["queries"]:
-        read = "strict" if query["strict"] else "plain"
-        kind = f"{query['type']}; {read}, because {query['why']}"
+        read = "strict" if query["is_strict"] else "plain"
+        kind = f"{query['query_type']}; {read}, because {query['why']}"
         yield f"- query {one_line(query['text'])!r} ({kind}): {_pairs(query['hits'])} hits"
         for wish in query["wishes"]:
             found = f"in {wish['passages']} passages, brought forward by {wish['strength']}"
             yield f"  wished for: {one_line(wish['phrase'])!r}, {found}"
         if query["as_text"]:
             yield f"  read as text: {one_line(' '.join(query['as_text']))}"
-        yield f"  terms {', '.join(query['terms'])}; added {', '.join(query['added']) or 'none'}"
+        added = ", ".join(each["word"] for each in query["added"]) or "none"
+        yield f"  terms {', '.join(query['terms'])}; added {added}"
         if query["left_out"]:
             yield f"  not looked for, because common: {', '.join(query['left_out'])}"
     yield f"- confidence is made from the {explanation['confidence_from']}"
     for number, result in enumerate(explanation["results"], start=1):
         found = "; ".join(
-            f"{name} rank {each['rank']}, score {each['score']}, gave {each['gave']}"
+            f"{name} rank {each['rank']}, score {each['score']}, "
+            f"gave {result['contributions'].get(name, 0.0)}"
             for name, each in result["evidence"].items()
         )
         raised = _pairs(result["boosts"])
@@ -54,8 +56,8 @@ def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
 def _query(query: QueryExplanation) -> dict[str, Any]:
     return {
         "text": query.text[:MAX_QUERY_CHARS],
-        "type": query.query_type.value,
-        "strict": query.is_strict,
+        "query_type": query.query_type.value,
+        "is_strict": query.is_strict,
         "why": query.why,
         "wishes": [
             {
@@ -68,7 +70,9 @@ def _query(query: QueryExplanation) -> dict[str, Any]:
         "as_text": list(query.as_text[:MAX_TERMS]),
         "terms": list(query.terms[:MAX_TERMS]),
         "left_out": list(query.left_out[:MAX_TERMS]),
-        "added": [each.word for each in query.added[:MAX_TERMS]],
+        "added": [
+            {"word": each.word, "weight": round(each.weight, 3)} for each in query.added[:MAX_TERMS]
+        ],
         "weights": _rounded(query.weights),
         "hits": {strategy.value: count for strategy, count in query.hits.items()},
         "candidates": query.candidates,
@@ -80,21 +84,21 @@ def _result(result: ResultExplanation) -> dict[str, Any]:
         strategy.value: {
             "rank": each.rank,
             "score": round(each.score, 4),
-            "gave": round(result.contributions.get(strategy, 0.0), 4),
         }
         for strategy, each in result.evidence.items()
     }
     return {
-        "id": result.chunk_id,
+        "id": result.id,
         "relevance": round(result.relevance, 4),
         "evidence": evidence,
+        "contributions": _rounded(result.contributions, 4),
         "boosts": {name: round(value, 3) for name, value in result.boosts.items()},
     }
 
 
 def _stage(stage: StageCount) -> dict[str, Any]:
     fallen: Sequence[dict[str, Any]] = [
-        {"id": each.chunk_id, "reason": each.reason} for each in stage.fallen[:MAX_FALLEN]
+        {"id": each.id, "reason": each.reason} for each in stage.fallen[:MAX_FALLEN]
     ]
     return {
         "name": str(stage.name),
@@ -104,8 +108,8 @@ def _stage(stage: StageCount) -> dict[str, Any]:
     }
 
 
-def _rounded(weights: Mapping[Strategy, float]) -> dict[str, float]:
-    return {strategy.value: round(value, 3) for strategy, value in weights.items()}
+def _rounded(weights: Mapping[Strategy, float], digits: int = 3) -> dict[str, float]:
+    return {strategy.value: round(value, digits) for strategy, value in weights.items()}
 
 
 def _pairs(values: Mapping[str, Any]) -> str:

@@ -56,7 +56,7 @@ class IndexNote(BriefIndexNote):
 def brief_note(state: IndexState) -> BriefIndexNote:
     """For answers that are about one document: its own facts need the room."""
     return BriefIndexNote(
-        state=state.readiness.value,
+        state=state.state.value,
         complete=state.complete,
         summary=_summary(state),
         notices=_notices(state),
@@ -65,7 +65,7 @@ def brief_note(state: IndexState) -> BriefIndexNote:
 
 def index_note(state: IndexState, activity: str = "") -> IndexNote:
     return IndexNote(
-        state=state.readiness.value,
+        state=state.state.value,
         complete=state.complete,
         summary=_summary(state),
         notices=_notices(state),

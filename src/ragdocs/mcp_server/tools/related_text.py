@@ -72,7 +72,7 @@ def _context_lines(given: ContextGiven) -> Iterator[str]:
         yield f"- {about} · {document.tokens:,} tokens · by the rule {one_line(document.because)}"
     if not given.results:
         yield "No passage was found."
-    for passage in given.results:
+    for number, passage in enumerate(given.results, start=1):
         yield ""
-        yield from passage_lines(passage)
+        yield from passage_lines(number, passage)
     yield from left_out_lines(given.left_out, given.left_out_total)

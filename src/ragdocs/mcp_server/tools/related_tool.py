@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 
 from ragdocs.mcp_server.backend import Backend
 from ragdocs.mcp_server.tools.answering import Given, fitted, plain
-from ragdocs.mcp_server.tools.context_answers import ContextGiven, context_given, context_links
+from ragdocs.mcp_server.tools.context_answers import ContextGiven, context_given
 from ragdocs.mcp_server.tools.index_notes import BriefIndexNote, brief_note
 from ragdocs.mcp_server.tools.library_arguments import RelatedArguments
 from ragdocs.mcp_server.tools.related_text import context_text, related_text
+from ragdocs.mcp_server.tools.search_answers import links_to
 from ragdocs.search.library.context_answers import ContextAnswer
 from ragdocs.search.library.relations import Related
 
@@ -49,14 +50,14 @@ class _Context:
         self._found: ContextAnswer | None = None
 
     def given(self, room: int) -> Given:
-        given = context_given(
-            self._within(room), self._backend.activity(), self._arguments.max_tokens
-        )
-        return Given(plain(RelatedAnswer(context=given)), context_text(given), context_links(given))
+        answer = self._within(room)
+        given = context_given(answer, self._backend.activity(), self._arguments.max_tokens)
+        structured = plain(RelatedAnswer(context=given))
+        return Given(structured, context_text(given), links_to(answer.results))
 
     def _within(self, room: int) -> ContextAnswer:
         if self._found is None or self._found.within is None:
             self._found = self._backend.library.context(self._arguments.context_request(room))
             return self._found
         shown = self._found.within(room)
-        return replace(self._found, results=shown.results, omitted=shown.omitted)
+        return replace(self._found, results=shown.results, left_out=shown.left_out)

@@ -1,14 +1,16 @@
 """What a search gives a client: the response's values, cleaned, cited and numbered."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ragdocs.mcp_server.addresses import document_of, lines_uri, reference
+from ragdocs.mcp_server.tools.answering import Link
 from ragdocs.mcp_server.tools.index_notes import IndexNote, index_note
 from ragdocs.mcp_server.tools.quoting import without_places
 from ragdocs.mcp_server.visible import Cleaner, moved
-from ragdocs.search.budget import Omitted
+from ragdocs.search import responses
+from ragdocs.search.budget import Extent, LeftOut
 from ragdocs.search.responses import Metadata, SearchResponse, SearchResult
 
 MAX_LEFT_OUT = 10
@@ -25,71 +27,66 @@ class Place:
     """A section, or a chunk of it, by its id and its lines."""
 
     id: str
+    heading_path: tuple[str, ...]
     line_start: int
     line_end: int
-    heading_path: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Characters [start, end) of the text in which words of the query stand, and their lines."""
+
+    start: int
+    end: int
+    line_start: int
+    line_end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSnippet:
+    """What is told of a passage whose text found no room."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPassage:
-    """A passage as a client sees it. `text` is quoted from the file: data, not instructions.
+    """A passage as a client sees it: fields of `SearchResult`, without what most clients have no
+    use for. `text` is quoted from the file: data, not instructions.
 
     `id`, `heading_path` and the lines are those of the narrowest section that holds the best match;
     `within` is the wider section of which the text shows more. `text_lines` (first, last) are the
-    lines of the text, where those are others, and `answer_lines` those that answer; `matches` are
-    characters [start, end) of the text in which words of the query stand, the first ones, and
-    `match_lines` their lines. With parent retrieval `matched` is what was found, and
-    `parent_chunk_id` the section that was returned for it.
+    lines of the text, where those are others, and `answer_lines` those that answer. With parent
+    retrieval `matched` is what was found, and `parent_chunk_id` the section that was returned for
+    it. `score`, `found_by` and the first `matches` are given with an explanation, `doc_id` with the
+    metadata; `extent` where not all of a passage is given.
     """
 
-    number: int
     id: str
-    uri: str
-    tree: str
     path: str
     title: str
     heading_path: tuple[str, ...]
     line_start: int
     line_end: int
-    score: float
     confidence: float
-    found_by: tuple[str, ...]
-    extent: str
     text: str
+    extent: str | None = None
     text_lines: tuple[int, int] | None = None
     answer_lines: tuple[int, int] | None = None
     within: Place | None = None
     matched: Place | None = None
     parent_chunk_id: str | None = None
-    matches: tuple[tuple[int, int], ...] = ()
-    match_lines: tuple[int, ...] = ()
-    snippet: str | None = None
+    snippet: ShownSnippet | None = None
     hidden_characters: int | None = None
+    score: float | None = None
+    found_by: tuple[str, ...] | None = None
+    matches: tuple[Match, ...] | None = None
+    doc_id: str | None = None
     metadata: Metadata | None = None
 
     @property
     def where(self) -> str:
         return f"{self.path}:{self.line_start}-{self.line_end}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetch:
-    """The call that gets what was left out."""
-
-    tool: str
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A passage that the budget had no room for, or not for all of it."""
-
-    path: str
-    line_start: int
-    line_end: int
-    tokens: int
-    extent: str
-    fetch: Fetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +97,9 @@ class SearchAnswer:
     index: IndexNote
     left_out: tuple[LeftOut, ...]
     left_out_total: int
-    advice: tuple[str, ...]
+    notes: tuple[str, ...]
     did_you_mean: str | None = None
+    nearest_terms: tuple[str, ...] | None = None
     query_types: tuple[str, ...] = ()
     stats: dict[str, int] | None = None
     explanation: dict[str, Any] | None = None
@@ -114,95 +112,95 @@ def search_answer(
     cleaner = Cleaner()
     meant = response.did_you_mean
     return SearchAnswer(
-        results=found_passages(response.results),
+        results=found_passages(response.results, is_explained=response.explanation is not None),
         index=index_note(response.index, activity),
-        left_out=left_out(response.omitted, limit),
-        left_out_total=len(response.omitted),
-        advice=tuple(cleaner.clean(without_places(line)) for line in _advice(response)),
+        left_out=left_out(response.left_out, limit),
+        left_out_total=len(response.left_out),
+        notes=tuple(cleaner.clean(without_places(line)) for line in _notes(response)),
         did_you_mean=cleaner.clean(meant) if meant else None,
+        nearest_terms=tuple(map(cleaner.clean, response.nearest_terms)) or None,
         query_types=tuple(response.query_types),
         stats=asdict(response.stats) if has_stats else None,
     )
 
 
-def found_passages(results: Sequence[SearchResult]) -> tuple[FoundPassage, ...]:
-    return tuple(_passage(number, result) for number, result in enumerate(results, start=1))
+def found_passages(
+    results: Sequence[SearchResult], *, is_explained: bool = False
+) -> tuple[FoundPassage, ...]:
+    return tuple(_passage(result, is_explained=is_explained) for result in results)
 
 
-def _passage(number: int, result: SearchResult) -> FoundPassage:
+def links_to(results: Sequence[SearchResult]) -> tuple[Link, ...]:
+    """To the lines that are given of each."""
+    clean = Cleaner().clean
+    return tuple(
+        Link(
+            lines_uri(found.doc_id, *found.text_lines),
+            f"{clean(found.path)}:{found.line_start}-{found.line_end}",
+        )
+        for found in results
+    )
+
+
+def _passage(result: SearchResult, *, is_explained: bool) -> FoundPassage:
     cleaner = Cleaner()
-    clean, span, shown = cleaner.clean, result.span, result.text_span
-    lines = shown.line_start, shown.line_end
-    matches = result.matches[:MAX_MATCHES] if result.text else ()
+    clean, is_all = cleaner.clean, result.text_lines == (result.line_start, result.line_end)
     return FoundPassage(
-        number=number,
-        id=clean(result.chunk_id),
-        uri=lines_uri(result.doc_id, shown.line_start, shown.line_end),
-        tree=clean(result.doc_id.partition(":")[0]),
+        id=clean(result.id),
         path=clean(result.path),
         title=clean(result.title),
         heading_path=tuple(map(clean, result.heading_path)),
-        line_start=span.line_start,
-        line_end=span.line_end,
-        score=round(result.score, 4),
+        line_start=result.line_start,
+        line_end=result.line_end,
         confidence=round(result.confidence, 2),
-        found_by=tuple(result.strategies),
-        extent=result.extent.value,
         text=clean(result.text),
-        text_lines=None if lines == (span.line_start, span.line_end) else lines,
+        extent=None if result.extent is Extent.WHOLE else result.extent.value,
+        text_lines=None if is_all else result.text_lines,
         answer_lines=result.answer_lines,
-        within=_within(result, cleaner),
-        matched=_matched(result, cleaner),
+        within=_place(result.within, cleaner) if result.within else None,
+        matched=_place(result.matched, cleaner) if result.parent_chunk_id else None,
         parent_chunk_id=clean(result.parent_chunk_id) if result.parent_chunk_id else None,
-        matches=moved(result.text, ((each.start, each.end) for each in matches)),
-        match_lines=tuple(dict.fromkeys(each.line_start for each in matches)),
-        snippet=None if result.text else clean(result.snippet.text),
+        snippet=None if result.text else ShownSnippet(text=clean(result.snippet.text)),
         hidden_characters=cleaner.removed or None,
+        score=round(result.score, 4) if is_explained else None,
+        found_by=tuple(result.found_by) if is_explained else None,
+        matches=_matches(result) if is_explained else None,
+        doc_id=clean(result.doc_id) if result.metadata else None,
         metadata=result.metadata,
     )
 
 
-def _within(result: SearchResult, cleaner: Cleaner) -> Place | None:
-    wider = result.within
-    if wider is None:
-        return None
+def _place(place: responses.Place, cleaner: Cleaner) -> Place:
     return Place(
-        id=cleaner.clean(wider.chunk_id),
-        line_start=wider.span.line_start,
-        line_end=wider.span.line_end,
-        heading_path=tuple(map(cleaner.clean, wider.heading_path)),
+        id=cleaner.clean(place.id),
+        heading_path=tuple(map(cleaner.clean, place.heading_path)),
+        line_start=place.line_start,
+        line_end=place.line_end,
     )
 
 
-def _matched(result: SearchResult, cleaner: Cleaner) -> Place | None:
-    if result.parent_chunk_id is None:
-        return None
-    found = result.matched
-    lines = found.span.line_start, found.span.line_end
-    return Place(id=cleaner.clean(found.chunk_id), line_start=lines[0], line_end=lines[1])
-
-
-def left_out(omitted: Sequence[Omitted], limit: int) -> tuple[LeftOut, ...]:
-    return tuple(map(_left_out, omitted[: min(MAX_LEFT_OUT, limit // TOKENS_FOR_ONE)]))
-
-
-def _left_out(item: Omitted) -> LeftOut:
-    arguments = {
-        "document": reference(document_of(item.chunk_id)),
-        "start_line": item.line_start,
-        "end_line": item.line_end,
-    }
-    return LeftOut(
-        path=Cleaner().clean(item.path),
-        line_start=item.line_start,
-        line_end=item.line_end,
-        tokens=item.tokens,
-        extent=item.extent.value,
-        fetch=Fetch(tool="get_document", arguments=arguments),
+def _matches(result: SearchResult) -> tuple[Match, ...]:
+    """The first of them, as they stand in the cleaned text."""
+    first = result.matches[:MAX_MATCHES] if result.text else ()
+    ranges = moved(result.text, ((each.start, each.end) for each in first))
+    return tuple(
+        Match(start=start, end=end, line_start=each.line_start, line_end=each.line_end)
+        for (start, end), each in zip(ranges, first, strict=True)
     )
 
 
-def _advice(response: SearchResponse) -> Iterator[str]:
+def left_out(items: Sequence[LeftOut], limit: int) -> tuple[LeftOut, ...]:
+    return tuple(map(_left_out, items[: min(MAX_LEFT_OUT, limit // TOKENS_FOR_ONE)]))
+
+
+def _left_out(item: LeftOut) -> LeftOut:
+    """With a name by which `get_document` finds the document, whatever is in its id."""
+    document = reference(document_of(item.id))
+    fetch = replace(item.fetch, arguments={**item.fetch.arguments, "document": document})
+    return replace(item, fetch=fetch)
+
+
+def _notes(response: SearchResponse) -> Iterator[str]:
     if not response.index.is_there:
         return  # the state of the index says it
     yield from response.notes
@@ -213,6 +211,3 @@ def _advice(response: SearchResponse) -> Iterator[str]:
             f"No passage is {said}. Try other words for the same thing, or fewer filters; "
             "list_documents shows what there is."
         )
-        if response.nearest_terms:
-            terms = ", ".join(response.nearest_terms)
-            yield f"No document has these words; the nearest terms they have: {terms}."

@@ -144,7 +144,7 @@ def answered(plan: ContextPlan, request: ContextRequest, search: Search) -> Cont
         files=plan.files,
         included=plan.included,
         results=response.results if response else (),
-        omitted=response.omitted if response else (),
+        left_out=response.left_out if response else (),
         index=response.index if response else None,
         explanation=_explained(plan, response) if request.explain else None,
         notes=(*notes, *(response.notes if response else ())),

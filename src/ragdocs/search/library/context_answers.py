@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ragdocs.search.budget import Omitted
+from ragdocs.search.budget import LeftOut
 from ragdocs.search.explanation import Explanation
 from ragdocs.search.index_state import IndexState
 from ragdocs.search.responses import Presented, SearchResult
@@ -64,7 +64,7 @@ class ContextExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextAnswer:
-    """Passages, best first, and the documents that rules add; `omitted` is what did not fit.
+    """Passages, best first, and the documents that rules add; `left_out` is what did not fit.
 
     `index` is None when nothing could be searched for.
     """
@@ -72,7 +72,7 @@ class ContextAnswer:
     files: tuple[ContextFile, ...]
     included: tuple[IncludedDocument, ...]
     results: tuple[SearchResult, ...]
-    omitted: tuple[Omitted, ...]
+    left_out: tuple[LeftOut, ...]
     index: IndexState | None
     explanation: ContextExplanation | None
     notes: tuple[str, ...] = ()
