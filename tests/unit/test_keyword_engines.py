@@ -11,6 +11,7 @@ from ragdocs.indices.keyword import (
     All,
     InTree,
     KeywordQuery,
+    Quotation,
     Some,
     UnderPath,
     Unit,
@@ -20,6 +21,7 @@ from ragdocs.indices.keyword import (
 from ragdocs.indices.keyword_engines import keyword_setup
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
+from ragdocs.search.wishes import SMALL, look_up
 from ragdocs.store.records import ChunkKey
 from tests.engine_corpus import NOTES, EngineCorpus
 
@@ -72,6 +74,17 @@ def test_frequencies_and_ideal_are_the_default_engines(both, query):
     expected, found = default.search(query), other.search(query)
     assert found.frequencies == expected.frequencies
     assert found.ideal == pytest.approx(expected.ideal)
+
+
+def test_passages_are_counted_and_headings_are_not(corpus):
+    text = "word and more " * 40
+    parts = [f"## Part {number}\n\n{text}\n" for number in range(4)]
+    searched = corpus({"a.md": "# Title\n\n" + "".join(parts), "b.md": "# Empty\n"})
+    with searched.snapshot() as snapshot:
+        searched.engine.catch_up(snapshot)
+        total = searched.engine.count(snapshot)
+        assert total == snapshot.count_passages()
+        assert 4 <= total < snapshot.ledger.count("chunks")
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -384,3 +397,19 @@ def test_a_snapshot_from_before_gives_no_chunk_that_came_after(corpus):
         assert {hit.key for hit in hits} == expected
         assert found.engine.matching(before, Unit(("engin",))) >= expected
         assert len(found.engine.matching(before, Unit(("engin",)))) == 2
+
+
+def test_a_small_folder_is_small_however_many_headings_it_has(corpus):
+    """What two quoted words count depends on how many passages there are."""
+    bare = "".join(f"### Empty {number}\n\n" for number in range(60))
+    texts = {f"{n}.md": f"# Note {n}\n\nThe red door of house {n}, red.\n" for n in range(6)}
+    texts |= {f"other {n}.md": f"# Other {n}\n\nThis door is never red.\n" for n in range(6)}
+    texts["index.md"] = f"# Index\n\nAll notes.\n\n{bare}"
+    searched = corpus(texts)
+    quotation = Quotation(Unit(("red", "door")), 2)
+    with searched.snapshot() as snapshot:
+        searched.engine.catch_up(snapshot)
+        assert snapshot.ledger.count("chunks") > SMALL > searched.engine.count(snapshot)
+        [wish] = look_up([quotation], searched.engine, snapshot)
+    assert len(wish.keys) == 6
+    assert wish.is_name

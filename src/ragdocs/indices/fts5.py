@@ -135,6 +135,9 @@ class Fts5Engine:
     def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> Mapping[str, int]:
         return self._ranking.frequencies(snapshot, terms)
 
+    def count(self, snapshot: Snapshot) -> int:
+        return self._ranking.count_rows(snapshot)
+
 
 def _restriction(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> Restriction | None:
     """The rows that may be ranked, or None when all may."""

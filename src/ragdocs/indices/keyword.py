@@ -172,6 +172,10 @@ class KeywordEngine(Protocol):
         """How many chunks have each of these terms, nearly: enough to tell which is rarer."""
         ...
 
+    def count(self, snapshot: Snapshot) -> int:
+        """How many chunks are searched: passages, not the headings above them."""
+        ...
+
 
 def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]:
     """What is searched of a leaf; what belongs to its document is searched with each."""

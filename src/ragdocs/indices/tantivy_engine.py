@@ -76,6 +76,9 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         searcher = self.opened(snapshot).searcher
         return {term: searcher.doc_freq(TEXT, term) for term in terms}
 
+    def count(self, snapshot: Snapshot) -> int:
+        return self.opened(snapshot).live
+
 
 def _restricted(
     queries: Queries,

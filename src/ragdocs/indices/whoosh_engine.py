@@ -69,6 +69,9 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
                 for term in terms
             }
 
+    def count(self, snapshot: Snapshot) -> int:
+        return self.opened(snapshot).live
+
     def _postings(self, index: WhooshIndex, unit: Unit) -> list[Postings]:
         with index.lock:
             return [postings(segment, unit, self._weights) for segment in index.segments]

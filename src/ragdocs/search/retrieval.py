@@ -362,7 +362,7 @@ class Retrieval:
     ) -> Understanding:
         units = understood.query.units
         count = partial(self._indices.keyword.frequencies, snapshot)
-        total = snapshot.ledger.count("chunks")
+        total = self._indices.keyword.count(snapshot)
         kept = rarest(units, count, started.most_terms, total, started.queries)
         return understood if len(kept) == len(units) else understood.looking_for(kept)
 

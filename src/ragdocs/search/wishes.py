@@ -48,7 +48,7 @@ class Wish:
 def look_up(
     quotations: Sequence[Quotation], engine: KeywordEngine, snapshot: Snapshot
 ) -> tuple[Wish, ...]:
-    total = snapshot.ledger.count("chunks")
+    total = engine.count(snapshot)
     wishes: list[Wish] = []
     for unit, words in quotations:
         keys = engine.matching(snapshot, unit)
