@@ -1,4 +1,5 @@
-"""What a model wants before a query and before a passage: without it, it finds less.
+"""What is known of a family of models: what it wants before a query and a passage, and whether it
+knows other languages than English.
 
 Models are known by their names, as the Hub, Ollama or a folder spells them.
 """
@@ -55,11 +56,31 @@ _FAMILIES = (
 )
 
 
+# Of what is not here nothing is known: it may be multilingual.
+_ENGLISH = re.compile(
+    r"^all-minilm|^all-(mpnet|distilroberta|roberta)|^multi-qa-|^msmarco-|[-_]en([-_.]|$)"
+    r"|^bge-(small|base|large)$|^gte-(tiny|small|base|large)$|^e5-(small|base|large)"
+    r"|^nomic-embed-text(-v1|:|$)|^arctic-embed-(xs|s|m|l)$|^snowflake-arctic-embed(:|-[a-z]+(-v1|$))"
+    r"|^mxbai-embed-(large|xsmall)|^potion-(base|retrieval)"
+)
+_MULTILINGUAL = re.compile(r"multilingual|[-_]m3([-_.]|$)|[-_](de|zh|es|fr|ja|ko)[-_]en|[-_]v2-moe")
+
+
 def known_prefixes(model: str) -> Prefixes:
     """Of the family that the model's name shows; nothing for one that is not known."""
-    name = re.split(r"[/\\]", model.rstrip("/\\"))[-1].lower()
+    name = _last_part(model)
     found = (prefixes for pattern, prefixes in _FAMILIES if re.search(pattern, name))
     return next(found, Prefixes())
+
+
+def is_english_only(model: str) -> bool:
+    """Whether the model's name shows that it was trained with English texts alone."""
+    name = _last_part(model)
+    return _ENGLISH.search(name) is not None and _MULTILINGUAL.search(name) is None
+
+
+def _last_part(model: str) -> str:
+    return re.split(r"[/\\]", model.rstrip("/\\"))[-1].lower()
 
 
 def chosen_prefixes(query: str, passage: str, known: Prefixes) -> Prefixes:

@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import PurePath
 from typing import Protocol, runtime_checkable
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.cross_encoder import CrossEncoder
+from ragdocs.embedding.prefixes import is_english_only
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.code import CodeEngine, chunks_with_language
@@ -33,6 +35,7 @@ from ragdocs.models import DocId, ParsedQuery, QueryReading
 from ragdocs.search.balance import FEW_CHUNKS, LEAST_RARE, rare_weights
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import exact_tokens
+from ragdocs.search.foreign_question import foreign_question
 from ragdocs.search.fusion import Fused
 from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
 from ragdocs.search.hyde import Topic
@@ -375,7 +378,8 @@ class Retrieval:
             found = self._by_code(snapshot, found, reach, read.started.most_terms)
             self._read_ahead(snapshot, found, searching)
         vector, notes = embedded(pending)
-        notes = (*understood.notes, *notes, *_on_emptiness(found))
+        language = self._on_language(snapshot, topic)
+        notes = (*understood.notes, *notes, *language, *_on_emptiness(found))
         found = replace(found, notes=notes, is_degraded=self._is_degraded(read.started, vector))
         if vector is None or searching is None:
             return found
@@ -384,6 +388,22 @@ class Retrieval:
         if len(nearest.hits) < reach.hits:
             return found
         return found.scored_by(Strategy.SEMANTIC, partial(self._meaning.distances, nearest))
+
+    def _on_language(self, snapshot: Snapshot, topic: Topic) -> tuple[str, ...]:
+        """The advice to translate a question that neither the model nor the documents know."""
+        embedder = self._indices.embedder
+        if embedder is None or not is_english_only(embedder.name):
+            return ()
+        question = foreign_question(topic.meaning or topic.words)
+        if question is None:
+            return ()
+        tokens = (token for word in question.words for token in self._indices.analyzer.tokens(word))
+        terms = tuple({token.term for token in tokens})
+        counts = self._indices.keyword.frequencies(snapshot, terms)
+        known = {term: counts.get(term, 0) for term in terms}
+        if question.is_spoken(known, snapshot.ledger.count("chunks")):
+            return ()
+        return (question.note(PurePath(embedder.name).name),)
 
     def _binding(
         self, snapshot: Snapshot, understood: Understanding
