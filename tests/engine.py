@@ -40,6 +40,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 class WordEmbedder(WordModel):
     """WordModel behind the seam that the engine knows."""
 
+    name = "words"
+
     def embed_query(self, text):
         return self.embed(text)
 

@@ -212,6 +212,8 @@ ELSEWHERE = {
     "search.advanced.hyde_enabled": "integration/test_switches.py",
     "embedding.provider": "unit/test_embedding_providers.py",
     "embedding.model": "unit/test_embedding_providers.py",
+    "embedding.model_file": "unit/test_onnx_embedder.py",
+    "embedding.pooling": "unit/test_onnx_embedder.py",
     "embedding.query_prefix": "extras/test_huggingface.py",
     "embedding.passage_prefix": "extras/test_huggingface.py",
     "embedding.batch_size": "unit/test_http_embedder.py",
@@ -343,6 +345,8 @@ BEYOND = {
             ("retries", 1),
         )
     },
+    "embedding.model_file": ({}, "onnx/a.onnx", {"embedding.provider": "onnx"}),
+    "embedding.pooling": ({}, "cls", {"embedding.provider": "onnx"}),
     "embedding.class_name": ({}, "a:B", {"embedding.provider": "llama-index"}),
     "embedding.arguments": ({}, {"a": 1}, {"embedding.provider": "llama-index"}),
 }  # fmt: skip
