@@ -5,9 +5,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 NEW_OBJECTS = 20_000
-"""A search makes thousands of objects and drops them. By Python's own figure (700) the collector
-runs while they are in use, takes them for long-lived ones, and after every few dear requests goes
-through the whole process, for 0.1 s."""
+"""A search makes thousands of objects and drops them. By Python's own, smaller figure
+the collector runs while they are in use, takes them for long-lived ones, and after every few dear
+requests goes through the whole process, for 0.1 s."""
 
 
 def collect_seldom() -> None:

@@ -265,3 +265,19 @@ def test_a_form_of_an_english_word_is_no_typing_error(docs, text):
 
 def test_a_typing_error_still_is_one(docs):
     assert query(docs, "tokne")["did_you_mean"] == "token"
+
+
+def test_a_proposal_has_only_words_that_the_documents_have(docs):
+    assert query(docs, "tokne pasword")["did_you_mean"] == "token password"
+    for unknown in ("gramophone", "qwrtplk"):
+        assert query(docs, f"tokne {unknown}")["did_you_mean"] is None
+
+
+# Strict queries.
+
+
+def test_a_strict_query_without_operators_does_not_blame_operators(docs):
+    [note] = query(docs, "token cash", "--strict")["notes"]
+    assert note == "no passage has every word of this query, and strict makes each of them binding"
+    [note] = query(docs, "title:token cash", "--strict")["notes"]
+    assert note.endswith("its operators make all of it binding")

@@ -348,7 +348,9 @@ BEYOND = {
     "embedding.model_file": ({}, "onnx/a.onnx", {"embedding.provider": "onnx"}),
     "embedding.pooling": ({}, "cls", {"embedding.provider": "onnx"}),
     "embedding.class_name": ({}, "a:B", {"embedding.provider": "llama-index"}),
-    "embedding.arguments": ({}, {"a": 1}, {"embedding.provider": "llama-index"}),
+    "embedding.arguments": (
+        {}, {"a": 1}, {"embedding.provider": "llama-index", "embedding.class_name": "a:B"},
+    ),
 }  # fmt: skip
 """Needs that no answer of this corpus shows: without effect beside the first, with one beside the
 last (None: it takes trees of both scopes)."""

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,18 @@ def test_two_versions_in_a_named_folder_both_answer_and_neither_rebuilds(docs, i
         with OtherVersion(kind, docs, index) as again:
             until(lambda: again.ask("zebra")["readiness"] == "ready", PATIENCE)
             assert again.ask("zebra")["generation"] > theirs
+
+
+def test_after_an_upgrade_the_status_tells_that_the_index_must_be_upgraded(docs, index):
+    place = ["--docs", str(docs), "--index", str(index)]
+    with ServedProcess(docs, index) as first:
+        until(lambda: first.ask("lark")["readiness"] == "ready", PATIENCE)
+    words = [sys.executable, "-m", "tests.other_version", "schema"]
+    status = partial(subprocess.run, capture_output=True, encoding="utf-8", cwd=PROJECT)
+    told = json.loads(status([*words, "status", "--json", *place], check=False).stdout)
+    assert told["state"] == "unavailable"
+    assert "in the format of another version of this program" in told["summary"]
+    assert "no index yet" not in told["summary"]
 
 
 def test_an_index_that_nobody_used_is_dropped_by_update_and_never_by_a_question(

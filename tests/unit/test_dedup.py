@@ -294,6 +294,17 @@ def test_the_usual_limit_gives_way_to_what_is_twice_as_sure_as_its_rival():
     assert not any(item.is_over_limit for item in left)
 
 
+def test_what_gives_way_comes_before_its_rival_wherever_it_stood():
+    first, second, third, rival = trusted(0.9, 0.9, 0.8, 0.3)
+    left = prefer_other_documents([first, second, rival, third], 2, top_n=3)
+    assert slugs(left)[:3] == ["part-0", "part-1", "part-2"]
+
+
+def test_the_surest_of_those_over_the_limit_is_compared():
+    left = prefer_other_documents(trusted(0.9, 0.1, 0.8, 0.3), 1, top_n=2)
+    assert slugs(left)[:2] == ["part-0", "part-2"]
+
+
 def test_the_usual_limit_gives_way_to_nothing_at_all():
     left = prefer_other_documents(trusted(0.9, 0.9, 0.2), 2, top_n=5)
     assert slugs(left) == ["part-0", "part-1", "part-2"]

@@ -95,7 +95,7 @@ def test_what_is_printed_when_something_was_repaired(tmp_path, capsys):
     before, _, after = capsys.readouterr().out.partition("After that:")
     assert is_fine(found)
     assert "error    store" in before
-    assert "done: made the index anew" in before
+    assert "done: rebuilt the index" in before
     assert r"docs:x.md:1: no\u202ewhere" in before
     assert "\u202e" not in before
     assert "ok       store" in after

@@ -182,7 +182,7 @@ def test_a_flipped_bit_in_a_text(bench):
     (found,) = only(bench.case(), "store")
     assert found.level is Level.ERROR
     assert "garden.md" in found.message
-    assert "made the index anew" in repaired(bench.case(), "store", "counts")
+    assert "rebuilt the index" in repaired(bench.case(), "store", "counts")
     with bench.app() as app, app.reader.snapshot() as snapshot:
         assert snapshot.ledger.count("documents") == len(NOTES)
 

@@ -208,7 +208,10 @@ def test_the_answer_asks_what_was_meant_and_explains_what_was_added(engine):
 
 
 def test_a_mistyped_stop_word_drags_in_nothing(tmp_path):
-    texts = {"a.md": "# Wishes\n\nWhich wish is it? Which which.\n", "b.md": "# Which\n\nWhich.\n"}
+    texts = {
+        "a.md": "# Wishes\n\nWhich wish is it? Which which fish.\n",
+        "b.md": "# Which\n\nWhich.\n",
+    }
     with Engine(tmp_path, texts) as engine:
         assert engine.ask("wwhich fish").did_you_mean == "which fish"
         retrieval = engine.orchestrator._retrieval

@@ -102,6 +102,12 @@ def test_the_home_folder_is_not_named(monkeypatch):
     assert without_places("a/b/c.md and ragdocs://doc/a/b/c.md stay") == (
         "a/b/c.md and ragdocs://doc/a/b/c.md stay"
     )
+    for place in (
+        r"C:\Users\Ines Maria\My Index\store.db",
+        r"\\server\Ines Maria\My Index\store.db",
+    ):
+        said = without_places(f"{place}: damaged", known=[place])
+        assert said == "…/My Index/store.db: damaged"
     monkeypatch.setenv("HOME", "/")
     assert without_home("at /x") == "at /x"
 

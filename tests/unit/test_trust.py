@@ -300,6 +300,7 @@ def test_variables_flags_and_a_named_file_are_the_users_own_word(home):
     assert home.load(config_file=file).embedding.provider == "http"
     assert home.read(config_file=file).ignored == ()
     home.environ["RAGDOCS_EMBEDDING__PROVIDER"] = "llama-index"
+    home.environ["RAGDOCS_EMBEDDING__CLASS_NAME"] = "some:Thing"
     assert home.load().embedding.provider == "llama-index"
     # Not in force even if it were trusted: nothing to say.
     assert set(home.ignored(flags={"indexing": {"index_path": "/elsewhere"}})) == set()

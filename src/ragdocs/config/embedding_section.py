@@ -1,5 +1,6 @@
 """[embedding]: what turns text into vectors."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from ragdocs.config.choices import EmbeddingProvider, Pooling
@@ -7,6 +8,7 @@ from ragdocs.config.values import (
     AUTO,
     Authority,
     Device,
+    Disagreement,
     Lax,
     ModelFile,
     NameOrFolder,
@@ -92,3 +94,7 @@ class EmbeddingConfig(Section):
         allowed="a table",
         authority=Authority("is given to that code", is_loaded=True),
     )
+
+    def disagreements(self) -> Iterator[Disagreement]:
+        if self.provider is EmbeddingProvider.LLAMA_INDEX and not self.class_name:
+            yield Disagreement("the embedding's class is missing", ("class_name", "provider"))

@@ -21,12 +21,13 @@ from ragdocs.diagnosis.store_look import (
     BUSY_SECONDS,
     MAX_WARNINGS,
     StoreLook,
+    is_upgraded,
     look_at_store,
     warning_counts,
 )
 from ragdocs.diagnosis.verdict import Evidence, judge
 from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
-from ragdocs.errors import ConfigError, IndexStoreError, OtherSettings
+from ragdocs.errors import ConfigError, IndexMissing, IndexStoreError, OtherSettings
 from ragdocs.indexing.roots import root_problem
 from ragdocs.indexing.service_state import ServiceState
 from ragdocs.search.upkeep import Upkeep, unchecked
@@ -53,6 +54,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         writer=look_at_writer(directory),
         watcher=look_at_watcher(directory, service),
         upkeep=_upkeep(app, look, service),
+        is_upgraded=isinstance(look.error, IndexMissing) and is_upgraded(directory),
         exposure=exposure_of(directory),
     )
     verdict = judge(evidence)

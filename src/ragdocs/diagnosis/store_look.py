@@ -19,6 +19,7 @@ from ragdocs.store.file_rows import SELECT_FAILURES, read_failure
 from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION, schema_version
 from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.variants import siblings
 
 BUSY_SECONDS = 1.0
 MAX_FAILURES = MAX_WARNINGS = 100
@@ -62,6 +63,12 @@ def stored_schema(directory: Path) -> int | None:
             return schema_version(found)
     except IndexStoreError:
         return None
+
+
+def is_upgraded(directory: Path) -> bool:
+    """Whether another version of this program has an index of the same documents beside it."""
+    found = (stored_schema(one.path) for one in siblings(directory))
+    return any(schema not in (None, SCHEMA_VERSION) for schema in found)
 
 
 def vectors_model(stored: Mapping[str, int], wanted: str) -> str:

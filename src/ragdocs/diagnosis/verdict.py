@@ -45,6 +45,8 @@ class Evidence:
     writer: WriterStatus | None
     watcher: WatchStatus | None
     upkeep: Upkeep
+    is_upgraded: bool = False
+    """There is an index of these documents in the format of another version of this program."""
     exposure: str = ""
     """Why the index folder is not its user's alone."""
 
@@ -91,7 +93,7 @@ def _why_unusable(evidence: Evidence) -> str:
     if isinstance(error, IndexIncompatible):
         return _why_incompatible(evidence)
     if isinstance(error, IndexCorrupt):
-        return f"the index is damaged; {advised('doctor --fix')} makes it anew from the files"
+        return f"the index is damaged; {advised('doctor --fix')} rebuilds it from the files"
     if isinstance(error, IndexLocked):
         return "the index is busy; try again"
     if isinstance(error, IndexFolderForeign):
@@ -104,6 +106,11 @@ def _why_missing(evidence: Evidence) -> str:
         return f"the index cannot be made: {evidence.upkeep.error}"
     if evidence.worker:
         return f"{evidence.worker} has begun to make the index: ask again soon"
+    if evidence.is_upgraded:
+        return (
+            "the index is in the format of another version of this program; "
+            f"{advised('update')} upgrades it and keeps its vectors, and so does a server"
+        )
     away = [tree for tree in evidence.trees if tree.problem]
     if away and len(away) == len(evidence.trees):
         named = ", ".join(f"{tree.root} {tree.problem}" for tree in away)

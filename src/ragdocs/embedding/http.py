@@ -88,7 +88,7 @@ class HttpEmbedder(ProbedEmbedder):
             was, self._dimension = self._dimension, 0
             raise EmbeddingError(
                 f"{self.name} gave {was} numbers for a text before and {vectors.shape[1]} now: "
-                "it is another model, and all texts are embedded anew by it"
+                "it is another model, and all texts are embedded again by it"
             )
         return vectors
 

@@ -94,23 +94,32 @@ def prefer_other_documents(
     candidates: Sequence[Candidate], limit: int, top_n: int
 ) -> list[Candidate]:
     """The first `limit` of each document, and more where the limit must give way: a passage is not
-    dropped for one of less than half its confidence, nor for none at all.
+    dropped for one of less than half its confidence, nor for none at all. It then stands where
+    it stood, or before the one that would have had its place.
     """
     kept = {item.id for item in limit_per_document(candidates, limit)}
-    over = deque(item for item in candidates if item.id not in kept)
+    # The surest first, wherever they stand; of equals the earlier.
+    over = deque(
+        sorted((one for one in candidates if one.id not in kept), key=lambda one: -one.confidence)
+    )
     places = top_n
-    given_way: set[ChunkId] = set()
+    before: dict[ChunkId, list[Candidate]] = {}
     for item in candidates:
         while over and places > 0 and item.id in kept and _is_far_better(over[0], item):
-            given_way.add(over.popleft().id)
+            before.setdefault(item.id, []).append(over.popleft())
             places -= 1
         places -= item.id in kept
     wanting = {item.id for item in islice(over, max(0, places))}
-    return [
-        item.changed(is_over_limit=True) if item.id in wanting else item
-        for item in candidates
-        if item.id in kept or item.id in given_way or item.id in wanting
-    ]
+    given_way = {item.id for items in before.values() for item in items}
+    left: dict[ChunkId, Candidate] = {}
+    for item in candidates:
+        for surer in before.get(item.id, ()):
+            left.setdefault(surer.id, surer)
+        if item.id in kept or item.id in given_way:
+            left.setdefault(item.id, item)
+        elif item.id in wanting:
+            left[item.id] = item.changed(is_over_limit=True)
+    return list(left.values())
 
 
 def _is_far_better(item: Candidate, other: Candidate) -> bool:

@@ -20,6 +20,8 @@ RELAXED = (
     "and what is quoted, excluded or in a field was required"
 )
 
+NOTHING = "no passage fulfils every part of this query: its operators make all of it binding"
+NONE_HAS_ALL = "no passage has every word of this query, and strict makes each of them binding"
 NOWHERE = (
     "no passage has all of this query: it was read as plain words, and what is quoted as a wish"
 )

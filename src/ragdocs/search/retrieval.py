@@ -31,7 +31,7 @@ from ragdocs.indices.keyword import (
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
-from ragdocs.models import DocId, ParsedQuery, QueryReading
+from ragdocs.models import And, DocId, ParsedQuery, QueryExpression, QueryReading, Term
 from ragdocs.search.balance import FEW_CHUNKS, LEAST_RARE, rare_weights
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import exact_tokens
@@ -44,7 +44,7 @@ from ragdocs.search.interpretation import Interpreter, WordSources
 from ragdocs.search.meaning import MeaningSearch, Nearest, Pending, embedded
 from ragdocs.search.query_language import count_conditions, parse_query, read_as_plain
 from ragdocs.search.reach import Reach
-from ragdocs.search.relaxing import NOWHERE, binds, satisfiable
+from ragdocs.search.relaxing import NONE_HAS_ALL, NOTHING, NOWHERE, binds, satisfiable
 from ragdocs.search.requests import (
     HYPOTHESIS_WINDOWS,
     MAX_CONDITIONS,
@@ -558,12 +558,16 @@ def _on_emptiness(found: Found) -> tuple[str, ...]:
     """A strict query that nothing can fulfil says so."""
     query = found.understanding.query
     if found.allowed is not None and not found.allowed:
-        return (
-            "no passage fulfils every part of this query: its operators make all of it binding",
-        )
+        return (NONE_HAS_ALL if _is_of_words(found.understanding.parsed.expression) else NOTHING,)
     if query.condition is not None and not query.units:
         return ("this query only filters: add words to look for",)
     return ()
+
+
+def _is_of_words(expression: QueryExpression | None) -> bool:
+    """Without any operator: then it was asked to be strict."""
+    words = expression.expressions if isinstance(expression, And) else (expression,)
+    return all(isinstance(word, Term) for word in words)
 
 
 def _best_documents(snapshot: Snapshot, fused: Sequence[Fused]) -> dict[DocId, float]:

@@ -42,11 +42,13 @@ class Correction:
 @dataclass(frozen=True, slots=True)
 class Spelled:
     """What is to be said of a query's words: those that may be mistyped, whether all of them are,
-    and, when no document has any of them and none is a typing error, the documents' nearest words.
+    and whether the documents have every word once these are corrected. When no document has any of
+    them and none is a typing error: the documents' nearest words.
     """
 
     corrections: tuple[Correction, ...] = ()
     is_all_mistyped: bool = False
+    is_all_known: bool = False
     nearest: tuple[str, ...] = ()
 
 
@@ -70,7 +72,11 @@ class Spelling:
             snapshot, unknown, most_guesses, is_all_unknown=is_all_unknown
         )
         if corrections or not is_all_unknown:
-            return Spelled(corrections, is_all_mistyped=len(corrections) == len(words))
+            return Spelled(
+                corrections,
+                is_all_mistyped=len(corrections) == len(words),
+                is_all_known=len(corrections) == len(unknown),
+            )
         compared = min(MAX_COMPARED, most_guesses)
         return Spelled(nearest=self._nearest(snapshot, unknown.values(), compared))
 

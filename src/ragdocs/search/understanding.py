@@ -94,7 +94,8 @@ def understand(
     understood = Understanding(parsed, compile_query(parsed, analyzer), notes=parsed.notes)
     if not corrections:
         return replace(understood, nearest_terms=spelled.nearest)
-    meant = did_you_mean(text, corrections)
+    # A proposal of which some words are in no document would be corrected only by half.
+    meant = did_you_mean(text, corrections) if spelled.is_all_known else None
     understood = replace(understood, is_all_mistyped=spelled.is_all_mistyped)
     # Who mistypes a stop word has not mistyped one of the rare words that are as near.
     useful = [each for each in corrections if not analyzer.is_stop_word(each.near[0].word)]

@@ -75,7 +75,7 @@ def place_of(directory: Path) -> Path:
 def variants(place: Path) -> list[Variant]:
     """All that hold a store, by name; the one in the folder itself first."""
     found = [place] if os.path.lexists(store_path(place)) else []
-    found += [path for path in _folders(place, _VARIANT) if os.path.lexists(store_path(path))]
+    found += [path for path in folders_named(place, _VARIANT) if os.path.lexists(store_path(path))]
     return [Variant(path, last_used(path)) for path in found]
 
 
@@ -155,7 +155,7 @@ def drop_unused(directory: Path, now: float | None = None) -> tuple[Path, ...]:
     before = _mark_time(directory)
     note_use(directory, now)
     place = place_of(directory)
-    for leftover in _folders(place, _DROPPED):
+    for leftover in folders_named(place, _DROPPED):
         _delete(leftover)
     if before is not None and not 0 <= now - before < UNUSED_SECONDS:
         return ()
@@ -180,7 +180,7 @@ def drop_all(place: Path, now: float | None = None) -> bool:
         dropped = [_drop(one, now) for one in found]
     except (OSError, IndexStoreError):
         return False
-    for leftover in _folders(place, _DROPPED):
+    for leftover in folders_named(place, _DROPPED):
         _delete(leftover)
     with suppress(OSError):  # others' files in it stay
         if set(os.listdir(place)) <= {*_LOCKS, USED_FILE, MARK_FILE}:
@@ -206,7 +206,7 @@ def _mark_time(directory: Path) -> float | None:
         return None
 
 
-def _folders(place: Path, name: re.Pattern[str]) -> list[Path]:
+def folders_named(place: Path, name: re.Pattern[str]) -> list[Path]:
     """Those with such a name, in order; a link is none."""
     try:
         with os.scandir(place) as entries:

@@ -58,7 +58,7 @@ def check_counts(case: Case) -> Iterator[Finding]:
         yield Finding(
             Level.ERROR,
             "parts of the index do not fit together",
-            "make it anew from the files",
+            "rebuild it from the files",
             details=tuple(wrong),
             repair=rebuild_repair(case.app),
         )
@@ -79,7 +79,7 @@ def _of_indices(snapshot: Snapshot, tables: tuple[StoredIndex, ...]) -> Iterator
     for table in tables:
         version, *position = known.get(table.name, ("",))
         if version != table.version:
-            continue  # of another version: made anew by whoever writes next
+            continue  # of another version: rebuilt by whoever writes next
         if tuple(position) != at:
             yield f"the index {table.name} has missed a commit"
         elif table.name in _LACKING:

@@ -32,7 +32,7 @@ def check_engine(case: Case) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             f"the files of {engine.value} are damaged: {error}",
-            "they are made anew from the store by the next query; nothing is lost",
+            "they are rebuilt from the store by the next query; nothing is lost",
             repair=folder_repair(folder),
         )
         return

@@ -1,4 +1,4 @@
-"""Room on the disk, against what the index takes now and would take while it is made anew."""
+"""Room on the disk, against what the index takes now and would take while it is rebuilt."""
 
 import shutil
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def check_space(case: Case) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             f"there is little room on the disk of {at(nearest)}: {said}",
-            "make room: an index takes as much again while it is made anew",
+            "make room: an index takes as much again while it is rebuilt",
         )
     else:
         yield Finding(Level.OK, said)

@@ -72,7 +72,7 @@ def _explained(case: Case, error: IndexStoreError) -> Finding:
             return Finding(
                 Level.ERROR,
                 str(error),
-                "it is made anew from the files; vectors that are whole are kept if possible",
+                "it is rebuilt from the files; vectors that are whole are kept if possible",
                 repair=rebuild_repair(case.app),
             )
         case IndexIncompatible():
@@ -150,6 +150,6 @@ def _rebuild(app: App) -> str:
         outcome = manager.update(rebuild=True)
     why = f" ({outcome.rebuilt})" if outcome.rebuilt else ""
     return (
-        f"made the index anew{why}: {outcome.documents:,} documents, {outcome.chunks:,} chunks; "
+        f"rebuilt the index{why}: {outcome.documents:,} documents, {outcome.chunks:,} chunks; "
         f"vectors that are missing come with {advised('update')}, or with a server"
     )

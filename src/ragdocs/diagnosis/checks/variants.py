@@ -16,7 +16,14 @@ from ragdocs.diagnosis.index_files import disk_use, variants_of
 from ragdocs.diagnosis.status import VariantStatus
 from ragdocs.errors import IndexStoreError
 from ragdocs.store.opening import stored_settings
-from ragdocs.store.variants import DAY_SECONDS, drop_all, drop_unused, unused, variants
+from ragdocs.store.variants import (
+    DAY_SECONDS,
+    drop_all,
+    drop_unused,
+    folders_named,
+    unused,
+    variants,
+)
 from ragdocs.wording import advised, number_of, size_text
 
 MUCH_BYTES = 1_000_000_000
@@ -119,21 +126,9 @@ def check_gone(case: Case) -> Iterator[Finding]:
 def old_indices(own: Path) -> list[OldIndex]:
     """Beside the own index folder. An index that does not say of what it is, is passed over."""
     cache = own.parent
-    places = [*_folders(cache, _INDEX), *_folders(cache / "eval", _EVALUATED)]
+    places = [*folders_named(cache, _INDEX), *folders_named(cache / "eval", _EVALUATED)]
     found = (_old_index(place) for place in places if place != own)
     return [one for one in found if one is not None]
-
-
-def _folders(cache: Path, name: re.Pattern[str]) -> list[Path]:
-    try:
-        with os.scandir(cache) as entries:
-            return sorted(
-                Path(entry.path)
-                for entry in entries
-                if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
-            )
-    except OSError:
-        return []
 
 
 def _old_index(place: Path) -> OldIndex | None:

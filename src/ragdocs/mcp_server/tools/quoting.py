@@ -7,9 +7,10 @@ from pathlib import Path
 
 _BACKTICKS = re.compile("`{3,}")
 _PLACE = r"(?<![\w~.:/…])/(?:[^\s/:]+/)+[^\s/:]+"
+_WINDOWS_ROOT = r"(?:[A-Za-z]:[\\/]|\\\\)"
 # From a drive or a server on: what comes before the last two names of the path.
 _WINDOWS_PLACE = re.compile(
-    r"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\s\\/:]+[\\/])*([^\s\\/:]+[\\/][^\s\\/:]+)"
+    rf"(?<!\w){_WINDOWS_ROOT}(?:[^\s\\/:]+[\\/])*([^\s\\/:]+[\\/][^\s\\/:]+)"
 )
 
 
@@ -55,7 +56,9 @@ def without_places(text: str, roots: Iterable[str] = (), known: Iterable[str] = 
 
 def _end(place: str) -> str:
     """The last two names of a whole path, if it has more."""
-    if not place.startswith("/"):
+    is_windows = re.match(_WINDOWS_ROOT, place) is not None
+    if not is_windows and not place.startswith("/"):
         return place
-    names = place.strip("/").split("/")
+    names = [name for name in re.split(r"[\\/]" if is_windows else "/", place) if name]
+    names = names[1:] if is_windows and place[1:2] == ":" else names
     return "/".join(["…", *(names[-2:] if len(names) > 2 else names[-1:])])
