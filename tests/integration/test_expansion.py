@@ -180,7 +180,7 @@ def test_a_server_and_python_add_the_same_words(folder, one_model):
         server.initialize()
         answer = server.call(1, "query_documents", query="auth", explain=True)["result"]
     [query] = answer["structuredContent"]["explanation"]["queries"]
-    assert query["added"] == ["authentication"]
+    assert [word["word"] for word in query["added"]] == ["authentication"]
 
 
 def at_index(folder, name):

@@ -150,7 +150,7 @@ def test_the_tool_explains_and_takes_strict(tmp_path):
     with in_memory(indexed_app(tmp_path, NOTES)) as server:
         asked = server.call("query_documents", query=QUESTION, explain=True)
         (query,) = asked.data["explanation"]["queries"]
-        assert query["strict"] is False
+        assert query["is_strict"] is False
         (wish,) = query["wishes"]
         assert wish == {"phrase": "zebra migrat", "passages": 1, "strength": pytest.approx(1)}
         assert query["as_text"] == ["( )"]

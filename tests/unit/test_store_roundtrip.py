@@ -85,7 +85,7 @@ def test_links_and_code_blocks_come_back_as_they_were_put(writer, reader):
         assert [found.link for found in snapshot.links("docs:a.md")] == links
         blocks = list(snapshot.code_blocks("docs:a.md"))
         assert [found.block for found in blocks] == list(given.document.code_blocks)
-        assert [found.id for found in blocks] == [
+        assert [found.chunk_id for found in blocks] == [
             "docs:a.md#preamble",
             "docs:a.md#one",
             "docs:a.md#two",
