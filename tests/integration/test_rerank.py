@@ -54,7 +54,9 @@ QUERIES = {
     "delete account": "leaving.md",
 }
 OFF = SearchConfig(min_confidence=0, merge_threshold=0, cutoff_ratio=0, rerank_top_n=20)
-ON = OFF.model_copy(update={"rerank_enabled": True})
+MIXED = OFF.model_copy(update={"rerank_enabled": True})
+ON = MIXED.model_copy(update={"rerank_weight": 1.0})
+"""The model's opinion alone: this one is right."""
 
 
 @dataclass
@@ -208,13 +210,20 @@ def test_a_search_with_the_switch_off_never_asks_the_model(engine, encoder):
     assert counting.calls == []
 
 
-def test_confidence_is_not_the_models_to_change(engine, encoder):
-    confidences = []
-    for settings in (OFF, ON):
+def test_the_number_is_changed_by_the_opinion_on_this_passage_alone(engine, encoder):
+    told = {}
+    for settings in (OFF, MIXED, ON):
         with searching(engine, settings, encoder) as ask:
             found = ask("reset password", top_n=50).results
-        confidences.append({result.id: result.confidence for result in found})
-    assert confidences[0] == confidences[1]
+        told[settings.rerank_weight if settings.rerank_enabled else 0.0] = {
+            result.id: result.confidence for result in found
+        }
+    own, opinion = told[0.0], told[1.0]
+    weight = MIXED.rerank_weight
+    assert 0 < weight < 1
+    mixed = {key: (1 - weight) * own[key] + weight * opinion[key] for key in own}
+    assert told[weight] == pytest.approx(mixed)
+    assert opinion["docs:recovery.md#access"] > 0.5 > own["docs:recovery.md#access"]
 
 
 def test_without_a_usable_model_a_whole_search_answers_as_before_and_says_so(engine):

@@ -204,6 +204,7 @@ ELSEWHERE = {
     "search.rerank_enabled": "integration/test_rerank.py",
     "search.rerank_model": "integration/test_rerank.py",
     "search.rerank_top_n": "integration/test_rerank.py",
+    "search.rerank_weight": "integration/test_rerank.py",
     "search.synonyms_enabled": "integration/test_expansion.py",
     "search.keyword_engine": "integration/test_keyword_engine_end_to_end.py",
     "search.local_boost": "integration/test_settings.py#RAGDOCS_SEARCH__LOCAL_BOOST",
@@ -319,6 +320,7 @@ BEYOND = {
     "indexing.rescan_interval_seconds": ({"indexing.watch": False}, 60.0, {}),
     "search.rerank_model": ({}, "other", {"search.rerank_enabled": True}),
     "search.rerank_top_n": ({}, 5, {"search.rerank_enabled": True}),
+    "search.rerank_weight": ({}, 0.5, {"search.rerank_enabled": True}),
     "search.local_boost": ({}, 2.0, None),
     "search.advanced.community_boost_factor": (
         {"search.advanced.community_detection_enabled": False}, 2.0, {},

@@ -145,9 +145,9 @@ def test_mmr_with_more_places_begins_with_the_same_choices(items, weight, top_n)
 
 
 @SEVERAL
-@given(found_candidates(), st.lists(st.floats(-5, 5), max_size=25))
-def test_a_second_opinion_loses_nobody_and_scores_never_rise(items, opinions):
-    left = rescored(items, opinions)
+@given(found_candidates(), st.lists(st.floats(-5, 5), max_size=25), UNIT)
+def test_a_second_opinion_loses_nobody_and_scores_never_rise(items, opinions, weight):
+    left = rescored(items, opinions, weight)
     assert sorted(ids(left)) == sorted(ids(items))
     assert scores(left) == sorted(scores(left), reverse=True)
 

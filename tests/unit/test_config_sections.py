@@ -69,6 +69,7 @@ DEFAULTS = {
     "search.rerank_enabled": False,
     "search.rerank_model": "cross-encoder/ms-marco-MiniLM-L-6-v2",
     "search.rerank_top_n": 10,
+    "search.rerank_weight": 0.05,
     "search.adaptive_weights_enabled": True,
     "search.query_expansion_enabled": True,
     "search.query_expansion_max_words": 2,

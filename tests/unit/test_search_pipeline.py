@@ -141,16 +141,32 @@ def test_the_document_limit_is_refilled_from_what_mmr_chose_later():
 
 def test_reranking_reorders_the_first_and_the_rest_follow_below():
     items = candidates("a", "bbb", "cc", "dddddddd", scores=[0.9, 0.8, 0.7, 0.6])
-    settings = changed(rerank_enabled=True, rerank_top_n=3)
+    settings = changed(rerank_enabled=True, rerank_top_n=3, rerank_weight=1.0)
     found = run(items, settings, asked(top_n=4), replace(TOOLS, judge=judge))
     assert places(found) == [1, 2, 0, 3]
     assert scores(found) == pytest.approx([0.3, 0.2, 0.1, 0.1])
 
 
+def test_a_second_opinion_counts_by_its_weight_for_each_passage_alone():
+    items = [
+        item.changed(confidence=value)
+        for item, value in zip(
+            candidates(*"abc", scores=[0.9, 0.8, 0.7]), [0.6, 0.5, 0.4], strict=True
+        )
+    ]
+    found = rescored(items, [0.1, 0.5], weight=0.25)
+    assert places(found) == [1, 0, 2]
+    assert scores(found) == pytest.approx([0.725, 0.7, 0.7])
+    assert [item.confidence for item in found] == pytest.approx([0.5, 0.475, 0.4])
+    other = rescored(items, [0.9, 0.5], weight=0.25)
+    assert [item for item in other if item.id == items[1].id] == [found[0]]
+    assert scores(rescored(items, [0.1, 0.5], weight=0.0)) == pytest.approx([0.9, 0.8, 0.7])
+
+
 def test_a_second_opinion_is_brought_between_zero_and_one():
     items = candidates(*"abc", scores=[0.9, 0.8, 0.7])
-    assert scores(rescored(items, [-3.0, 7.0])) == pytest.approx([1.0, 0.0, 0.0])
-    assert rescored(items, []) == items
+    assert scores(rescored(items, [-3.0, 7.0], weight=1.0)) == pytest.approx([1.0, 0.0, 0.0])
+    assert rescored(items, [], weight=1.0) == items
 
 
 SECTIONS = (
@@ -243,7 +259,12 @@ def test_what_was_not_judged_never_passes_what_was():
     items = [corpus.candidate(place, score=0.9 - n / 10) for n, place in enumerate(places_in_order)]
     tools = StageTools(nodes_of=corpus.nodes_of, judge=lambda those: [0.8, 0.75][: len(those)])
     settings = changed(
-        rerank_enabled=True, rerank_top_n=2, merge_threshold=2, merge_bonus=0.5, max_merge_depth=1
+        rerank_enabled=True,
+        rerank_top_n=2,
+        rerank_weight=1.0,
+        merge_threshold=2,
+        merge_bonus=0.5,
+        max_merge_depth=1,
     )
     found = run(items, settings, asked(top_n=4), tools)
     assert slugs(found) == ["b", "c", "a"]

@@ -136,6 +136,11 @@ class SearchConfig(Section):
         authority=Authority("names a model to load", is_loaded=True),
     )
     rerank_top_n: int = setting(10, "How many results it scores.", within=(1, 100))
+    rerank_weight: float = setting(
+        0.05,
+        "What its opinion counts beside the search's own: 1 is its opinion alone.",
+        within=(0, 1),
+    )
     adaptive_weights_enabled: bool = setting(
         True, "Shift the weights by the kind of query: factual, navigational, exploratory."
     )

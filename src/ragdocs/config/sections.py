@@ -147,6 +147,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "search.mmr_lambda": (_on("search.mmr_enabled"),),
     "search.rerank_model": (_RERANKING,),
     "search.rerank_top_n": (_RERANKING,),
+    "search.rerank_weight": (_RERANKING,),
     "search.query_expansion_max_words": (_EXPANDING,),
     "search.query_expansion_max_terms": (_EXPANDING,),
     "search.merge_bonus": (_MERGING,),

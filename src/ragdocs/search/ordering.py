@@ -25,12 +25,16 @@ def take_first(candidates: Sequence[Candidate], top_n: int) -> list[Candidate]:
     return best_first(candidates[: max(0, top_n)])
 
 
-def rescored(candidates: Sequence[Candidate], scores: Sequence[float]) -> list[Candidate]:
-    """The first ones by their new scores; the rest follow and never score above them."""
+def rescored(
+    candidates: Sequence[Candidate], opinions: Sequence[float], weight: float
+) -> list[Candidate]:
+    """The first ones with a second opinion of this weight beside their own score and confidence;
+    the rest follow and never score above them. The opinion on a passage changes no other's number.
+    """
     judged = best_first(
         [
-            _judged(candidate, min(1.0, max(0.0, score)))
-            for candidate, score in zip(candidates, scores, strict=False)
+            _judged(candidate, min(1.0, max(0.0, opinion)), weight)
+            for candidate, opinion in zip(candidates, opinions, strict=False)
         ]
     )
     lowest = judged[-1].score if judged else 1.0
@@ -38,9 +42,16 @@ def rescored(candidates: Sequence[Candidate], scores: Sequence[float]) -> list[C
     return judged + [replace(item, score=min(item.score, lowest), ceiling=lowest) for item in rest]
 
 
-def _judged(candidate: Candidate, score: float) -> Candidate:
-    """With the second opinion in place of the first; what it multiplied that by can be told."""
+def _judged(candidate: Candidate, opinion: float, weight: float) -> Candidate:
+    """What the opinion multiplied the score by can be told."""
+    score = _mixed(candidate.score, opinion, weight)
+    judged = candidate.changed(
+        score=score, confidence=_mixed(candidate.confidence, opinion, weight)
+    )
     if candidate.score <= 0:
-        return replace(candidate, score=score)
-    boosts = {**candidate.boosts, "rerank": score / candidate.score}
-    return replace(candidate, score=score, boosts=boosts)
+        return judged
+    return judged.changed(boosts={**candidate.boosts, "rerank": score / candidate.score})
+
+
+def _mixed(own: float, opinion: float, weight: float) -> float:
+    return (1.0 - weight) * own + weight * opinion

@@ -165,7 +165,7 @@ def _shape(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
         # MMR chose the set, and a second opinion orders it: it must not choose others.
         limit = request.top_n if StageName.MMR in plan else settings.rerank_top_n
         first = min(settings.rerank_top_n, limit)
-        plan.add(StageName.RERANK, partial(_rerank, judge=tools.judge, first=first))
+        plan.add(StageName.RERANK, _reranking(tools.judge, first, settings.rerank_weight))
     if settings.merge_threshold > 0:
         rules = MergeRules(
             settings.merge_threshold,
@@ -221,5 +221,5 @@ def _hard_limit(settings: SearchConfig, request: QueryRequest) -> int:
     return places_of_a_document(settings, request) if is_asked or is_set else 0
 
 
-def _rerank(candidates: Sequence[Candidate], judge: Judge, first: int) -> list[Candidate]:
-    return rescored(candidates, judge(candidates[:first]))
+def _reranking(judge: Judge, first: int, weight: float) -> Apply:
+    return lambda candidates: rescored(candidates, judge(candidates[:first]), weight)
