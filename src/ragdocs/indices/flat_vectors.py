@@ -31,7 +31,13 @@ TIES_GROWTH = 4
 HEADROOM = 1.1
 MOST_DEAD = 0.05
 """Of all vectors; then those that have gone are taken out."""
+SAMPLED = 1024
+"""Passages by which it is told how much the cosines with a query differ."""
+USUAL_SPREAD, USUAL_COUNT = 0.1, 50
+"""Few vectors tell little: as if there were so many more that differ as usual."""
 _FLOAT_BYTES = 4
+_SCATTER = 2_654_435_761
+"""Knuth's multiplier: neighbouring numbers come far from one another."""
 KEY_CODE = "q"
 """64-bit integers, as FAISS has them."""
 
@@ -81,6 +87,7 @@ class FlatVectors:
         self._keys: dict[DocId, array[int]] = {}
         self._owners: dict[ChunkKey, DocId] = {}
         self._themes: dict[DocId, Vector] = {}
+        self._sample: Vector | None = None
 
     def __len__(self) -> int:
         return self._index.ntotal - len(self._dead)
@@ -105,6 +112,7 @@ class FlatVectors:
             self._clear()
         faiss_library()
         self._index.add_with_ids(rows, keys)
+        self._sample = None
         for at in new:
             key, doc_id = batch.keys[at], batch.doc_ids[at]
             self._keys.setdefault(doc_id, array(KEY_CODE)).append(key)
@@ -124,6 +132,7 @@ class FlatVectors:
         for key in gone:
             del self._owners[ChunkKey(key)]
         if gone:
+            self._sample = None
             self._bury(_joined([gone]))
 
     def search(self, vector: "Vector", limit: int, scope: Scope) -> list[Hit]:
@@ -135,6 +144,26 @@ class FlatVectors:
         if len(keys) <= EXACT_LIMIT:
             return _best(self._finder_among(query, keys), len(keys), limit)
         return _best(self._finder(query, _restricted_to(keys)), len(keys), limit)
+
+    def spread(self, vector: "Vector") -> float:
+        """How much the cosines of any passages with it differ: their standard deviation."""
+        sample = self._sampled()
+        cosines = sample @ vector
+        own = float(((cosines - cosines.mean()) ** 2).sum()) if len(sample) else 0.0
+        count = len(sample) + USUAL_COUNT
+        return ((own + USUAL_COUNT * USUAL_SPREAD**2) / count) ** 0.5
+
+    def _sampled(self) -> "Vector":
+        """Always the same of the same vectors, in whatever order they came."""
+        import numpy as np
+
+        if self._sample is None:
+            keys = np.fromiter(self._owners, dtype=np.int64, count=len(self._owners))
+            scattered = keys * _SCATTER % (1 << 32)
+            first = np.sort(keys[np.argsort(scattered, kind="stable")[:SAMPLED]])
+            faiss_library()
+            self._sample = self._index.reconstruct_batch(first)
+        return self._sample
 
     def best_of(self, vector: "Vector", doc_ids: Collection[DocId]) -> dict[DocId, Hit]:
         """Each document's best chunk; a document without vectors has none."""

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indices.flat_vectors import FlatVectors
+from ragdocs.indices.flat_vectors import USUAL_SPREAD, FlatVectors
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.progress import Progress
 from ragdocs.models import DocId
@@ -117,6 +117,11 @@ class VectorIndex:
             if self._vectors is None:
                 return {}
             return self._vectors.in_context(vector, keys, document_weight)
+
+    def spread(self, vector: "Vector") -> float:
+        """How much the cosines of any passages with it differ: their standard deviation."""
+        with self._lock:
+            return USUAL_SPREAD if self._vectors is None else self._vectors.spread(vector)
 
     def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
         """The vectors of those of the chunks that have one."""

@@ -72,12 +72,18 @@ class Attempt:
 
 
 def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
-    """One entry per chunk with its best score, best first: several queries are one answer."""
+    """One entry per chunk with its best score and what speaks most for it, best first: several
+    queries are one answer."""
     best: dict[int, Candidate] = {}
     for item in (item for each in found for item in each):
-        known = best.get(item.stored.key)
-        if known is None or item.score > known.score:
-            best[item.stored.key] = item
+        known = best.setdefault(item.stored.key, item)
+        if known is item:
+            continue
+        first, told = (
+            max((known, item), key=lambda one: one.score),
+            max((known, item), key=lambda one: one.relevance),
+        )
+        best[item.stored.key] = first.changed(relevance=told.relevance, grounds=told.grounds)
     return sorted(best.values(), key=lambda item: (-item.score, item.stored.key))
 
 

@@ -35,13 +35,16 @@ class Evidence(NamedTuple):
 
 class Grounds(NamedTuple):
     """What a passage's evidence is made from: how near it is in meaning and how much of the most
-    that its words could score it has (None: not asked), both in [0, 1]; and how far it is ahead of
-    the best passage of any other document, below zero behind it.
+    that its words could score it has (None: not asked), both in [0, 1]; whether its heading is what
+    was asked; whether it has a rare code or name of the question (1), lacks it (-1), or nothing
+    such was asked (0); and how rare a quotation it has.
     """
 
     similarity: float | None = None
     coverage: float | None = None
-    lead: float = 0.0
+    is_named: bool = False
+    token: int = 0
+    wish: float = 0.0
 
 
 NO_GROUNDS = Grounds()

@@ -1,31 +1,63 @@
-"""What speaks for a passage, as one figure: the ground of its confidence.
+"""What speaks for a passage, as one figure: the ground of its confidence and of its place.
 
-Not its score: boosts are no evidence, and the weights by which results are ordered differ from
-query to query. Words stand in many passages that do not answer: how near a passage is in meaning
-says more of whether it is right. One only a little better than the next document's, by meaning and
-words alike, is right less often than its own figures say, one that stands alone more often. Fitted
-together with the curve (calibration.py) by scripts/fit_calibration.py; specs/0055 has
-the measurement.
+It is made from this passage, its document and the question alone: nothing compares it with other
+results, so a second page that answers too, or a copy, changes nothing. How near a passage is in
+meaning and how much of the words it has speak for it, meaning less the longer the question. The
+question itself says how much that is worth: rare words are seldom there by chance, and where all
+passages are about as near, or where there are many, something always is. Fitted together with the
+curve (calibration.py) by scripts/fit_calibration.py, on questions whose answers are there and on
+the same ones with their answers left out; specs/0093 has the measurement.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ragdocs.models import DocId
+from ragdocs.indices.bm25 import idf
 from ragdocs.search.candidates import Candidate, Grounds, Strategy
+from ragdocs.search.sections import Naming, is_asked_by_name
 from ragdocs.store.records import ChunkKey
 
-SIMILARITY_PART = 0.8
-"""What nearness in meaning counts, where words count for the rest."""
-LEAD_WEIGHT = 2.64
-"""What being ahead of every other document counts."""
-MAX_LEAD = 0.2
-"""More than this says no more: in a folder of one file everything leads."""
-STRONG = 0.4
-"""Of what is neither so near nor has so much of the words, a lead counts less, by the square: in a
-small folder something is always ahead, whatever is asked."""
-LAG_WEIGHT = 0.75
-"""What being behind the best other document costs."""
+SIMILARITY_SHARE, SHARE_SLOPE = 0.65, 0.4
+"""What meaning counts beside words in a question of usual length, and how much less by the
+logarithm of its length."""
+USUAL_WORDS, FEWEST_WORDS = 5, 4
+SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
+CODE_PART = 0.6
+"""What words in blocks of code count of those in prose: names stand there by the dozen."""
+RARITY_WEIGHT = 0.361
+LENGTH_WEIGHT = 0.202
+"""What nearness in meaning counts more in a longer question."""
+SPREAD_WEIGHT = 1.48
+LEAST_SPREAD, MOST_SPREAD = 0.07, 0.14
+SIZE_WEIGHT = 0.011
+"""So little that half of a corpus, or twice as much, hardly moves the confidence."""
+FEWEST_PASSAGES, USUAL_PASSAGES, MOST_PASSAGES = 100, 1_000, 20_000
+NAMED_WEIGHT = 0.2
+"""The question is the heading of the passage, or the title of its document."""
+TOKEN_WEIGHT = 0.3
+"""The passage has a code, a file name or the like of the question that one document alone has."""
+LACK_WEIGHT = 0.15
+"""It does not have it, or no document has it."""
+WISH_WEIGHT = 0.2
+"""The passage has what the question quotes, as far as that is rare."""
+
+
+class Question(NamedTuple):
+    """What a question shows by itself in these documents.
+
+    `rarity`: how rare its words are on average, from 0 (every passage has them) to 1 (one or none
+    has); `spread`: how much the cosines of any passages with it differ.
+    """
+
+    words: int = USUAL_WORDS
+    rarity: float = 0.55
+    spread: float = 0.1
+    passages: int = USUAL_PASSAGES
+
+
+USUAL = Question()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +70,62 @@ class Measures:
     nearness: Mapping[ChunkKey, float] | None
     ideals: Mapping[Strategy, float]
     has_known_words: bool = True
+    question: Question = USUAL
+    tokens: Sequence[Set[ChunkKey]] = ()
+    """Of each exact token that at most one document has: the chunks that have it."""
+    wishes: Sequence[tuple[Set[int], float]] = ()
+    """Of each quotation: the chunks that have it, and how rare it is."""
+    naming: Naming = lambda _: 0
+
+
+def rarity(total: int, frequencies: Iterable[int]) -> float:
+    """Of words that so many of all passages have: the mean of their idf, as a part of that of a
+    word in one passage."""
+    most = idf(max(1, total), 1)
+    parts = [min(1.0, idf(total, min(total, max(1, count))) / most) for count in frequencies]
+    return sum(parts) / len(parts) if parts else USUAL.rarity
 
 
 def with_evidence(candidates: Sequence[Candidate], measures: Measures) -> list[Candidate]:
     """One query's candidates, each with its `grounds` and its `relevance`."""
-    parts = [_parts(item, measures) for item in candidates]
-    own = [sum(asked_for(grounds)) / 2 for grounds in parts]
-    best = _best_two(candidates, own)
+    constant = standing(measures.question)
     judged: list[Candidate] = []
-    for item, known, value in zip(candidates, parts, own, strict=True):
-        grounds = known._replace(lead=value - _best_other(item, best))
-        judged.append(item.changed(grounds=grounds, relevance=worth(grounds)))
+    for item in candidates:
+        grounds = _grounds(item, measures)
+        relevance = worth(grounds, measures.question.words) + constant
+        judged.append(item.changed(grounds=grounds, relevance=relevance))
     return judged
+
+
+def standing(question: Question) -> float:
+    """What the question itself adds to the evidence of every passage."""
+    spread = min(MOST_SPREAD, max(LEAST_SPREAD, question.spread))
+    passages = min(MOST_PASSAGES, max(FEWEST_PASSAGES, question.passages))
+    size = math.log(passages / USUAL_PASSAGES)
+    return RARITY_WEIGHT * question.rarity - SPREAD_WEIGHT * spread - SIZE_WEIGHT * size
+
+
+def worth(grounds: Grounds, words: int) -> float:
+    """What speaks for a passage, for a question of so many words."""
+    similarity, coverage = asked_for(grounds)
+    return (
+        fused(similarity, coverage, words)
+        + LENGTH_WEIGHT * longer(similarity, words)
+        + NAMED_WEIGHT * grounds.is_named
+        + TOKEN_WEIGHT * max(0, grounds.token)
+        - LACK_WEIGHT * max(0, -grounds.token)
+        + WISH_WEIGHT * grounds.wish
+    )
+
+
+def fused(similarity: float, coverage: float, words: int) -> float:
+    length = SHARE_SLOPE * math.log(max(FEWEST_WORDS, words) / USUAL_WORDS)
+    share = min(LARGEST_SHARE, max(SMALLEST_SHARE, SIMILARITY_SHARE - length))
+    return share * similarity + (1.0 - share) * coverage
+
+
+def longer(similarity: float, words: int) -> float:
+    return similarity * math.log(max(1, words) / USUAL_WORDS)
 
 
 def asked_for(grounds: Grounds) -> tuple[float, float]:
@@ -60,46 +136,25 @@ def asked_for(grounds: Grounds) -> tuple[float, float]:
     return similarity, similarity if coverage is None else coverage
 
 
-def ahead(grounds: Grounds) -> float:
-    strength = min(1.0, max(asked_for(grounds)) / STRONG)
-    return strength**2 * min(MAX_LEAD, max(0.0, grounds.lead))
-
-
-def behind(grounds: Grounds) -> float:
-    return max(0.0, -grounds.lead)
-
-
-def worth(grounds: Grounds) -> float:
-    """The evidence."""
-    similarity, coverage = asked_for(grounds)
-    own = SIMILARITY_PART * similarity + (1.0 - SIMILARITY_PART) * coverage
-    return own + LEAD_WEIGHT * ahead(grounds) - LAG_WEIGHT * behind(grounds)
-
-
-def _parts(item: Candidate, measures: Measures) -> Grounds:
+def _grounds(item: Candidate, measures: Measures) -> Grounds:
+    key = item.stored.key
     similarity = coverage = None
     if measures.nearness is not None:
-        similarity = max(0.0, measures.nearness.get(item.stored.key, 0.0))
+        similarity = max(0.0, measures.nearness.get(key, 0.0))
     is_asked = Strategy.KEYWORD in measures.ideals
     if is_asked and (measures.has_known_words or similarity is None):
-        # A name found whole in a block of code is as good as one found in prose.
-        coverage = max(_coverage(item, kind, measures) for kind in measures.ideals)
-    return Grounds(similarity, coverage)
+        code = CODE_PART * _coverage(item, Strategy.CODE, measures)
+        coverage = max(_coverage(item, Strategy.KEYWORD, measures), code)
+    has_token = any(key in keys for keys in measures.tokens)
+    return Grounds(
+        similarity,
+        coverage,
+        is_named=is_asked_by_name(item, measures.naming),
+        token=(1 if has_token else -1) if measures.tokens else 0,
+        wish=max((far for keys, far in measures.wishes if key in keys), default=0.0),
+    )
 
 
 def _coverage(item: Candidate, kind: Strategy, measures: Measures) -> float:
-    found, ideal = item.evidence.get(kind), measures.ideals[kind]
+    found, ideal = item.evidence.get(kind), measures.ideals.get(kind, 0.0)
     return min(1.0, max(0.0, found.score / ideal)) if found and ideal > 0 else 0.0
-
-
-def _best_two(
-    candidates: Sequence[Candidate], values: Sequence[float]
-) -> list[tuple[DocId, float]]:
-    best: dict[DocId, float] = {}
-    for item, value in zip(candidates, values, strict=True):
-        best[item.document.id] = max(value, best.get(item.document.id, 0.0))
-    return sorted(best.items(), key=lambda entry: -entry[1])[:2]
-
-
-def _best_other(item: Candidate, best: Sequence[tuple[DocId, float]]) -> float:
-    return next((score for doc_id, score in best if doc_id != item.document.id), 0.0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ragdocs.embedding.base import Embedder, QueryEmbedding, WindowedEmbedder
 from ragdocs.errors import EmbeddingError, IndexStoreError
+from ragdocs.indices.flat_vectors import USUAL_SPREAD
 from ragdocs.indices.hits import Hit
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.vector import VectorIndex
@@ -45,6 +46,8 @@ class Nearest:
     best_similarity: float
     nearness: Mapping[ChunkKey, float]
     prominence: float = 0.0
+    spread: float = USUAL_SPREAD
+    """How much the cosines of any passages differ."""
 
 
 class MeaningSearch:
@@ -115,11 +118,11 @@ class MeaningSearch:
         hits = index.search(vector, reach.hits, reach.scope)
         best = hits[0].score if hits else 0.0
         if self._document_weight <= 0:
-            return Nearest(vector, hits, best, {}, prominence(hits))
+            return Nearest(vector, hits, best, {}, prominence(hits), index.spread(vector))
         near = index.in_context(vector, [hit.key for hit in hits], self._document_weight)
         placed = [Hit(key, near.get(key, score)) for key, score in hits]
         placed.sort(key=lambda hit: (-hit.score, hit.key))
-        return Nearest(vector, placed, best, near, prominence(placed))
+        return Nearest(vector, placed, best, near, prominence(placed), index.spread(vector))
 
 
 def prominence(hits: Sequence[Hit]) -> float:

@@ -4,7 +4,7 @@ It owns no ranking rule: the indices find, `weighing` weighs, the stages decide 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +24,7 @@ from ragdocs.search.answers import (
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.classifier import classify_query
-from ragdocs.search.evidence import Measures, with_evidence
+from ragdocs.search.evidence import USUAL, Measures, Question, rarity, with_evidence
 from ragdocs.search.filters import cut_at_elbow
 from ragdocs.search.fusion import Fused
 from ragdocs.search.hyde import topics
@@ -45,7 +45,7 @@ from ragdocs.search.reranker import Reranker
 from ragdocs.search.responses import Metadata, MetadataMaker, SearchResponse
 from ragdocs.search.retrieval import GRAPH_SEED_CHUNKS, Found, Indices, Read, Retrieval, Started
 from ragdocs.search.scopes import Scopes
-from ragdocs.search.sections import asks_for, with_sections
+from ragdocs.search.sections import Naming, asks_for, with_sections
 from ragdocs.search.stages import CompressionStats, run_stages
 from ragdocs.search.tree_shares import missing_trees, with_best_of, with_every_tree
 from ragdocs.search.weighing import Weighed, weigh, weigh_links
@@ -251,8 +251,8 @@ class QueryOrchestrator:
         candidates = Hydration(snapshot, vector).candidates(fused)
         keys = [item.stored.key for item in candidates]
         nearness = self._retrieval.nearness(found, keys)
-        measures = Measures(nearness, found.ideals, found.has_known_words)
-        measured = with_evidence(candidates, measures)
+        naming = asks_for((topic.words,), self._indices.analyzer)
+        measured = with_evidence(candidates, _measures(found, nearness, naming))
         if self._settings.rank_sum_curve is not None:
             measured = weighed.with_rank_sums(measured)
         measured = with_wishes(self._refiner.refined(measured, found, weighed), found.wishes)
@@ -318,6 +318,25 @@ class QueryOrchestrator:
             local_trees=self._surroundings.local_trees,
             local_factor=settings.local_boost,
         )
+
+
+def _measures(found: Found, nearness: Mapping[ChunkKey, float] | None, naming: Naming) -> Measures:
+    frequencies = [found.frequencies.get(unit, 0) for unit in found.understanding.query.units]
+    question = Question(
+        words=len(frequencies) or USUAL.words,
+        rarity=rarity(found.passages, frequencies),
+        spread=USUAL.spread if found.nearest is None else found.nearest.spread,
+        passages=found.passages or USUAL.passages,
+    )
+    return Measures(
+        nearness=nearness,
+        ideals=found.ideals,
+        has_known_words=found.has_known_words,
+        question=question,
+        tokens=found.exact,
+        wishes=[(wish.keys, wish.strength) for wish in found.wishes],
+        naming=naming,
+    )
 
 
 def _metadata(snapshot: Snapshot, left: Sequence[Candidate]) -> dict[ChunkId, MetadataMaker]:

@@ -1,9 +1,12 @@
-"""The order of results: by score, and how a second opinion or a cut changes it."""
+"""The order of results: by score, by confidence, and how a second opinion or a cut changes it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ragdocs.search.candidates import Candidate
+
+ALIKE = 0.05
+"""Confidences this near to one another say the same: other reasons may order them."""
 
 
 def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -20,9 +23,28 @@ def nearer(item: Candidate, part: float, reason: str) -> Candidate:
     return item.changed(score=score, boosts={**item.boosts, reason: score / item.score})
 
 
-def take_first(candidates: Sequence[Candidate], top_n: int) -> list[Candidate]:
-    """The first `top_n`, then sorted: what chose them (MMR) need not have ordered them by score."""
-    return best_first(candidates[: max(0, top_n)])
+def surest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By confidence, and those within ALIKE of one another in the order they came in: no result is
+    behind one of which it is told that it is clearly less likely."""
+    left = sorted(candidates, key=lambda candidate: -candidate.confidence)
+    places = {id(item): place for place, item in enumerate(candidates)}
+    ordered: list[Candidate] = []
+    while left:
+        least = left[0].confidence - ALIKE
+        alike = [item for item in left if item.confidence >= least]
+        first = min(alike, key=lambda item: places[id(item)])
+        left.remove(first)
+        ordered.append(first)
+    return ordered
+
+
+def take_first(
+    candidates: Sequence[Candidate],
+    top_n: int,
+    order: Callable[[Sequence[Candidate]], list[Candidate]] = best_first,
+) -> list[Candidate]:
+    """The first `top_n`, then in order: what chose them (MMR) need not have ordered them."""
+    return order(candidates[: max(0, top_n)])
 
 
 def rescored(

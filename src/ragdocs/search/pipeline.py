@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ragdocs.chunking.splitting import Limits
+from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.search.boosts import BoostRules, boosted
 from ragdocs.search.calibration import Calibration, calibrate
@@ -20,7 +21,7 @@ from ragdocs.search.dedup import (
 from ragdocs.search.diversity import MAX_CANDIDATES, select_mmr
 from ragdocs.search.filters import cut_at_elbow, filter_by_confidence, filter_matching
 from ragdocs.search.merging import IsNamed, MergeRules, merge_siblings
-from ragdocs.search.ordering import best_first, rescored, take_first
+from ragdocs.search.ordering import best_first, rescored, surest_first, take_first
 from ragdocs.search.parents import expand_to_parents
 from ragdocs.search.reasons import (
     Reason,
@@ -189,8 +190,12 @@ def _shape(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
             per_document=_hard_limit(settings, request) or request.top_n,
         )
         plan.add(StageName.PARENTS, expand, swallowed)
+    is_by_confidence = settings.fusion is Fusion.SCORE
+    if is_by_confidence and StageName.MMR not in plan:
+        plan.add(StageName.ORDER, surest_first)
     _limit(plan, settings, request)
-    take = partial(take_first, top_n=request.top_n)
+    order = surest_first if is_by_confidence else best_first
+    take = partial(take_first, top_n=request.top_n, order=order)
     plan.add(StageName.TOP_N, take, always(f"not among the first {request.top_n}"))
 
 

@@ -139,7 +139,10 @@ class Found:
     """Of the chunks with rare words: what part of all the words' weight those rare ones have that
     stand in the chunk's document."""
     exact: tuple[frozenset[ChunkKey], ...] = ()
-    """For each exact token that one document alone has, its chunks with the token."""
+    """For each exact token that one document alone has, its chunks with the token; none for one
+    that no document has, or none of those that may be found."""
+    passages: int = 0
+    """Of all documents."""
     scorers: Mapping[Strategy, ScoresOf] = field(
         default_factory=dict[Strategy, ScoresOf], compare=False
     )
@@ -438,6 +441,7 @@ class Retrieval:
         rare = self._rare(snapshot, {unit: hits.frequencies[unit] for unit in query.units})
         exact = self._exact(snapshot, given, reach.scope)
         given = replace(given, frequencies=hits.frequencies, rare=rare, exact=exact)
+        given = replace(given, passages=engine.count(snapshot))
         is_all = len(hits.hits) < reach.hits
         return given if is_all else given.scored_by(Strategy.KEYWORD, hits.scores_of)
 
@@ -450,20 +454,26 @@ class Retrieval:
         exact: list[frozenset[ChunkKey]] = []
         for token in exact_tokens(understood.parsed.text):
             keys = self._with_token(snapshot, token)
+            if keys is None:
+                continue
             documents = set(documents_of(snapshot, keys).values())
             if len(documents) > 1:
                 # The same words, written in another way, may stand in others: `IL 10` for `IL-10`.
                 keys = as_written(snapshot, token, keys)
                 documents = set(documents_of(snapshot, keys).values())
-            if len(documents) == 1 and (scope is None or documents <= scope):
+            if len(documents) <= 1:
+                found_there = scope is None or documents <= scope
                 kept = (ChunkKey(key) for key in keys if allowed is None or key in allowed)
-                exact.append(frozenset(kept))
+                exact.append(frozenset(kept if found_there else ()))
         return tuple(exact)
 
-    def _with_token(self, snapshot: Snapshot, token: str) -> Set[int]:
+    def _with_token(self, snapshot: Snapshot, token: str) -> Set[int] | None:
+        """None where it says nothing: too many have it, or it is no word."""
         unit = token_unit(token, self._indices.analyzer)
-        keys = self._indices.keyword.matching(snapshot, unit) if unit else frozenset[int]()
-        return keys if len(keys) <= FEW_CHUNKS else frozenset[int]()
+        if unit is None:
+            return None
+        keys = self._indices.keyword.matching(snapshot, unit)
+        return keys if len(keys) <= FEW_CHUNKS else None
 
     def _rare(self, snapshot: Snapshot, frequencies: Mapping[Unit, int]) -> dict[ChunkKey, float]:
         weights = rare_weights(snapshot.ledger.count("chunks"), frequencies)

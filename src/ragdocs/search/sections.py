@@ -56,8 +56,13 @@ def _terms(text: str, analyzer: Analyzer) -> tuple[str, ...]:
     return tuple(token.term for token in analyzer.query(text))
 
 
+def is_asked_by_name(item: Candidate, naming: Naming) -> bool:
+    """By the heading of its section, of one in it, or by the title of its document."""
+    return _exactness(item.best.chunk, naming) > 0 or naming(item.document.title) > 0
+
+
 def put_named_first(candidates: Sequence[Candidate], naming: Naming) -> list[Candidate]:
-    """Within each document the section that a query names is first, and as good as the best that
+    """Within each document the section that a query names is first, with the score of the best that
     was there: it takes that one's place, so that no other document is moved.
     """
     first: dict[DocId, Candidate] = {}
@@ -93,8 +98,7 @@ def _raised_to(item: Candidate, best: Candidate) -> Candidate:
     boosts = item.boosts
     if item.score > 0 and score > item.score:
         boosts = {**boosts, "named": score / item.score}
-    confidence = max(item.confidence, best.confidence)
-    return item.changed(score=score, confidence=confidence, boosts=boosts)
+    return item.changed(score=score, boosts=boosts)
 
 
 def with_sections(candidates: Sequence[Candidate], sections_in: SectionsIn) -> list[Candidate]:

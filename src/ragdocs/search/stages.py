@@ -35,6 +35,8 @@ class StageName(StrEnum):
     MERGE = "merge"
     """Changes what a result is: nothing after it compares texts."""
     PARENTS = "parents"
+    ORDER = "order"
+    """By confidence, before places are given out: what is surest has the first."""
     DOCUMENT_LIMIT = "document_limit"
     """Of what is shown: after duplicates are gone and sections are merged."""
     TOP_N = "top_n"
