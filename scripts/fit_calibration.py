@@ -1,11 +1,14 @@
 """Fits what confidence is made from (search/evidence.py, search/calibration.py) to labelled sets.
 
-Every query of a set is asked of its own corpus, and some queries of every other set too, which the
-corpus cannot answer. A logistic regression says how likely a result is right, from what the
-evidence is made of; each set weighs the same. The figures are made by leaving one set out, the
-constants from all sets. Indexing a set the first time takes as long as it takes; then it is quick.
+Every question of a set is asked of its own corpus, once as it is and once with its relevant
+documents excluded (a near miss), and some questions of every other set too, which are foreign. A
+logistic regression says how likely a result is right, from what the evidence is made of; each set
+weighs the same. What was set and not fitted (the size of the corpus, exact tokens, quotations)
+counts as it is shipped. The figures are made by leaving one set out, the constants from all sets.
+Indexing a set the first time takes as long as it takes; then it is quick.
 
-    python scripts/fit_calibration.py SET[@CONFIG.toml] SET [SET ...] [--others N] [--plot FILE.svg]
+    python scripts/fit_calibration.py SET[@CONFIG.toml] SET [SET ...] [--report-only SET]
+        [--others N] [--plot FILE.svg]
 
 A configuration beside a set may cut a large corpus down, by `include`; queries whose answers are
 all outside are left out then.
@@ -13,9 +16,10 @@ all outside are left out then.
 
 import argparse
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -33,33 +37,64 @@ from ragdocs.evaluation.pictures import write_picture
 from ragdocs.evaluation.reliability import Bin, calibration_error, reliability, separation
 from ragdocs.evaluation.reliability_picture import reliability_chart
 from ragdocs.lifecycle import Ending
-from ragdocs.parsers.identity import decode_path
+from ragdocs.parsers.identity import decode_path, document_id
 from ragdocs.search.calibration import Calibration
 from ragdocs.search.candidates import Grounds
-from ragdocs.search.evidence import ahead, asked_for, behind, worth
-from ragdocs.search.requests import QueryRequest
+from ragdocs.search.evidence import (
+    LACK_WEIGHT,
+    SIZE_WEIGHT,
+    TOKEN_WEIGHT,
+    WISH_WEIGHT,
+    Question,
+    asked_for,
+    clipped_spread,
+    fused,
+    longer,
+    size_of,
+    standing,
+    worth,
+)
+from ragdocs.search.requests import Filters, QueryRequest
 
 FROM_OTHERS = 40
 """So many queries of each other set are asked by default, chosen by the seed."""
 SEED = 7
-UNANSWERABLE_SHARE = 0.3
-"""Of a set's weight, what the queries have that its corpus cannot answer."""
 LATER_SHARE = 0.15
-"""And what the results after the first have: confidence must fall where a document lags behind."""
+"""Of a kind's weight, what the results after the first have."""
 DOCUMENTS = 10
 DAMPING = 1e-3
 STEPS = 50
+SHIPPED = Calibration(
+    SearchConfig().score_calibration_threshold, SearchConfig().score_calibration_steepness
+)
 
 Vector = NDArray[np.float64]
 
 
+class Kind(Enum):
+    """What a question is to the corpus that it is asked of."""
+
+    OWN = "own question"
+    NEAR_MISS = "own question without the documents that answer it"
+    FOREIGN = "question that the corpus does not answer"
+
+
+SHARES = {Kind.OWN: 0.4, Kind.NEAR_MISS: 0.4, Kind.FOREIGN: 0.2}
+"""Of a set's weight."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One query's first documents, best first: what each is judged by, and whether it is right."""
+    """One question's first documents, best first: what each is judged by, whether it is right."""
 
-    is_answerable: bool
+    kind: Kind
+    question: Question
     grounds: tuple[Grounds, ...]
     right: tuple[bool, ...]
+
+    @property
+    def is_right(self) -> bool:
+        return any(self.right[:1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,45 +107,78 @@ class Fit:
     def confidence(self, answer: Answer) -> float:
         if not answer.grounds:
             return 0.0
-        value = float(features(answer.grounds[0]) @ self.weights) + self.constant
-        return float(1.0 / (1.0 + np.exp(-value)))
+        first = answer.grounds[0]
+        value = float(features(first, answer.question) @ self.weights) + self.constant
+        return float(1.0 / (1.0 + np.exp(-value - as_set(first, answer.question))))
 
 
-def features(grounds: Grounds) -> Vector:
-    return np.array([*asked_for(grounds), ahead(grounds), -behind(grounds)])
+def features(grounds: Grounds, question: Question) -> Vector:
+    similarity, coverage = asked_for(grounds)
+    return np.array(
+        [
+            fused(similarity, coverage, question.words),
+            question.rarity,
+            longer(similarity, question.words),
+            float(grounds.is_named),
+            -clipped_spread(question),
+        ]
+    )
+
+
+def as_set(grounds: Grounds, question: Question) -> float:
+    """What is not fitted, on the scale of the regression."""
+    token = TOKEN_WEIGHT * max(0, grounds.token) - LACK_WEIGHT * max(0, -grounds.token)
+    wish, size = WISH_WEIGHT * grounds.wish, SIZE_WEIGHT * size_of(question)
+    return SHIPPED.steepness * (token + wish - size)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fit the confidence to labelled sets.")
     parser.add_argument("sets", nargs="+", metavar="SET[@CONFIG.toml]")
+    parser.add_argument(
+        "--report-only",
+        action="append",
+        default=[],
+        metavar="SET[@CONFIG.toml]",
+        help="a set that is judged by the fit of all others, and never fitted",
+    )
     parser.add_argument("--others", type=int, default=FROM_OTHERS, metavar="N")
     parser.add_argument("--plot", type=Path)
     given = parser.parse_args()
     if len(given.sets) < 2:
         parser.error("one set is left out each time: name at least two")
-    places = [place.partition("@")[::2] for place in given.sets]
+    places = [place.partition("@")[::2] for place in [*given.sets, *given.report_only]]
     sets = {Path(folder).name: read_set(Path(folder)) for folder, _ in places}
+    if len(sets) < len(places):
+        parser.error("two sets have the same name")
     configs = {Path(folder).name: Path(config) for folder, config in places if config}
     chosen = {name: some_of(each, given.others) for name, each in sets.items()}
     answers: dict[str, list[Answer]] = {}
     for name, each in sets.items():
         others = [text for other, texts in chosen.items() if other != name for text in texts]
         answers[name] = answers_of(each, others, configs.get(name))
-    series = left_out(answers)
-    as_shipped(answers)
+    names = list(answers)[: len(given.sets)]
+    fitted_sets = {name: answers[name] for name in names}
+    reported = {name: found for name, found in answers.items() if name not in fitted_sets}
+    series = left_out(fitted_sets, reported)
+    as_shipped(fitted_sets, reported)
     if given.plot:
-        title = f"Confidence, leaving one set out ({len(sets)} sets)"
+        title = f"Confidence with and without the answers, leaving one set out ({len(names)} sets)"
         write_picture(given.plot, reliability_chart(title, series))
-    print_constants(fitted(list(answers.values())))
+    print_constants(fitted(list(fitted_sets.values())))
 
 
 def answers_of(own: LabelledSet, others: Sequence[str], config_file: Path | None) -> list[Answer]:
     config = settings_for(own.folder, config_file)
     index(config)
+    found: list[Answer | None] = []
     with App(config) as app:
-        asked = [asked_of(app, text, grades) for text, grades in labelled(own, documents(app))]
-        asked += [asked_of(app, text, {}) for text in others]
-    return [answer for answer in asked if answer is not None]
+        for text, right in labelled(own, documents(app)):
+            found.append(asked_of(app, text, Kind.OWN if right else Kind.FOREIGN, right))
+            if right:
+                found.append(asked_of(app, text, Kind.NEAR_MISS, right))
+        found += [asked_of(app, text, Kind.FOREIGN) for text in others]
+    return [answer for answer in found if answer is not None]
 
 
 def documents(app: App) -> frozenset[str]:
@@ -120,13 +188,13 @@ def documents(app: App) -> frozenset[str]:
 
 def labelled(
     labelled_set: LabelledSet, known: frozenset[str]
-) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Queries with their grades; those without an answer have none."""
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """Queries with the documents that answer them: none for those without an answer."""
     for query in labelled_set.queries:
         grades = labelled_set.labels.get(query.id, {})
-        found = {path: grade for path, grade in grades.items() if path in known}
-        if found or not grades:
-            yield query.text, found
+        answering = frozenset(path for path, grade in grades.items() if grade > 0)
+        if answering & known or not answering:
+            yield query.text, answering & known
 
 
 def some_of(labelled_set: LabelledSet, count: int) -> list[str]:
@@ -134,9 +202,14 @@ def some_of(labelled_set: LabelledSet, count: int) -> list[str]:
     return random.Random(SEED).sample(texts, min(count, len(texts)))
 
 
-def asked_of(app: App, text: str, grades: Mapping[str, float]) -> Answer | None:
+def asked_of(
+    app: App, text: str, kind: Kind, answering: Collection[str] = frozenset()
+) -> Answer | None:
+    left_out = answering if kind is Kind.NEAR_MISS else ()
+    ids = [document_id(tree.name, path) for tree in app.config.trees for path in left_out]
+    filters = Filters(excluded_files=tuple(ids))
     try:
-        request = QueryRequest(queries=(text,), top_n=2 * DOCUMENTS, explain=True)
+        request = QueryRequest(queries=(text,), top_n=2 * DOCUMENTS, explain=True, filters=filters)
     except QueryError:
         return None
     response = app.search(request)
@@ -145,10 +218,9 @@ def asked_of(app: App, text: str, grades: Mapping[str, float]) -> Answer | None:
     for result, why in zip(response.results, response.explanation.results, strict=False):
         first.setdefault(decode_path(result.doc_id.partition(":")[2]), why.grounds)
     paths = list(first)[:DOCUMENTS]
-    right = tuple(grades.get(path, 0.0) > 0 for path in paths)
-    return Answer(
-        any(grade > 0 for grade in grades.values()), tuple(first[path] for path in paths), right
-    )
+    right = tuple(path in answering for path in paths)
+    (query,) = response.explanation.queries
+    return Answer(kind, query.question, tuple(first[path] for path in paths), right)
 
 
 def index(config: Config) -> None:
@@ -156,37 +228,49 @@ def index(config: Config) -> None:
         run(config, Orders(rebuild=False), ending, shown)
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One result in the regression."""
+
+    question: Question
+    grounds: Grounds
+    is_right: bool
+    weight: float
+
+
 def fitted(sets: Sequence[Sequence[Answer]]) -> Fit:
     """By Newton's method; each set weighs the same, however many queries it has."""
     rows = [row for answers in sets for row in weighed(answers)]
-    known = np.array([[*features(grounds), 1.0] for grounds, _, _ in rows])
-    right = np.array([float(is_right) for _, is_right, _ in rows])
-    weight = np.array([share for _, _, share in rows]) * 1000 / len(sets)
+    known = np.array([[*features(row.grounds, row.question), 1.0] for row in rows])
+    fixed = np.array([as_set(row.grounds, row.question) for row in rows])
+    right = np.array([float(row.is_right) for row in rows])
+    weight = np.array([row.weight for row in rows]) * 1000 / len(sets)
     damping = np.diag([DAMPING] * (known.shape[1] - 1) + [0.0])
     found: Vector = np.zeros(known.shape[1])
     for _ in range(STEPS):
-        likely = 1.0 / (1.0 + np.exp(-known @ found))
+        likely = 1.0 / (1.0 + np.exp(-known @ found - fixed))
         slope = known.T @ (weight * (likely - right)) + damping @ found
         curve = (known * (weight * likely * (1.0 - likely))[:, None]).T @ known + damping
         found = found - np.linalg.solve(curve, slope)
     return Fit(found[:-1], float(found[-1]))
 
 
-def weighed(answers: Sequence[Answer]) -> Iterator[tuple[Grounds, bool, float]]:
-    for is_answerable in (True, False):
-        share = 1.0 - UNANSWERABLE_SHARE if is_answerable else UNANSWERABLE_SHARE
+def weighed(answers: Sequence[Answer]) -> Iterator[Row]:
+    for kind, share in SHARES.items():
         found = [
-            list(zip(answer.grounds, answer.right, strict=True))
+            [(answer.question, *pair) for pair in zip(answer.grounds, answer.right, strict=True)]
             for answer in answers
-            if answer.is_answerable is is_answerable
+            if answer.kind is kind
         ]
-        first = [pair for pairs in found for pair in pairs[:1]]
-        later = [pair for pairs in found for pair in pairs[1:]]
-        for pairs, part in ((first, 1.0 - LATER_SHARE), (later, LATER_SHARE)):
-            yield from ((grounds, right, share * part / len(pairs)) for grounds, right in pairs)
+        first = [each for one in found for each in one[:1]]
+        later = [each for one in found for each in one[1:]]
+        for part, results in ((1.0 - LATER_SHARE, first), (LATER_SHARE, later)):
+            yield from (Row(*each, share * part / len(results)) for each in results)
 
 
-def left_out(sets: Mapping[str, Sequence[Answer]]) -> dict[str, Sequence[Bin]]:
+def left_out(
+    sets: Mapping[str, Sequence[Answer]], reported: Mapping[str, Sequence[Answer]]
+) -> dict[str, Sequence[Bin]]:
     """Each set judged by what the others say, then all together; the reliability of each."""
     said: dict[str, list[float]] = {}
     print_head("left out")
@@ -197,58 +281,71 @@ def left_out(sets: Mapping[str, Sequence[Answer]]) -> dict[str, Sequence[Bin]]:
     pooled = [answer for answers in sets.values() for answer in answers]
     everything = [value for values in said.values() for value in values]
     series = {"all together": print_row("all together", pooled, everything)}
+    fit = fitted(list(sets.values()))
+    for name, answers in reported.items():
+        told = [fit.confidence(answer) for answer in answers]
+        print_row(f"{name}, not fitted", answers, told)
     return series | {name: bins_of(answers, said[name]) for name, answers in sets.items()}
 
 
-def as_shipped(sets: Mapping[str, Sequence[Answer]]) -> None:
+def as_shipped(
+    sets: Mapping[str, Sequence[Answer]], reported: Mapping[str, Sequence[Answer]]
+) -> None:
     """What users are told: by the constants as they stand, which were fitted to some of these."""
-    search = SearchConfig()
-    curve = Calibration(search.score_calibration_threshold, search.score_calibration_steepness)
 
     def confidence(answer: Answer) -> float:
-        return curve.of(worth(answer.grounds[0])) if answer.grounds else 0.0
+        if not answer.grounds:
+            return 0.0
+        evidence = worth(answer.grounds[0], answer.question.words) + standing(answer.question)
+        return SHIPPED.of(evidence)
 
     print()
     print_head("as shipped")
     pooled = [answer for answers in sets.values() for answer in answers]
-    for name, answers in [*sets.items(), ("all sets", pooled)]:
+    for name, answers in [*sets.items(), *reported.items(), ("all sets", pooled)]:
         print_row(name, answers, [confidence(answer) for answer in answers])
 
 
 def print_head(first: str) -> None:
-    print(f"| {first} | queries | calibration error | confidence - right | AUC answerable |")
-    print("|---|--:|--:|--:|--:|")
+    print(
+        f"| {first} | questions | calibration error | confidence - right | AUC foreign "
+        "| AUC near miss |"
+    )
+    print("|---|--:|--:|--:|--:|--:|")
 
 
 def print_row(name: str, answers: Sequence[Answer], said: Sequence[float]) -> Sequence[Bin]:
+    """The error is over both kinds, so that each question counts once with its answers and once
+    without."""
     bins = bins_of(answers, said)
     cases = sum(each.cases for each in bins)
     excess = sum(each.cases * (each.confidence - each.right) for each in bins) / max(1, cases)
     pairs = list(zip(answers, said, strict=True))
-    good = [value for answer, value in pairs if answer.is_answerable]
-    bad = [value for answer, value in pairs if not answer.is_answerable]
+    told = {kind: [value for answer, value in pairs if answer.kind is kind] for kind in Kind}
+    right = [value for answer, value in pairs if answer.is_right]
     print(
-        f"| {name} | {cases} | {calibration_error(bins):.3f} | {excess:+.3f} "
-        f"| {separation(good, bad):.3f} |"
+        f"| {name} | {len(told[Kind.OWN])} | {calibration_error(bins):.3f} | {excess:+.3f} "
+        f"| {separation(told[Kind.OWN], told[Kind.FOREIGN]):.3f} "
+        f"| {separation(right, told[Kind.NEAR_MISS]):.3f} |",
+        flush=True,
     )
     return bins
 
 
 def bins_of(answers: Sequence[Answer], said: Sequence[float]) -> Sequence[Bin]:
-    """Of answerable queries: whether the first result is right."""
-    asked = [(value, answer) for value, answer in zip(said, answers, strict=True)]
-    kept = [(value, answer) for value, answer in asked if answer.is_answerable]
-    right = [bool(answer.right) and answer.right[0] for _, answer in kept]
-    return reliability([value for value, _ in kept], right)
+    """Of questions with their answers and without them: whether the first result is right."""
+    pairs = zip(said, answers, strict=True)
+    kept = [(value, answer) for value, answer in pairs if answer.kind is not Kind.FOREIGN]
+    return reliability([value for value, _ in kept], [answer.is_right for _, answer in kept])
 
 
 def print_constants(fit: Fit) -> None:
     """The curve's steepness is the weight of the evidence itself, which all others are part of."""
-    similarity, coverage, lead, lag = fit.weights
-    steepness = similarity + coverage
-    print(f"\nSIMILARITY_PART = {similarity / steepness:.2f}")
-    print(f"LEAD_WEIGHT = {lead / steepness:.2f}")
-    print(f"LAG_WEIGHT = {lag / steepness:.2f}")
+    steepness, rarity, length, named, spread = fit.weights
+    print(f"\nRARITY_WEIGHT = {rarity / steepness:.3f}")
+    print(f"LENGTH_WEIGHT = {length / steepness:.3f}")
+    print(f"NAMED_WEIGHT = {named / steepness:.3f}")
+    print(f"SPREAD_WEIGHT = {spread / steepness:.2f}")
     print(f"score_calibration_threshold = {-fit.constant / steepness:.3f}")
     print(f"score_calibration_steepness = {steepness:.2f}")
 

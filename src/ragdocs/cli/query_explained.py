@@ -35,6 +35,11 @@ def _query(query: QueryExplanation) -> Table:
     if query.added:
         said.append("added: " + ", ".join(f"{one.word} ({one.weight:.2f})" for one in query.added))
     said.append(f"{query.candidates} candidates went into the stages")
+    words, rarity, spread, passages = query.question
+    said.append(
+        f"confidence counts {words} words of rarity {rarity:.2f} "
+        f"(cosines differ by {spread:.3f}, {passages:,} passages)"
+    )
     table.caption = _plain("\n".join([*said, *query.notes]))
     return table
 

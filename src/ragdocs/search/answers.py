@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.models import ChunkId
 from ragdocs.search.candidates import Candidate
+from ragdocs.search.evidence import Question
 from ragdocs.search.explanation import (
     Explanation,
     QueryExplanation,
@@ -33,6 +34,7 @@ class Answered:
     found: Found
     weighed: Weighed
     candidates: Sequence[Candidate]
+    question: Question
     has_more: bool
 
 
@@ -126,4 +128,5 @@ def _query(answered: Answered) -> QueryExplanation:
         weights={strategy: weights.get(strategy, 1.0) for strategy in lists},
         hits={strategy: len(hits) for strategy, hits in lists.items()},
         candidates=len(answered.candidates),
+        question=answered.question,
     )

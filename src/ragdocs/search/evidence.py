@@ -99,10 +99,18 @@ def with_evidence(candidates: Sequence[Candidate], measures: Measures) -> list[C
 
 def standing(question: Question) -> float:
     """What the question itself adds to the evidence of every passage."""
-    spread = min(MOST_SPREAD, max(LEAST_SPREAD, question.spread))
+    spread, size = SPREAD_WEIGHT * clipped_spread(question), SIZE_WEIGHT * size_of(question)
+    return RARITY_WEIGHT * question.rarity - spread - size
+
+
+def clipped_spread(question: Question) -> float:
+    return min(MOST_SPREAD, max(LEAST_SPREAD, question.spread))
+
+
+def size_of(question: Question) -> float:
+    """The logarithm of how many passages there are, beside the usual number."""
     passages = min(MOST_PASSAGES, max(FEWEST_PASSAGES, question.passages))
-    size = math.log(passages / USUAL_PASSAGES)
-    return RARITY_WEIGHT * question.rarity - SPREAD_WEIGHT * spread - SIZE_WEIGHT * size
+    return math.log(passages / USUAL_PASSAGES)
 
 
 def worth(grounds: Grounds, words: int) -> float:

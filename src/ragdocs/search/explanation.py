@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ragdocs.models import ChunkId
 from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
+from ragdocs.search.evidence import Question
 from ragdocs.search.requests import QueryType
 from ragdocs.search.stages import StageCount
 from ragdocs.search.understanding import AddedWord
@@ -55,6 +56,8 @@ class QueryExplanation:
     hits: Mapping[Strategy, int]
     candidates: int
     """How many of all these, best first, went into the stages."""
+    question: Question
+    """What the question itself adds to the evidence of every result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

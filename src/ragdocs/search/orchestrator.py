@@ -252,12 +252,13 @@ class QueryOrchestrator:
         keys = [item.stored.key for item in candidates]
         nearness = self._retrieval.nearness(found, keys)
         naming = asks_for((topic.words,), self._indices.analyzer)
-        measured = with_evidence(candidates, _measures(found, nearness, naming))
+        measures = _measures(found, nearness, naming)
+        measured = with_evidence(candidates, measures)
         if self._settings.rank_sum_curve is not None:
             measured = weighed.with_rank_sums(measured)
         measured = with_wishes(self._refiner.refined(measured, found, weighed), found.wishes)
         has_more = len(every) > len(fused) or is_full
-        return Answered(topic, query_type, found, weighed, measured, has_more)
+        return Answered(topic, query_type, found, weighed, measured, measures.question, has_more)
 
     def _with_missing_trees(
         self, snapshot: Snapshot, read: Read, reach: Reach, first: tuple[Found, Weighed]
