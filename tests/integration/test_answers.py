@@ -7,6 +7,7 @@ import pytest
 from ragdocs.errors import QueryError
 from ragdocs.search.budget import Extent, tokens
 from ragdocs.search.candidates import Strategy
+from ragdocs.search.evidence import standing, worth
 from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import QueryRequest
 from tests.engine import Engine
@@ -181,3 +182,16 @@ def test_vectors_to_come_are_counted(tmp_path):
         assert not state.complete
         assert state.vectors_pending == state.passages - 1 > 0
         assert engine.ask("tomatoes").results
+
+
+def test_an_explanation_has_all_that_the_evidence_is_made_of(engine):
+    """scripts/fit_calibration.py reads it there."""
+    explanation = engine.ask("tomatoes water get_auth_token", explain=True).explanation
+    (query,) = explanation.queries
+    question = query.question
+    assert question.words == len(query.terms)
+    assert question.passages > 1
+    assert explanation.results
+    for result in explanation.results:
+        evidence = worth(result.grounds, question.words) + standing(question)
+        assert evidence == pytest.approx(result.relevance)
