@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,8 @@ SEED = 7
 LATER_SHARE = 0.15
 """Of a kind's weight, what the results after the first have."""
 DOCUMENTS = 10
+BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+"""What a reader tells apart."""
 DAMPING = 1e-3
 STEPS = 50
 SHIPPED = Calibration(
@@ -304,6 +307,34 @@ def as_shipped(
     pooled = [answer for answers in sets.values() for answer in answers]
     for name, answers in [*sets.items(), *reported.items(), ("all sets", pooled)]:
         print_row(name, answers, [confidence(answer) for answer in answers])
+    print()
+    print_bands(pooled, [confidence(answer) for answer in pooled])
+
+
+def print_bands(answers: Sequence[Answer], said: Sequence[float]) -> None:
+    """How often a first result of so much is right, over both kinds; and where the right ones, the
+    near misses and the foreign ones are."""
+    right = [value for answer, value in zip(answers, said, strict=True) if answer.is_right]
+    told = {
+        kind: [value for answer, value in zip(answers, said, strict=True) if answer.kind is kind]
+        for kind in Kind
+    }
+    both = told[Kind.OWN] + told[Kind.NEAR_MISS]
+    print("| told | first results | of these right | of all right | of near misses | of foreign |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for low, high in pairwise(BANDS):
+        within, hits, missed, foreign = (
+            sum(low <= value < high or value == high == BANDS[-1] for value in values)
+            for values in (both, right, told[Kind.NEAR_MISS], told[Kind.FOREIGN])
+        )
+        parts = (
+            (hits, within),
+            (hits, len(right)),
+            (missed, len(told[Kind.NEAR_MISS])),
+            (foreign, len(told[Kind.FOREIGN])),
+        )
+        cells = " | ".join(f"{part / max(1, whole):.1%}" for part, whole in parts)
+        print(f"| {low:.0%} to {high:.0%} | {within} | {cells} |", flush=True)
 
 
 def print_head(first: str) -> None:

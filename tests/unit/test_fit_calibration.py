@@ -112,7 +112,8 @@ def test_what_users_are_told_is_judged_too(script, capsys):
     chance = random.Random(SEED)
     sets = {name: a_set(script, chance, 1500) for name in ("one", "other")}
     script.as_shipped(sets, {"third": a_set(script, chance, 10)})
-    *_, third, last = (row(line) for line in capsys.readouterr().out.splitlines())
+    table, _, _ = capsys.readouterr().out.strip().partition("\n\n")
+    *_, third, last = (row(line) for line in table.splitlines())
     assert third[:2] == ["third", "10"]
     assert last[:2] == ["all sets", "3000"]
     assert float(last[2]) < 0.05
@@ -142,6 +143,25 @@ def test_the_error_is_over_both_kinds_and_each_auc_is_against_its_own(script, ca
     assert [float(cell) for cell in found[2:]] == pytest.approx(
         [error, excess, foreign, near], abs=0.001
     )
+
+
+def test_bands_tell_how_often_each_is_right_and_what_is_in_it(script, capsys):
+    told = {
+        script.Kind.OWN: [(1.0, True), (0.9, True), (0.05, True), (0.95, False)],
+        script.Kind.NEAR_MISS: [(0.92, False), (0.0, False), (0.3, False), (0.1, False)],
+        script.Kind.FOREIGN: [(0.0, False), (0.299, False)],
+    }
+    asked = [
+        (script.Answer(kind, Question(), (Grounds(),), (right,)), value)
+        for kind, each in told.items()
+        for value, right in each
+    ]
+    script.print_bands([one for one, _ in asked], [value for _, value in asked])
+    _, _, *rows = (row(line) for line in capsys.readouterr().out.splitlines())
+    assert rows[0] == ["0% to 10%", "2", "50.0%", "33.3%", "25.0%", "50.0%"]
+    assert rows[1] == ["10% to 30%", "1", "0.0%", "0.0%", "25.0%", "50.0%"]
+    assert rows[2] == ["30% to 50%", "1", "0.0%", "0.0%", "25.0%", "0.0%"]
+    assert rows[-1] == ["90% to 100%", "4", "50.0%", "66.7%", "25.0%", "0.0%"]
 
 
 def row(line):

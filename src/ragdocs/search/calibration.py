@@ -29,8 +29,8 @@ def calibrate(
     factor: Callable[[Candidate], float] = lambda _: 1.0,
 ) -> list[Candidate]:
     """The confidence is made from `relevance` alone: the evidence, or a rank sum, whose `factor` is
-    that of recency. The score, which has the boosts too and orders the results, is only brought
-    into [0, 1], in proportion.
+    that of recency. The score, which has the boosts too and orders results of about the same
+    confidence, is only brought into [0, 1], in proportion.
     """
     largest = max((item.score for item in candidates), default=0.0)
     divisor = max(1.0, largest)

@@ -53,9 +53,9 @@ NO_GROUNDS = Grounds()
 @dataclass(kw_only=True)
 class Candidate:
     """A fused hit. `grounds` are what speaks for it, and `relevance` is what they alone are worth,
-    `boosts` what raised it above that: `score` has both, orders the results, and is in [0, 1] once
-    calibrated; `confidence` is made from `relevance` only. `content_hash` and `ngrams` may be
-    empty: dedup makes them then.
+    `boosts` what raised it above that: `score` has both, and is in [0, 1] once calibrated;
+    `confidence` is made from `relevance` only and orders the results, `score` those of about the
+    same confidence. `content_hash` and `ngrams` may be empty: dedup makes them then.
 
     `stored` is a leaf, or has a `passage`: the leaves that have its text, in order. `constituents`
     are the chunks found in it, and `matched` the best of them. The passage is shown with the last

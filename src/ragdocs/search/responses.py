@@ -82,8 +82,8 @@ MetadataMaker = Callable[[int, int], Metadata]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """One passage, cited under the narrowest section that holds its best match: `id`,
-    `heading_path`, lines and bytes are that section's. `score` orders the results, `confidence` is
-    how likely it is right.
+    `heading_path`, lines and bytes are that section's. `confidence` is how likely it is right and
+    orders the results, `score` those of about the same confidence.
 
     `text` is the file's text at `text_lines` (first, last) and `text_bytes` [start, end), and
     `answer_lines` (first, last) are the lines that answer. `within` is the wider section that gives
