@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragdocs.config.choices import KeywordEngine, Stemmer
+from ragdocs.config.choices import EmbeddingProvider, KeywordEngine, Stemmer
 from ragdocs.config.making import Making, read_making
 from ragdocs.config.resolved import Config, TreeScope
 from ragdocs.errors import OtherVersion, SourceUnreadable
@@ -150,11 +150,12 @@ class Assembly:
         from ragdocs.indices.vector import VectorIndex
         from ragdocs.search.retrieval import Indices
 
+        is_usual = self.config.embedding.provider is EmbeddingProvider.BUILTIN
         return Indices(
             analyzer=self._analyzer,
             keyword=self._keyword.engine,
             code=CodeEngine(code_analyzer(), self._analyzer),
-            vector=VectorIndex(self.embedder) if self.has_meaning else None,
+            vector=VectorIndex(self.embedder, is_usual=is_usual) if self.has_meaning else None,
             embedder=self.embedder if self.has_meaning else None,
             graph=GraphIndex(),
             cross_encoder=self._cross_encoder,

@@ -1,112 +1,149 @@
+import math
 from dataclasses import replace
 
 import pytest
 
-from ragdocs.search.candidates import Evidence, Strategy
+from ragdocs.search.candidates import Evidence, Grounds, Strategy
 from ragdocs.search.evidence import (
-    LAG_WEIGHT,
-    LEAD_WEIGHT,
-    MAX_LEAD,
-    SIMILARITY_PART,
-    STRONG,
+    CODE_PART,
+    LACK_WEIGHT,
+    NAMED_WEIGHT,
+    TOKEN_WEIGHT,
+    WISH_WEIGHT,
     Measures,
+    Question,
+    fused,
+    rarity,
+    standing,
     with_evidence,
     worth,
 )
-from tests.candidates import Corpus, candidates
+from tests.candidates import candidates
+
+QUESTION = Question(words=5, rarity=0.5, spread=0.1, passages=1000)
+
+
+def measures(nearness, **ideals):
+    known = {Strategy(kind): ideal for kind, ideal in ideals.items()}
+    return Measures(nearness, known, question=QUESTION)
 
 
 def judged(items, nearness, **ideals):
     known = dict(zip((item.stored.key for item in items), nearness, strict=True))
-    measures = Measures(known, {Strategy(kind): ideal for kind, ideal in ideals.items()})
-    return [item.relevance for item in with_evidence(items, measures)]
+    return [item.relevance for item in with_evidence(items, measures(known, **ideals))]
 
 
-def alone(*nearness):
-    """One passage from each of so many documents, judged by meaning alone."""
-    items = candidates(*(f"text {number}" for number in range(len(nearness))))
-    return judged(items, nearness)
+def words(item, score, kind=Strategy.KEYWORD):
+    return replace(item, evidence={kind: Evidence(1, score)})
 
 
-def test_who_leads_gains_and_who_lags_loses():
-    first, second, third = alone(0.5, 0.4, 0.1)
-    assert first == pytest.approx(0.5 + LEAD_WEIGHT * 0.1)
-    assert second == pytest.approx(0.4 - LAG_WEIGHT * 0.1)
-    assert third == pytest.approx(0.1 - LAG_WEIGHT * 0.4)
+def test_others_change_nothing():
+    items = candidates("a", "b", "c")
+    alone = [judged([item], [near])[0] for item, near in zip(items, (0.5, 0.4, 0.1), strict=True)]
+    assert judged(items, [0.5, 0.4, 0.1]) == pytest.approx(alone)
 
 
-def test_a_tie_changes_nothing():
-    assert alone(0.4, 0.4) == pytest.approx([0.4, 0.4])
-
-
-def test_a_lead_counts_only_so_far():
-    assert alone(0.9, 0.1)[0] == pytest.approx(0.9 + LEAD_WEIGHT * MAX_LEAD)
-    assert alone(0.9)[0] == pytest.approx(0.9 + LEAD_WEIGHT * MAX_LEAD)
-
-
-@pytest.mark.parametrize("nearness", [0.05, 0.2, STRONG])
-def test_a_lead_of_what_is_weak_itself_counts_less(nearness):
-    lead = min(MAX_LEAD, nearness)
-    assert alone(nearness)[0] == pytest.approx(
-        nearness + LEAD_WEIGHT * lead * (nearness / STRONG) ** 2
-    )
-
-
-def test_passages_of_one_document_do_not_compete():
-    corpus = Corpus().add("a.md", "# One\n\ntext\n\n# Two\n\nmore\n").add("b.md", "# Other\n\nx\n")
-    items = [corpus.candidate(place) for place in ("a.md#one", "a.md#two", "b.md#other")]
-    found = judged(items, [0.5, 0.5, 0.4])
-    assert found[:2] == [pytest.approx(0.5 + LEAD_WEIGHT * 0.1)] * 2
-    assert found[2] == pytest.approx(0.4 - LAG_WEIGHT * 0.1)
-
-
-def own(similarity, coverage):
-    return SIMILARITY_PART * similarity + (1 - SIMILARITY_PART) * coverage
-
-
-def test_meaning_says_more_than_words_and_both_alike_make_the_lead():
+def test_nearness_and_words_both_speak_for_a_passage():
     one, other = candidates("a", "b")
-    one = replace(one, evidence={Strategy.KEYWORD: Evidence(1, 6.0)})
-    first, second = judged([one, other], [0.4, 0.7], keyword=10.0)
-    assert first == pytest.approx(own(0.4, 0.6) + LEAD_WEIGHT * (0.5 - 0.35))
-    assert second == pytest.approx(own(0.7, 0.0) - LAG_WEIGHT * (0.5 - 0.35))
+    first, second = judged([words(one, 6.0), other], [0.4, 0.4], keyword=10.0)
+    assert first > second
+    nearer, further = judged([words(one, 6.0), words(other, 6.0)], [0.5, 0.4], keyword=10.0)
+    assert nearer > further
 
 
-def test_a_name_found_in_code_is_as_good_as_one_found_in_prose():
+def test_words_count_for_more_in_a_longer_question():
+    assert fused(0.2, 0.8, 12) > fused(0.2, 0.8, 5) > fused(0.2, 0.8, 3)
+    assert fused(0.3, 0.3, 40) == pytest.approx(0.3)
+
+
+def test_words_in_code_count_for_a_part_of_those_in_prose():
     (item,) = candidates("a")
-    prose = replace(item, evidence={Strategy.KEYWORD: Evidence(1, 6.0)})
-    code = replace(item, evidence={Strategy.CODE: Evidence(1, 3.0)})
     ideals = {"keyword": 10.0, "code": 5.0}
-    assert judged([prose], [0.4], **ideals) == judged([code], [0.4], **ideals)
+    (code,) = judged([words(item, 5.0, Strategy.CODE)], [0.4], **ideals)
+    (prose,) = judged([words(item, 10.0 * CODE_PART)], [0.4], **ideals)
+    assert code == pytest.approx(prose)
 
 
-def test_what_was_not_asked_does_not_count_against_a_passage():
+def test_what_was_not_asked_is_taken_to_be_like_the_other():
     (item,) = candidates("a")
-    item = replace(item, evidence={Strategy.KEYWORD: Evidence(1, 5.0)})
-    (measured,) = with_evidence([item], Measures(None, {Strategy.KEYWORD: 10.0}))
-    assert measured.relevance == pytest.approx(0.5 + LEAD_WEIGHT * MAX_LEAD)
+    (by_words,) = with_evidence([words(item, 5.0)], measures(None, keyword=10.0))
+    (by_meaning,) = with_evidence([item], measures({item.stored.key: 0.5}))
+    assert by_words.relevance == pytest.approx(by_meaning.relevance)
 
 
 def test_where_no_word_is_known_meaning_alone_counts():
     (item,) = candidates("a")
-    measures = Measures({item.stored.key: 0.5}, {Strategy.KEYWORD: 10.0}, has_known_words=False)
-    (measured,) = with_evidence([item], measures)
-    assert measured.relevance == pytest.approx(0.5 + LEAD_WEIGHT * MAX_LEAD)
-    (measured,) = with_evidence([item], replace(measures, has_known_words=True))
-    assert measured.relevance == pytest.approx(own(0.5, 0.0) + LEAD_WEIGHT * MAX_LEAD)
+    known = measures({item.stored.key: 0.5}, keyword=10.0)
+    (with_words,) = with_evidence([item], known)
+    (without,) = with_evidence([item], replace(known, has_known_words=False))
+    assert with_words.grounds.coverage == pytest.approx(0.0)
+    assert without.grounds.coverage is None
+    assert without.relevance > with_words.relevance
+
+
+def test_rare_words_say_more_and_many_passages_less():
+    assert standing(QUESTION._replace(rarity=0.9)) > standing(QUESTION)
+    assert standing(QUESTION._replace(passages=5000)) < standing(QUESTION)
+    assert standing(QUESTION._replace(spread=0.12)) < standing(QUESTION)
+
+
+def test_half_of_the_passages_change_little():
+    """Three points at most, where the curve is steepest."""
+    half = standing(QUESTION._replace(passages=500)) - standing(QUESTION)
+    assert 0 < 13.6 * half / 4 < 0.03
+
+
+def test_a_tiny_folder_is_no_reason_to_be_sure():
+    smallest = standing(QUESTION._replace(passages=1))
+    assert smallest == pytest.approx(standing(QUESTION._replace(passages=100)))
+
+
+def test_rarity_is_the_mean_of_the_words():
+    assert rarity(1000, [1]) == pytest.approx(1.0)
+    assert rarity(1000, [0]) == pytest.approx(1.0)
+    assert rarity(1000, [1000]) < 0.01
+    assert rarity(1000, [1, 1000]) == pytest.approx((1 + rarity(1000, [1000])) / 2)
+    assert math.isfinite(rarity(0, [0]))
+    assert rarity(1000, []) == pytest.approx(Question().rarity)
+
+
+def test_a_heading_that_is_the_question_speaks_for_its_passage():
+    (item,) = candidates("a")
+    known = measures({item.stored.key: 0.5})
+    (plain,) = with_evidence([item], known)
+    (named,) = with_evidence([item], replace(known, naming=lambda title: 1))
+    assert named.relevance - plain.relevance == pytest.approx(NAMED_WEIGHT)
+
+
+def test_a_rare_code_is_there_or_it_is_missed():
+    one, other = candidates("a", "b")
+    known = measures({one.stored.key: 0.5, other.stored.key: 0.5})
+    (plain, _) = with_evidence([one, other], known)
+    there = replace(known, tokens=(frozenset({one.stored.key}),))
+    has, lacks = with_evidence([one, other], there)
+    assert has.relevance - plain.relevance == pytest.approx(TOKEN_WEIGHT)
+    assert lacks.relevance - plain.relevance == pytest.approx(-LACK_WEIGHT)
+    nowhere = with_evidence([one, other], replace(known, tokens=(frozenset(),)))
+    assert [item.grounds.token for item in nowhere] == [-1, -1]
+
+
+def test_a_quotation_counts_as_far_as_it_is_rare():
+    one, other = candidates("a", "b")
+    known = measures({one.stored.key: 0.5, other.stored.key: 0.5})
+    wished = replace(known, wishes=((frozenset({one.stored.key}), 0.5),))
+    has, lacks = with_evidence([one, other], wished)
+    assert has.relevance - lacks.relevance == pytest.approx(0.5 * WISH_WEIGHT)
 
 
 def test_what_the_evidence_was_made_from_is_kept():
-    one, other = candidates("a", "b")
-    one = replace(one, evidence={Strategy.KEYWORD: Evidence(1, 6.0)})
-    measures = Measures({one.stored.key: 0.4, other.stored.key: 0.2}, {Strategy.KEYWORD: 10.0})
-    first, second = with_evidence([one, other], measures)
-    assert first.grounds == pytest.approx((0.4, 0.6, 0.5 - 0.1))
-    assert second.grounds == pytest.approx((0.2, 0.0, 0.1 - 0.5))
-    assert first.relevance == worth(first.grounds)
+    (item,) = candidates("a")
+    known = measures({item.stored.key: 0.4}, keyword=10.0)
+    (found,) = with_evidence([words(item, 6.0)], known)
+    assert found.grounds == Grounds(pytest.approx(0.4), pytest.approx(0.6))
+    assert found.relevance == pytest.approx(worth(found.grounds, 5) + standing(QUESTION))
 
 
 def test_nothing_is_nothing():
     assert with_evidence([], Measures({}, {})) == []
     (item,) = with_evidence(candidates("a"), Measures(None, {}))
-    assert item.relevance == pytest.approx(0.0)
+    assert item.relevance == pytest.approx(standing(Question()))

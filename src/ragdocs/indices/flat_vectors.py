@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Set
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ragdocs.errors import EmbeddingError, IndexCorrupt
 from ragdocs.indices.hits import Hit, Scope
@@ -33,6 +33,12 @@ MOST_DEAD = 0.05
 """Of all vectors; then those that have gone are taken out."""
 SAMPLED = 1024
 """Passages by which it is told how much the cosines with a query differ."""
+USUAL_MEAN, USUAL_DEVIATION = 0.165, 0.14
+"""Of the cosines between passages of different documents by the built-in model, over seven sets."""
+HIGH_MEAN = 0.35
+"""Up to here a model's cosines are as usual: no corpus had more by the built-in model."""
+LEAST_DEVIATION = 0.01
+FEWEST_PAIRS, COMPARED = 20, 512
 USUAL_SPREAD, USUAL_COUNT = 0.1, 50
 """Few vectors tell little: as if there were so many more that differ as usual."""
 _FLOAT_BYTES = 4
@@ -40,6 +46,24 @@ _SCATTER = 2_654_435_761
 """Knuth's multiplier: neighbouring numbers come far from one another."""
 KEY_CODE = "q"
 """64-bit integers, as FAISS has them."""
+
+
+class CosineScale(NamedTuple):
+    """How one model's cosines become those of the built-in model, by which all is weighed: any two
+    passages are about as near by every model, whatever number it has for that."""
+
+    mean: float = USUAL_MEAN
+    deviation: float = USUAL_DEVIATION
+
+    def of(self, cosine: float) -> float:
+        return min(1.0, USUAL_MEAN + (cosine - self.mean) * self.factor)
+
+    def inverse(self, value: float) -> float:
+        return self.mean + (value - USUAL_MEAN) / self.factor
+
+    @property
+    def factor(self) -> float:
+        return USUAL_DEVIATION / self.deviation
 
 
 class _Numbers(Protocol):
@@ -87,7 +111,8 @@ class FlatVectors:
         self._keys: dict[DocId, array[int]] = {}
         self._owners: dict[ChunkKey, DocId] = {}
         self._themes: dict[DocId, Vector] = {}
-        self._sample: Vector | None = None
+        self._sample: tuple[Keys, Vector] | None = None
+        self._scale: CosineScale | None = None
 
     def __len__(self) -> int:
         return self._index.ntotal - len(self._dead)
@@ -112,7 +137,7 @@ class FlatVectors:
             self._clear()
         faiss_library()
         self._index.add_with_ids(rows, keys)
-        self._sample = None
+        self._sample = self._scale = None
         for at in new:
             key, doc_id = batch.keys[at], batch.doc_ids[at]
             self._keys.setdefault(doc_id, array(KEY_CODE)).append(key)
@@ -132,7 +157,7 @@ class FlatVectors:
         for key in gone:
             del self._owners[ChunkKey(key)]
         if gone:
-            self._sample = None
+            self._sample = self._scale = None
             self._bury(_joined([gone]))
 
     def search(self, vector: "Vector", limit: int, scope: Scope) -> list[Hit]:
@@ -147,22 +172,37 @@ class FlatVectors:
 
     def spread(self, vector: "Vector") -> float:
         """How much the cosines of any passages with it differ: their standard deviation."""
-        sample = self._sampled()
+        _, sample = self._sampled()
         cosines = sample @ vector
         own = float(((cosines - cosines.mean()) ** 2).sum()) if len(sample) else 0.0
         count = len(sample) + USUAL_COUNT
         return ((own + USUAL_COUNT * USUAL_SPREAD**2) / count) ** 0.5
 
-    def _sampled(self) -> "Vector":
+    def scale(self) -> CosineScale | None:
+        """None while too few vectors are there, or their cosines are as usual."""
+        import numpy as np
+
+        if self._scale is None:
+            keys, sample = self._sampled()
+            owners = np.array([hash(self._owners[ChunkKey(key)]) for key in keys[:COMPARED]])
+            is_other = owners[:, None] != owners[None, :]
+            cosines = (sample[:COMPARED] @ sample[:COMPARED].T)[is_other]
+            self._scale = CosineScale()
+            if len(cosines) >= FEWEST_PAIRS and (mean := float(cosines.mean())) > HIGH_MEAN:
+                deviation = max(LEAST_DEVIATION, float(cosines.std()))
+                self._scale = CosineScale(mean, deviation)
+        return None if self._scale == CosineScale() else self._scale
+
+    def _sampled(self) -> "tuple[Keys, Vector]":
         """Always the same of the same vectors, in whatever order they came."""
         import numpy as np
 
         if self._sample is None:
             keys = np.fromiter(self._owners, dtype=np.int64, count=len(self._owners))
             scattered = keys * _SCATTER % (1 << 32)
-            first = np.sort(keys[np.argsort(scattered, kind="stable")[:SAMPLED]])
+            first = keys[np.argsort(scattered, kind="stable")[:SAMPLED]]
             faiss_library()
-            self._sample = self._index.reconstruct_batch(first)
+            self._sample = first, self._index.reconstruct_batch(first)
         return self._sample
 
     def best_of(self, vector: "Vector", doc_ids: Collection[DocId]) -> dict[DocId, Hit]:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indices.flat_vectors import USUAL_SPREAD, FlatVectors
+from ragdocs.indices.flat_vectors import USUAL_SPREAD, CosineScale, FlatVectors
 from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.progress import Progress
 from ragdocs.models import DocId
@@ -43,10 +43,15 @@ class VectorModel(Protocol):
 
 
 class VectorIndex:
-    """The vectors of one model; safe to use from several threads."""
+    """The vectors of one model; safe to use from several threads.
 
-    def __init__(self, model: VectorModel) -> None:
+    All that it tells of nearness is on the scale of the built-in model's cosines, unless the model
+    `is_usual` and none has to be measured.
+    """
+
+    def __init__(self, model: VectorModel, *, is_usual: bool = True) -> None:
         self._model = model
+        self._is_usual = is_usual
         self._identity = _NO_MODEL
         self._vectors: FlatVectors | None = None
         self._progress = Progress()
@@ -90,7 +95,7 @@ class VectorIndex:
             self._progress.forget()
 
     def search(self, vector: "Vector", limit: int, scope: Scope = None) -> list[Hit]:
-        """The best chunks within the scope, best first; their scores are cosines.
+        """The best chunks within the scope, best first, by their cosines.
 
         Fewer than `limit` when there are not so many, none for a limit of 0. A vector that cannot
         be of this model raises EmbeddingError.
@@ -98,14 +103,22 @@ class VectorIndex:
         with self._lock:
             if self._vectors is None:
                 return []
-            return self._vectors.search(vector, limit, scope)
+            hits = self._vectors.search(vector, limit, scope)
+            return (
+                [Hit(key, scale.of(score)) for key, score in hits]
+                if (scale := self._scale())
+                else hits
+            )
 
     def best_of(self, vector: "Vector", doc_ids: Collection[DocId]) -> dict[DocId, Hit]:
         """The best chunk of each of these documents that has vectors."""
         with self._lock:
             if self._vectors is None:
                 return {}
-            return self._vectors.best_of(vector, doc_ids)
+            best = self._vectors.best_of(vector, doc_ids)
+            if (scale := self._scale()) is None:
+                return best
+            return {doc_id: Hit(key, scale.of(score)) for doc_id, (key, score) in best.items()}
 
     def in_context(
         self, vector: "Vector", keys: Collection[ChunkKey], document_weight: float
@@ -116,12 +129,29 @@ class VectorIndex:
         with self._lock:
             if self._vectors is None:
                 return {}
-            return self._vectors.in_context(vector, keys, document_weight)
+            near = self._vectors.in_context(vector, keys, document_weight)
+            if (scale := self._scale()) is None:
+                return near
+            return {key: scale.of(cosine) for key, cosine in near.items()}
 
     def spread(self, vector: "Vector") -> float:
         """How much the cosines of any passages with it differ: their standard deviation."""
         with self._lock:
-            return USUAL_SPREAD if self._vectors is None else self._vectors.spread(vector)
+            if self._vectors is None:
+                return USUAL_SPREAD
+            scale = self._scale() or CosineScale()
+            return scale.factor * self._vectors.spread(vector)
+
+    @property
+    def scale(self) -> CosineScale:
+        """By which cosines with other vectors of this model are to be read."""
+        with self._lock:
+            return self._scale() or CosineScale()
+
+    def _scale(self) -> CosineScale | None:
+        if self._is_usual or self._vectors is None:
+            return None
+        return self._vectors.scale()
 
     def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
         """The vectors of those of the chunks that have one."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.errors import ConfigError
 from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.flat_vectors import CosineScale
 from ragdocs.indices.near_words import Vocabulary
 from ragdocs.indices.term_vectors import NearTerm, TermVectors
 from ragdocs.indices.vector import VectorIndex
@@ -101,7 +102,11 @@ class Interpreter:
         """With the words that mean nearly what the whole query means, and their vectors."""
         if self._terms is None or vector is None:
             return understood, ()
-        near = self._terms.nearest(vector, MIN_SIMILARITY, LOOKED_AT)
+        scale = self._passages.scale if self._passages else CosineScale()
+        near = [
+            replace(each, similarity=scale.of(each.similarity))
+            for each in self._terms.nearest(vector, scale.inverse(MIN_SIMILARITY), LOOKED_AT)
+        ]
         passages = None
         if self._max_words and near:
             passages = self._terms_nearby(snapshot, vector)
