@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import pytest
@@ -100,11 +99,20 @@ def test_a_tiny_folder_is_no_reason_to_be_sure():
 
 def test_rarity_is_the_mean_of_the_words():
     assert rarity(1000, [1]) == pytest.approx(1.0)
-    assert rarity(1000, [0]) == pytest.approx(1.0)
-    assert rarity(1000, [1000]) < 0.01
+    assert rarity(1000, [0, 1]) == pytest.approx(1.0)
+    assert rarity(100_000, [100_000]) < 0.01
     assert rarity(1000, [1, 1000]) == pytest.approx((1 + rarity(1000, [1000])) / 2)
-    assert math.isfinite(rarity(0, [0]))
-    assert rarity(1000, []) == pytest.approx(Question().rarity)
+
+
+def test_a_copy_in_a_small_folder_makes_no_word_common():
+    assert rarity(5, [2]) > 0.85
+    assert rarity(1, [1]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("unknown", [[], [0], [0, 0]])
+def test_words_that_nobody_has_say_nothing_by_being_rare(unknown):
+    assert rarity(1000, unknown) == pytest.approx(Question().rarity)
+    assert rarity(0, unknown) == pytest.approx(Question().rarity)
 
 
 def test_a_heading_that_is_the_question_speaks_for_its_passage():

@@ -27,6 +27,9 @@ SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
 CODE_PART = 0.6
 """What words in blocks of code count of those in prose: names stand there by the dozen."""
 RARITY_WEIGHT = 0.361
+OTHER_PASSAGES = 200
+"""As if there were so many more without the words: in a folder of five files two that have a word
+would otherwise make it common."""
 LENGTH_WEIGHT = 0.202
 """What nearness in meaning counts more in a longer question."""
 SPREAD_WEIGHT = 1.48
@@ -80,10 +83,14 @@ class Measures:
 
 def rarity(total: int, frequencies: Iterable[int]) -> float:
     """Of words that so many of all passages have: the mean of their idf, as a part of that of a
-    word in one passage."""
-    most = idf(max(1, total), 1)
-    parts = [min(1.0, idf(total, min(total, max(1, count))) / most) for count in frequencies]
-    return sum(parts) / len(parts) if parts else USUAL.rarity
+    word in one passage. Words of which none is known say nothing by being rare."""
+    counts = list(frequencies)
+    if not any(counts):
+        return USUAL.rarity
+    total += OTHER_PASSAGES
+    most = idf(total, 1)
+    parts = [idf(total, min(total, max(1, count))) / most for count in counts]
+    return sum(parts) / len(parts)
 
 
 def with_evidence(candidates: Sequence[Candidate], measures: Measures) -> list[Candidate]:

@@ -1,0 +1,39 @@
+import random
+
+from ragdocs.search.ordering import ALIKE, surest_first
+from tests.candidates import candidates
+
+
+def sure(*confidences):
+    items = candidates(*(f"text {number}" for number in range(len(confidences))))
+    return [
+        item.changed(confidence=confidence)
+        for item, confidence in zip(items, confidences, strict=True)
+    ]
+
+
+def ordered(*confidences):
+    return [item.confidence for item in surest_first(sure(*confidences))]
+
+
+def test_the_surest_comes_first():
+    assert ordered(0.2, 0.9, 0.5) == [0.9, 0.5, 0.2]
+
+
+def test_those_that_are_alike_stay_as_they_came():
+    assert ordered(0.86, 0.9, 0.88) == [0.86, 0.9, 0.88]
+    assert ordered(0.84, 0.9, 0.88) == [0.9, 0.84, 0.88]
+
+
+def test_no_result_is_clearly_surer_than_one_before_it():
+    chance = random.Random(3)
+    for _ in range(200):
+        found = ordered(*(chance.random() for _ in range(20)))
+        for place, value in enumerate(found):
+            assert value <= min(found[:place], default=1.0) + ALIKE + 1e-9
+
+
+def test_nothing_is_lost():
+    items = sure(0.5, 0.5, 0.1)
+    assert surest_first(items) == items
+    assert surest_first([]) == []
