@@ -42,10 +42,7 @@ from ragdocs.parsers.identity import decode_path, document_id
 from ragdocs.search.calibration import Calibration
 from ragdocs.search.candidates import Grounds
 from ragdocs.search.evidence import (
-    LACK_WEIGHT,
     SIZE_WEIGHT,
-    TOKEN_WEIGHT,
-    WISH_WEIGHT,
     Question,
     asked_for,
     clipped_spread,
@@ -130,9 +127,9 @@ def features(grounds: Grounds, question: Question) -> Vector:
 
 def as_set(grounds: Grounds, question: Question) -> float:
     """What is not fitted, on the scale of the regression."""
-    token = TOKEN_WEIGHT * max(0, grounds.token) - LACK_WEIGHT * max(0, -grounds.token)
-    wish, size = WISH_WEIGHT * grounds.wish, SIZE_WEIGHT * size_of(question)
-    return SHIPPED.steepness * (token + wish - size)
+    bare = grounds._replace(token=0, wish=0.0)
+    added = worth(grounds, question.words) - worth(bare, question.words)
+    return SHIPPED.steepness * (added - SIZE_WEIGHT * size_of(question))
 
 
 def main() -> None:

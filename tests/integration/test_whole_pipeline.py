@@ -117,7 +117,7 @@ def test_full_pipeline_with_all_features(engine, tmp_path):
 
     # Every stage but the one that MMR stands in for.
     names = [stage.name for stage in response.stages]
-    absent = {StageName.SEMANTIC, StageName.FILTERS}
+    absent = {StageName.SEMANTIC, StageName.FILTERS, StageName.ORDER}
     assert names == [name for name in StageName if name not in absent]
     assert response.stats.original_count > response.stats.after_doc_limit >= 5
 

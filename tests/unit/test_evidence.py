@@ -8,7 +8,8 @@ from ragdocs.search.evidence import (
     LACK_WEIGHT,
     NAMED_WEIGHT,
     TOKEN_WEIGHT,
-    WISH_WEIGHT,
+    UNASKED,
+    WISHED,
     Measures,
     Question,
     fused,
@@ -63,11 +64,14 @@ def test_words_in_code_count_for_a_part_of_those_in_prose():
     assert code == pytest.approx(prose)
 
 
-def test_what_was_not_asked_is_taken_to_be_like_the_other():
+def test_what_was_not_asked_is_taken_to_be_as_usual():
     (item,) = candidates("a")
     (by_words,) = with_evidence([words(item, 5.0)], measures(None, keyword=10.0))
+    known = measures({item.stored.key: 0.5 * UNASKED}, keyword=10.0)
+    (by_both,) = with_evidence([words(item, 5.0)], known)
+    assert by_words.relevance == pytest.approx(by_both.relevance)
     (by_meaning,) = with_evidence([item], measures({item.stored.key: 0.5}))
-    assert by_words.relevance == pytest.approx(by_meaning.relevance)
+    assert by_meaning.relevance == pytest.approx(worth(Grounds(0.5, 0.5), 5) + standing(QUESTION))
 
 
 def test_where_no_word_is_known_meaning_alone_counts():
@@ -140,7 +144,8 @@ def test_a_quotation_counts_as_far_as_it_is_rare():
     known = measures({one.stored.key: 0.5, other.stored.key: 0.5})
     wished = replace(known, wishes=((frozenset({one.stored.key}), 0.5),))
     has, lacks = with_evidence([one, other], wished)
-    assert has.relevance - lacks.relevance == pytest.approx(0.5 * WISH_WEIGHT)
+    half = (WISHED - worth(lacks.grounds, 5)) / 2
+    assert has.relevance - lacks.relevance == pytest.approx(half)
 
 
 def test_what_the_evidence_was_made_from_is_kept():

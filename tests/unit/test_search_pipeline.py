@@ -50,7 +50,7 @@ def judge(items):
 
 
 def test_a_stage_that_is_off_is_absent():
-    assert names() == ["calibrate", "identical", "top_n"]
+    assert names() == ["calibrate", "identical", "order", "top_n"]
 
 
 def test_all_stages_run_in_the_order_of_the_design():
@@ -61,11 +61,15 @@ def test_all_stages_run_in_the_order_of_the_design():
         TOOLS, boosts=BoostRules(now=NOW), judge=judge, parent_size=object(), naming=lambda _: 0
     )
     request = asked(filters=Filters(paths=("a",)))
-    expected = [name for name in StageName if name is not StageName.MMR]
-    assert names(settings, request, tools) == expected
+
+    def without(*left_out):
+        return [name for name in StageName if name not in left_out]
+
+    assert names(settings, request, tools) == without(StageName.MMR, StageName.ORDER)
+    by_confidence = replace(tools, judge=None)
+    assert names(settings, request, by_confidence) == without(StageName.MMR, StageName.RERANK)
     settings = settings.model_copy(update={"mmr_enabled": True})
-    expected = [name for name in StageName if name is not StageName.SEMANTIC]
-    assert names(settings, request, tools) == expected
+    assert names(settings, request, tools) == without(StageName.SEMANTIC, StageName.ORDER)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,7 @@ def test_uniqueness():
     assert slugs(run(items, request=asked(uniqueness=Uniqueness.OFF))) == ["one", "two", "b.md"]
     assert slugs(run(items, request=asked(uniqueness=Uniqueness.DOCUMENT))) == ["one"]
     wanted = names(request=asked(uniqueness=Uniqueness.CONTENT))
-    assert wanted == ["calibrate", "identical", "ngram", "semantic", "top_n"]
+    assert wanted == ["calibrate", "identical", "ngram", "semantic", "order", "top_n"]
 
 
 def test_a_similarity_threshold_in_the_request_drops_what_is_as_similar():
@@ -218,6 +222,7 @@ def test_every_stage_is_counted_with_what_fell_there():
         ("calibrate", 4, 4),
         ("confidence", 4, 3),
         ("identical", 3, 2),
+        ("order", 2, 2),
         ("top_n", 2, 1),
     ]
     fallen = [(fall.id, fall.reason) for count in counts for fall in count.fallen]
@@ -226,7 +231,7 @@ def test_every_stage_is_counted_with_what_fell_there():
         (items[2].id, f"the same text as {items[0].id}"),
         (items[1].id, "not among the first 1"),
     ]
-    assert [count.seconds for count in counts] == [1, 1, 1, 1]
+    assert [count.seconds for count in counts] == [1, 1, 1, 1, 1]
     assert CompressionStats.from_counts(4, counts) == CompressionStats(4, 3, 2, 2, 2, 2, 0)
 
 

@@ -33,7 +33,7 @@ search.code_search_weight search.fusion search.rrf_k_constant search.recency_bia
 search.min_confidence search.score_calibration_threshold search.score_calibration_steepness
 search.max_chunks_per_doc search.dedup_enabled search.dedup_similarity_threshold
 search.ngram_dedup_enabled search.ngram_dedup_threshold search.mmr_enabled search.mmr_lambda
-search.rerank_enabled search.rerank_top_n search.adaptive_weights_enabled
+search.rerank_enabled search.rerank_top_n search.rerank_weight search.adaptive_weights_enabled
 search.query_expansion_enabled search.query_expansion_max_words
 search.query_expansion_max_terms search.synonyms_enabled
 search.keyword_engine search.stemmer search.fuzzy_distance search.merge_threshold

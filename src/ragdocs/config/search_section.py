@@ -66,6 +66,27 @@ class AdvancedSearchConfig(Section):
     hyde_enabled: bool = setting(True, "Offer search by a hypothetical answer.")
 
 
+_ORDERING = frozenset(
+    {
+        "semantic_weight",
+        "keyword_weight",
+        "graph_weight",
+        "graph_neighbor_weight",
+        "code_search_weight",
+        "balance_enabled",
+        "adaptive_weights_enabled",
+        "closeness_weight",
+        "resemblance_weight",
+        "recency_bias",
+        "local_boost",
+        "tree_normalisation",
+        "merge_bonus",
+        "boosts",
+    }
+)
+"""Who sets one of these wants another order than that of the confidence."""
+
+
 class SearchConfig(Section):
     """How results are found, ranked, thinned and returned."""
 
@@ -200,6 +221,11 @@ class SearchConfig(Section):
     )
     boosts: BoostsConfig = Field(default_factory=BoostsConfig)
     advanced: AdvancedSearchConfig = Field(default_factory=AdvancedSearchConfig)
+
+    @property
+    def is_ordered_by_confidence(self) -> bool:
+        """Not with rank fusion, nor when the user has set what is to come first."""
+        return self.fusion is Fusion.SCORE and not self.model_fields_set & _ORDERING
 
     @property
     def rank_sum_curve(self) -> RankSumCurve | None:

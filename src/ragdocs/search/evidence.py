@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ragdocs.indices.bm25 import idf
+from ragdocs.search.balance import share_of_a_name
 from ragdocs.search.candidates import Candidate, Grounds, Strategy
 from ragdocs.search.sections import Naming, is_asked_by_name
 from ragdocs.store.records import ChunkKey
@@ -40,11 +41,14 @@ FEWEST_PASSAGES, USUAL_PASSAGES, MOST_PASSAGES = 100, 1_000, 20_000
 NAMED_WEIGHT = 0.2
 """The question is the heading of the passage, or the title of its document."""
 TOKEN_WEIGHT = 0.3
-"""The passage has a code, a file name or the like of the question that one document alone has."""
+"""The passage has a code, a file name or the like of the question that one document alone has, or
+the one word that was asked."""
 LACK_WEIGHT = 0.15
 """It does not have it, or no document has it."""
-WISH_WEIGHT = 0.2
-"""The passage has what the question quotes, as far as that is rare."""
+UNASKED = 0.6
+"""How near in meaning a passage usually is that has all of the words."""
+WISHED = 1.0
+"""What a passage is brought to that has what the question quotes, as far as that is rare."""
 
 
 class Question(NamedTuple):
@@ -123,19 +127,21 @@ def size_of(question: Question) -> float:
 def worth(grounds: Grounds, words: int) -> float:
     """What speaks for a passage, for a question of so many words."""
     similarity, coverage = asked_for(grounds)
-    return (
+    own = (
         fused(similarity, coverage, words)
         + LENGTH_WEIGHT * longer(similarity, words)
         + NAMED_WEIGHT * grounds.is_named
         + TOKEN_WEIGHT * max(0, grounds.token)
         - LACK_WEIGHT * max(0, -grounds.token)
-        + WISH_WEIGHT * grounds.wish
     )
+    return own + grounds.wish * max(0.0, WISHED - own)
 
 
 def fused(similarity: float, coverage: float, words: int) -> float:
     length = SHARE_SLOPE * math.log(max(FEWEST_WORDS, words) / USUAL_WORDS)
     share = min(LARGEST_SHARE, max(SMALLEST_SHARE, SIMILARITY_SHARE - length))
+    if words == 1:  # a name, of which a model may know nothing
+        share = min(share, share_of_a_name(similarity))
     return share * similarity + (1.0 - share) * coverage
 
 
@@ -144,10 +150,12 @@ def longer(similarity: float, words: int) -> float:
 
 
 def asked_for(grounds: Grounds) -> tuple[float, float]:
-    """Similarity and coverage; one that could not be asked for is taken to be like the other."""
+    """Similarity and coverage. Of what could not be asked for, as much as there usually is with so
+    much of the other."""
     similarity, coverage = grounds.similarity, grounds.coverage
     if similarity is None:
-        return coverage or 0.0, coverage or 0.0
+        words = coverage or 0.0
+        return UNASKED * words, words
     return similarity, similarity if coverage is None else coverage
 
 

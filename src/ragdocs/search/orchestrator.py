@@ -250,7 +250,9 @@ class QueryOrchestrator:
         vector = self._indices.vector if is_compared else None
         candidates = Hydration(snapshot, vector).candidates(fused)
         keys = [item.stored.key for item in candidates]
-        nearness = self._retrieval.nearness(found, keys)
+        # Who gives meaning no say does not want to be told by it how sure a result is.
+        has_say = self._settings.semantic_weight > 0
+        nearness = self._retrieval.nearness(found, keys) if has_say else None
         naming = asks_for((topic.words,), self._indices.analyzer)
         measures = _measures(found, nearness, naming)
         measured = with_evidence(candidates, measures)

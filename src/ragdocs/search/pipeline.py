@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.search.boosts import BoostRules, boosted
 from ragdocs.search.calibration import Calibration, calibrate
@@ -190,7 +189,8 @@ def _shape(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
             per_document=_hard_limit(settings, request) or request.top_n,
         )
         plan.add(StageName.PARENTS, expand, swallowed)
-    is_by_confidence = settings.fusion is Fusion.SCORE
+    # A second opinion orders by itself: what it did not read stays behind what it did.
+    is_by_confidence = settings.is_ordered_by_confidence and StageName.RERANK not in plan
     if is_by_confidence and StageName.MMR not in plan:
         plan.add(StageName.ORDER, surest_first)
     _limit(plan, settings, request)

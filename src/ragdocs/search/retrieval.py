@@ -452,9 +452,12 @@ class Retrieval:
         if understood.query.condition is not None:
             return ()
         exact: list[frozenset[ChunkKey]] = []
-        for token in exact_tokens(understood.parsed.text):
+        text = understood.parsed.text
+        tokens = exact_tokens(text)
+        is_word = found.is_name and not tokens
+        for token in [text] if is_word else tokens:
             keys = self._with_token(snapshot, token)
-            if keys is None:
+            if keys is None or (is_word and not keys):  # a word may be meant by others
                 continue
             documents = set(documents_of(snapshot, keys).values())
             if len(documents) > 1:
