@@ -47,7 +47,7 @@ LACK_WEIGHT = 0.15
 """It does not have it, or no document has it."""
 UNASKED = 0.6
 """How near in meaning a passage usually is that has all of the words."""
-WISHED = 1.0
+WISHED = 0.85
 """What a passage is brought to that has what the question quotes, as far as that is rare."""
 
 
