@@ -65,9 +65,7 @@ def test_all_stages_run_in_the_order_of_the_design():
     def without(*left_out):
         return [name for name in StageName if name not in left_out]
 
-    assert names(settings, request, tools) == without(StageName.MMR, StageName.ORDER)
-    by_confidence = replace(tools, judge=None)
-    assert names(settings, request, by_confidence) == without(StageName.MMR, StageName.RERANK)
+    assert names(settings, request, tools) == without(StageName.MMR)
     settings = settings.model_copy(update={"mmr_enabled": True})
     assert names(settings, request, tools) == without(StageName.SEMANTIC, StageName.ORDER)
 

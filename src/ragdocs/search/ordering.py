@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from ragdocs.search.candidates import Candidate
 
+RERANK = "rerank"
+"""The boost by which a second opinion changed a score."""
 ALIKE = 0.05
 """Confidences this near to one another say the same: other reasons may order them."""
 
@@ -72,7 +74,7 @@ def _judged(candidate: Candidate, opinion: float, weight: float) -> Candidate:
     )
     if candidate.score <= 0:
         return judged
-    return judged.changed(boosts={**candidate.boosts, "rerank": score / candidate.score})
+    return judged.changed(boosts={**candidate.boosts, RERANK: score / candidate.score})
 
 
 def _mixed(own: float, opinion: float, weight: float) -> float:

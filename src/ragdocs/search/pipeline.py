@@ -20,7 +20,7 @@ from ragdocs.search.dedup import (
 from ragdocs.search.diversity import MAX_CANDIDATES, select_mmr
 from ragdocs.search.filters import cut_at_elbow, filter_by_confidence, filter_matching
 from ragdocs.search.merging import IsNamed, MergeRules, merge_siblings
-from ragdocs.search.ordering import best_first, rescored, surest_first, take_first
+from ragdocs.search.ordering import RERANK, best_first, rescored, surest_first, take_first
 from ragdocs.search.parents import expand_to_parents
 from ragdocs.search.reasons import (
     Reason,
@@ -189,14 +189,20 @@ def _shape(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
             per_document=_hard_limit(settings, request) or request.top_n,
         )
         plan.add(StageName.PARENTS, expand, swallowed)
-    # A second opinion orders by itself: what it did not read stays behind what it did.
-    is_by_confidence = settings.is_ordered_by_confidence and StageName.RERANK not in plan
+    is_by_confidence = settings.is_ordered_by_confidence
     if is_by_confidence and StageName.MMR not in plan:
-        plan.add(StageName.ORDER, surest_first)
+        plan.add(StageName.ORDER, _in_order)
     _limit(plan, settings, request)
-    order = surest_first if is_by_confidence else best_first
+    order = _in_order if is_by_confidence else best_first
     take = partial(take_first, top_n=request.top_n, order=order)
     plan.add(StageName.TOP_N, take, always(f"not among the first {request.top_n}"))
+
+
+def _in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By confidence, unless a second opinion has ordered them: what it did not read stays behind
+    what it did."""
+    is_judged = any(RERANK in item.boosts for item in candidates)
+    return best_first(candidates) if is_judged else surest_first(candidates)
 
 
 def _then_named(apply: Apply, naming: Naming | None) -> Apply:

@@ -460,7 +460,7 @@ class Retrieval:
             if keys is None or (is_word and not keys):  # a word may be meant by others
                 continue
             documents = set(documents_of(snapshot, keys).values())
-            if len(documents) > 1:
+            if len(documents) > 1 and not is_word:
                 # The same words, written in another way, may stand in others: `IL 10` for `IL-10`.
                 keys = as_written(snapshot, token, keys)
                 documents = set(documents_of(snapshot, keys).values())
