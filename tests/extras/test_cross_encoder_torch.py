@@ -55,8 +55,9 @@ def test_a_name_that_is_not_on_this_disk_says_how_to_fetch_it(tmp_path):
 
 
 def test_results_are_ranked_by_it(docs, models):
-    settings = {"search": {"rerank_enabled": True, "rerank_model": str(models / "reader")}}
-    with open_index(docs, settings=settings) as index:
+    model = str(models / "reader")
+    alone = {"rerank_enabled": True, "rerank_model": model, "rerank_weight": 1.0}
+    with open_index(docs, settings={"search": alone}) as index:
         plain = index.search("sign in garden boats", top_n=3)
     assert not any("cross-encoder" in note for note in plain.notes), plain.notes
     assert len(plain.results) == 3

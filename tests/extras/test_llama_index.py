@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from ragdocs import open_index
 from ragdocs.config.chunking_section import ChunkingConfig
@@ -48,10 +49,15 @@ def test_its_identity_is_the_class_its_arguments_and_the_prefixes():
     assert "secret-word" not in secret.identity
 
 
-@pytest.mark.parametrize("name", ["", "os", "os:", ":x", "os:path.join"])
+@pytest.mark.parametrize("name", ["os", "os:", ":x", "os:path.join"])
 def test_what_names_no_class_is_refused(name):
     with pytest.raises(ConfigError, match="module:Class"):
         embedder(name)
+
+
+def test_a_missing_class_is_refused_by_the_settings():
+    with pytest.raises(ValidationError, match="class is missing"):
+        embedder("")
 
 
 @pytest.mark.parametrize(
