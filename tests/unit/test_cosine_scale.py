@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ragdocs.indices import flat_vectors
 from ragdocs.indices.flat_vectors import (
     USUAL_DEVIATION,
     USUAL_MEAN,
@@ -62,7 +63,8 @@ def test_too_few_passages_tell_nothing():
     assert flat(units(3, 16.0)).scale() is None
 
 
-def test_the_order_in_which_vectors_came_does_not_matter():
+def test_the_order_in_which_vectors_came_does_not_matter(monkeypatch):
+    monkeypatch.setattr(flat_vectors, "SAMPLED", 20)
     rows = units(60, 16.0)
     forwards, backwards = flat(rows), flat(rows, order=reversed(range(60)))
     assert forwards.scale() == pytest.approx(backwards.scale())

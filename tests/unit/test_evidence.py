@@ -56,6 +56,11 @@ def test_words_count_for_more_in_a_longer_question():
     assert fused(0.3, 0.3, 40) == pytest.approx(0.3)
 
 
+def test_who_types_one_word_wants_what_has_it():
+    assert fused(0.1, 1.0, 1) > 0.5 > fused(0.1, 1.0, 2)
+    assert fused(0.9, 0.0, 1) == pytest.approx(fused(0.9, 0.0, 2))
+
+
 def test_words_in_code_count_for_a_part_of_those_in_prose():
     (item,) = candidates("a")
     ideals = {"keyword": 10.0, "code": 5.0}

@@ -125,7 +125,7 @@ def size_of(question: Question) -> float:
 
 
 def worth(grounds: Grounds, words: int) -> float:
-    """What speaks for a passage, for a question of so many words."""
+    """What the passage itself adds to its evidence, for a question of so many words."""
     similarity, coverage = asked_for(grounds)
     own = (
         fused(similarity, coverage, words)
