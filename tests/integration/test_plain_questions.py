@@ -159,7 +159,7 @@ def test_the_tool_explains_and_takes_strict(tmp_path):
         assert asked.paths[0] == "a.md"
         strict = server.call("query_documents", query="zebra lion", strict=True, explain=True)
         assert strict.paths == ["b.md"]
-        assert "strict, because the request says so" in strict.text
+        assert "strict, because the request asks for it" in strict.text
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_inspecting_a_query_shows_the_same(run):
         "is_strict"
     ]
     data = json.loads(run("inspect", "query", "zebra lion", "--strict", "--json").stdout)
-    assert (data["is_strict"], data["why"]) == (True, "the request says so")
+    assert (data["is_strict"], data["why"]) == (True, "the request asks for it")
 
 
 def test_the_python_interface_takes_strict(tmp_path, one_model):

@@ -78,7 +78,7 @@ class OnnxEmbedder:
 
     @property
     def dimension(self) -> int:
-        """As the model gives it; before it is loaded, as its files say. 0 where there is none."""
+        """As the model gives it, or as its files say before it is loaded; 0 without a model."""
         try:
             told = self._loaded.dimension if self._loaded else self._files().export.dimension
             return told or self._model().dimension

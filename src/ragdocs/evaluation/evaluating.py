@@ -122,7 +122,7 @@ class Evaluation:
         return tuple(found)
 
     def _foreign(self) -> list[LabelledQuery]:
-        """Raises EvaluationError for a set that is none, or is this one."""
+        """Raises EvaluationError where there is no set, or where it is the same one."""
         found: list[LabelledQuery] = []
         for folder in self._wishes.foreign:
             other = read_set(folder)

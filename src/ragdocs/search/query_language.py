@@ -6,8 +6,8 @@ not several phrases: two phrases must both match. A query that only excludes fin
 nothing to rank.
 
 Natural text is never strict (specs/0075): operators bind in a short query without question words or
-sentence marks, in one of phrases and at most three words, or where the request says so. Otherwise
-any word may match, and what is quoted is a wish.
+sentence marks, in one of phrases and at most three words, or where the request asks for it.
+Otherwise any word may match, and what is quoted is a wish.
 """
 
 import re
@@ -49,7 +49,7 @@ MOST_TERMS = 8
 MOST_TERMS_BESIDE_PHRASES = 3
 
 REASONS = {
-    QueryReading.REQUESTED: "the request says so",
+    QueryReading.REQUESTED: "the request asks for it",
     QueryReading.OPERATORS: f"it has operators, at most {MOST_TERMS} terms, and is no sentence",
     QueryReading.PHRASES: f"it is phrases and at most {MOST_TERMS_BESIDE_PHRASES} other words",
     QueryReading.NO_OPERATOR: "it has no operator",
