@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import frontmatter
 import pytest
 
 from ragdocs.models import DateSource
@@ -178,6 +179,57 @@ def test_unclosed_front_matter_is_text():
 def test_a_rule_at_the_head_is_no_front_matter():
     found = read_front_matter("---\n\nBody.\n")
     assert (found.body_start, found.warnings) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("---\ntitle: x\n---", ""),
+        ("---\ntitle: x\n---  ", ""),
+        ("---\ntitle: x\n---  \n\n", "\n"),
+        ("---\ntitle: x\n---\n\n  Body.\n\n", "\n  Body.\n\n"),
+        ("---\n---\n  \n", "  \n"),
+        ("+++\ntitle = 'x'\n+++ \n \n", " \n"),
+    ],
+)
+def test_the_body_begins_after_the_closing_line_whatever_blanks_stand_there(text, body):
+    """python-frontmatter itself takes the blanks around a text and around its body away."""
+    assert body_of(text) == body
+
+
+def test_a_block_after_a_blank_line_is_text():
+    text = "\n---\ntitle: x\n---\nBody."
+    assert body_of(text) == text
+
+
+@pytest.mark.parametrize("text", ["---\ntitle: x\n---\n", "+++\ntitle = 'x'\n+++\n"])
+def test_the_block_is_read_by_python_frontmatter(text, monkeypatch):
+    asked = []
+    parse_text = frontmatter.parse
+    monkeypatch.setattr(
+        frontmatter, "parse", lambda *a, **b: asked.append(a[0]) or parse_text(*a, **b)
+    )
+    assert read_front_matter(text).metadata.title == "x"
+    assert asked == [text]
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "title: The Title\ntags: [x, y]\nauthor: Ada",
+        "title: 'Quoted: yes'\ntags:\n- x\n- y z",
+        'title: "An \\"escaped\\" one"\nauthor: Ada Lovelace # and a comment',
+        "title: >-\n  folded\n  text\ntags: []",
+    ],
+)
+def test_good_metadata_is_what_python_frontmatter_reads_by_itself(yaml):
+    text = f"---\n{yaml}\n---\n\nBody.\n"
+    reference, found = frontmatter.loads(text), read_front_matter(text)
+    assert found.warnings == ()
+    assert found.metadata.title == reference["title"]
+    assert list(found.metadata.tags) == reference.get("tags", [])
+    assert found.metadata.author == reference.get("author", "")
+    assert text[found.body_start :].strip() == reference.content
 
 
 def test_only_the_first_of_several_documents_is_metadata():

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from ragdocs.models import DateSource, FrontMatter
+from ragdocs.models import DateSource
 from ragdocs.parsers.dates import parse_date
 
 MAX_WARNINGS = 10
@@ -77,18 +78,19 @@ class Fields:
         else:
             self._unsaid += 1
 
-    def cleaned(self) -> FrontMatter:
-        return FrontMatter(
-            title=self._text("title"),
-            description=self._text("description"),
-            keywords=self._items("keywords"),
-            tags=self._tags(),
-            aliases=self._items("aliases"),
-            author=self._text("author"),
-            category=self._text("category"),
-            related=tuple(filter(None, map(_related, self._items("related")))),
-            dates=self._dates(),
-        )
+    def cleaned(self) -> dict[str, Any]:
+        """By the names of FrontMatter's fields."""
+        return {
+            "title": self._text("title"),
+            "description": self._text("description"),
+            "keywords": self._items("keywords"),
+            "tags": self._tags(),
+            "aliases": self._items("aliases"),
+            "author": self._text("author"),
+            "category": self._text("category"),
+            "related": self._related(),
+            "dates": self._dates(),
+        }
 
     def _text(self, key: str) -> str:
         value = self._values.get(key)
@@ -109,6 +111,9 @@ class Fields:
             return ()
         parts = value.texts if value.is_list else _BLANKS_AND_COMMAS.split(value.texts[0])
         return _distinct(" ".join(part.split()).lstrip("#") for part in parts)
+
+    def _related(self) -> tuple[str, ...]:
+        return tuple(target for entry in self._items("related") if (target := _related(entry)))
 
     def _dates(self) -> dict[DateSource, datetime]:
         found: dict[DateSource, datetime] = {}
