@@ -3,9 +3,72 @@
 python scripts/generate_tool_docs.py
 """
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
-from ragdocs.mcp_server.tools.reference import reference_page
+from ragdocs.mcp_server.tools.arguments import input_schema
+from ragdocs.mcp_server.tools.catalogue import TOOLS, ToolKind
+from ragdocs.mcp_server.tools.schemas import Schema, schema_of
+
+_HEAD = """# Tools
+
+This page is generated from the schemas that a client is given (`make docs`). How the server
+behaves is in [mcp.md](mcp.md). Every tool only reads. A parameter that is not listed is an error;
+null means: not given.
+"""
+
+
+def reference_page() -> str:
+    return "\n".join([_HEAD, *(line for tool in TOOLS.values() for line in _tool(tool))])
+
+
+def _tool(tool: ToolKind) -> Iterator[str]:
+    yield f"## {tool.name}\n"
+    yield f"{tool.description}\n"
+    schema = input_schema(tool.arguments)
+    parts = cast(dict[str, Schema], schema["properties"])
+    if parts:
+        yield "| parameter | type | default | meaning |"
+        yield "|---|---|---|---|"
+        yield from (
+            _row(name, part, name in schema.get("required", ())) for name, part in parts.items()
+        )
+    else:
+        yield "It takes no parameter."
+    given = cast(dict[str, Schema], schema_of(tool.answer, "serialization")["properties"])
+    yield f"\nIn the structured answer: {', '.join(f'`{name}`' for name in given)}.\n"
+
+
+def _row(name: str, schema: Schema, is_required: bool) -> str:
+    default = "required" if is_required else _default(schema)
+    return f"| `{name}` | {_type(schema)} | {default} | {schema['description'].replace('|', '/')} |"
+
+
+def _default(schema: Schema) -> str:
+    value = schema.get("default", "")
+    return f"`{json.dumps(value)}`" if value not in ("", []) else ""
+
+
+def _type(schema: Schema) -> str:
+    if "anyOf" in schema:
+        return " or ".join(map(_type, schema["anyOf"]))
+    if "enum" in schema:
+        return ", ".join(f"`{each}`" for each in schema["enum"])
+    match schema["type"]:
+        case "string":
+            return f"text, at most {schema['maxLength']:,}"
+        case "integer" | "number":
+            return f"{schema['minimum']:,} to {schema['maximum']:,}"
+        case "array":
+            return f"at most {schema['maxItems']} of ({_type(schema['items'])})"
+        case "object":
+            parts = cast(dict[str, Schema], schema["properties"])
+            return ", ".join(f"`{name}`: {_type(part)}" for name, part in parts.items())
+        case kind:
+            return str(kind)
+
 
 if __name__ == "__main__":
     page = Path(__file__).resolve().parent.parent / "docs" / "tools.md"

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from scripts.generate_tool_docs import reference_page
 
 from ragdocs.cli.main import main
 from ragdocs.mcp_server.host import SEARCHES_AT_ONCE
@@ -12,7 +13,6 @@ from ragdocs.mcp_server.progress import SECONDS_BETWEEN
 from ragdocs.mcp_server.stdio.transport import MAX_UNANSWERED
 from ragdocs.mcp_server.tools.catalogue import TOOLS
 from ragdocs.mcp_server.tools.fields import DEFAULT_TOKENS, MAX_TOKENS
-from ragdocs.mcp_server.tools.reference import reference_page
 from ragdocs.search.index_state import Readiness
 from tests.documentation import markdown
 from tests.mcp_client import in_memory, indexed_app
