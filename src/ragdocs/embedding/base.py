@@ -1,7 +1,7 @@
 """What the rest of the program knows of an embedding model: text in, unit vectors out.
 
 Whatever stands behind the protocol is loaded on first use, so that holding an embedder costs
-nothing; this module imports numpy for its types only.
+nothing; this module imports numpy only when it computes.
 """
 
 from __future__ import annotations
@@ -104,3 +104,11 @@ class WindowedEmbedder(Protocol):
     def embed_beginning(self, text: str, windows: int) -> QueryEmbedding:
         """The vector of as much of a query as so many windows hold."""
         ...
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Each row at length 1; a row of zeros stays as it is."""
+    import numpy as np
+
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return (vectors / np.maximum(norms, np.float32(1e-12))).astype(np.float32)

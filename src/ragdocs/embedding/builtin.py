@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding
+from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding, unit
 from ragdocs.embedding.batches import BatchLimits, batches
 from ragdocs.embedding.folders import cache_folder
 from ragdocs.embedding.model_files import MODEL_NAME, WEIGHTS_SHA256, ModelFiles, find_model
@@ -159,8 +159,6 @@ def _combined(vectors: Vectors, texts: Sequence[WindowedText]) -> Vectors:
     if len(vectors) == len(texts):
         return vectors
     import numpy as np
-
-    from ragdocs.embedding.runtime import unit
 
     combined = np.empty((len(texts), DIMENSION), dtype=np.float32)
     start = 0

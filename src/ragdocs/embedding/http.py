@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from ragdocs.embedding.base import unit
 from ragdocs.embedding.probed import PROBE, ProbedEmbedder
 from ragdocs.errors import EmbeddingError
 
@@ -106,8 +107,6 @@ class HttpEmbedder(ProbedEmbedder):
 def _vectors(answer: object, count: int) -> Vectors:
     """Of unit length, in the order of the texts. Raises for whatever else was answered."""
     import numpy as np
-
-    from ragdocs.embedding.runtime import unit
 
     entries = cast("list[dict[str, object]]", cast("dict[str, object]", answer)["data"])
     ordered = {int(cast("int", one["index"])): one["embedding"] for one in entries}

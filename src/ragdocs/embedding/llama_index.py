@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragdocs.embedding.base import unit
 from ragdocs.embedding.fetching import find_or_fetch
 from ragdocs.embedding.foreign_code import (
     check_arguments,
@@ -86,8 +87,6 @@ class LlamaIndexEmbedder(ProbedEmbedder):
 
     def _checked(self, rows: Any) -> Vectors:  # noqa: ANN401
         import numpy as np
-
-        from ragdocs.embedding.runtime import unit
 
         try:
             vectors = np.array(rows, dtype=np.float32)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragdocs.config.choices import Pooling
-from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding
+from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding, unit
 from ragdocs.embedding.batches import BATCH_TOKENS, BatchLimits, batches
 from ragdocs.embedding.folders import cache_folder
 from ragdocs.embedding.model_hub import find_export_folder
@@ -249,8 +249,6 @@ def _frame(model: _Loaded, text: str) -> Encoded:
 def _vectors(model: _Loaded, texts: Sequence[Encoded]) -> Vectors:
     """Unit vectors of texts with equally many tokens. Raises EmbeddingError."""
     import numpy as np
-
-    from ragdocs.embedding.runtime import unit
 
     # In half precision the sum of a few hundred tokens may overflow.
     found = np.asarray(model.model.run(model.output, texts), dtype=np.float32)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ragdocs.embedding.base import EmbeddingCounts
+from ragdocs.embedding.base import EmbeddingCounts, unit
 from ragdocs.embedding.windows import MAX_WINDOWS
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ def cut_to_fit(text: str, ends: Sequence[int], room: int, windows: int = MAX_WIN
 def combined(vectors: Vectors, pieces: Sequence[Pieces]) -> Vectors:
     """One vector of unit length for each text: the mean of its pieces', weighted by length."""
     import numpy as np
-
-    from ragdocs.embedding.runtime import unit
 
     rows = np.empty((len(pieces), vectors.shape[1]), dtype=np.float32)
     start = 0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragdocs.embedding.base import unit
 from ragdocs.embedding.minilm_graph import INPUT, build_graph
 from ragdocs.embedding.precision import Products
 from ragdocs.embedding.weights import Tensor, Weights
@@ -164,9 +165,3 @@ class WordPieces:
 
     def framed(self, ids: Sequence[int]) -> list[int]:
         return [self._start, *ids, self._end]
-
-
-def unit(vectors: Tensor) -> Tensor:
-    """Each row at length 1; a row of zeros stays as it is."""
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return (vectors / np.maximum(norms, np.float32(1e-12))).astype(np.float32)
