@@ -32,11 +32,10 @@ from ragdocs.cli.progress import display
 from ragdocs.config.resolved import Config
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.errors import QueryError
+from ragdocs.evaluation.chart import reliability_chart, write_chart
 from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
-from ragdocs.evaluation.pictures import write_picture
 from ragdocs.evaluation.reliability import Bin, calibration_error, reliability, separation
-from ragdocs.evaluation.reliability_picture import reliability_chart
 from ragdocs.lifecycle import Ending
 from ragdocs.parsers.identity import decode_path, document_id
 from ragdocs.search.calibration import Calibration
@@ -164,7 +163,7 @@ def main() -> None:
     as_shipped(fitted_sets, reported)
     if given.plot:
         title = f"Confidence with and without the answers, leaving one set out ({len(names)} sets)"
-        write_picture(given.plot, reliability_chart(title, series))
+        write_chart(given.plot, reliability_chart(title, series))
     print_constants(fitted(list(fitted_sets.values())))
 
 

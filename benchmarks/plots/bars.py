@@ -1,52 +1,27 @@
-"""Bars: side by side in groups from zero up, or lying, with a number at the end of each."""
+"""Lying bars, with a number at the end of each."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from plots.drawing import LETTER, Picture, box, line, text, upright
+from ragdocs.evaluation.chart import (
+    LETTER,
+    Bar,
+    Groups,
+    Picture,
+    box,
+    fill,
+    legend,
+    line,
+    series_names,
+    text,
+)
 
-HEIGHT, LEFT, TOP, BAR, GAP, LEGEND_LINE = 220.0, 62.0, 44.0, 15.0, 28.0, 18.0
-LYING, ROW = 420.0, 20.0
-TICKS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """A value, and between what it may lie."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-Groups = Mapping[str, Mapping[str, Bar]]
-"""Group → series → its bar; a series need not be in every group."""
-
-
-def standing(title: str, up: str, groups: Groups) -> Picture:
-    """Values from 0 to 1, groups from left to right."""
-    series = names(groups)
-    width = LEFT
-    shapes: list[str] = []
-    for name, bars in groups.items():
-        label = halves(name)
-        step = max(len(bars) * BAR, LETTER * max(map(len, label))) + GAP
-        shapes.extend(_standing_group(width + step / 2, series, bars))
-        for at, part in enumerate(label):
-            shapes.append(text(width + step / 2, TOP + HEIGHT + 18 + at * 14, part, "middle"))
-        width += step
-    width = max(width, LEFT + LETTER * 1.2 * len(title)) + 10
-    below = TOP + HEIGHT + 58
-    shapes = [text(LEFT, 24, title, "title"), *_levels(width - 10), *shapes]
-    shapes.append(upright(16, TOP + HEIGHT / 2, up))
-    explained, height = legend((LEFT, below), width - LEFT, series)
-    return Picture(width, below + height, (*shapes, *explained))
+TOP, LYING, ROW = 44.0, 420.0, 20.0
 
 
 def lying(title: str, across: str, groups: Groups) -> Picture:
     """Values of any size, negative ones too; rows from top to bottom."""
-    series = names(groups)
+    series = series_names(groups)
     left = LETTER * max(map(len, groups)) + 20
     low, high = _span([bar for bars in groups.values() for bar in bars.values()])
     scale = LYING / (high - low)
@@ -71,61 +46,10 @@ def lying(title: str, across: str, groups: Groups) -> Picture:
     return Picture(width, below + height, (*shapes, *explained))
 
 
-def names(groups: Groups) -> list[str]:
-    """Every series once, in the order of the groups."""
-    return list(dict.fromkeys(name for bars in groups.values() for name in bars))
-
-
-def halves(name: str) -> list[str]:
-    """A long name on two lines."""
-    head, dash, tail = name.rpartition("-")
-    return [head + dash, tail] if dash and len(name) > 2 * LETTER else [name]
-
-
-def legend(
-    start: tuple[float, float], room: float, series: Sequence[str]
-) -> tuple[list[str], float]:
-    """As many on a line as there is room for; the shapes, and how high they are."""
-    left, y = start
-    x = left
-    shapes: list[str] = []
-    for number, name in enumerate(series):
-        width = 18 + LETTER * len(name) + 20
-        if x > left and x + width > left + room:
-            x, y = left, y + LEGEND_LINE
-        shapes += [box(x, y - 10, 12, 12, number), text(x + 18, y, name)]
-        x += width
-    return shapes, y - start[1] + LEGEND_LINE
-
-
-def _standing_group(middle: float, series: Sequence[str], bars: Mapping[str, Bar]) -> Iterator[str]:
-    left = middle - len(bars) * BAR / 2
-    for place, (name, bar) in enumerate(bars.items()):
-        x, y = left + place * BAR, _level(bar.value)
-        yield box(x, y, BAR - 2, _level(0) - y, series.index(name))
-        if bar.low is not None and bar.high is not None:
-            centre = x + BAR / 2 - 1
-            yield line(centre, _level(bar.low), centre, _level(bar.high), "interval")
-        if not place:
-            reach = max(bar.value, bar.high or 0.0)
-            yield text(x + BAR - 2, _level(reach) - 4, f"{bar.value:.2f}", "small end")
-
-
-def _levels(right: float) -> Iterator[str]:
-    for number in range(TICKS + 1):
-        y = _level(number / TICKS)
-        yield line(LEFT, y, right, y)
-        yield text(LEFT - 6, y + 4, f"{number / TICKS:.1f}", "end")
-
-
-def _level(value: float) -> float:
-    return TOP + HEIGHT * (1.0 - min(1.0, max(0.0, value)))
-
-
 def _lying_bar(start: tuple[float, float], scale: float, bar: Bar, series: int) -> Iterator[str]:
     zero, y = start
     end = zero + bar.value * scale
-    yield box(min(zero, end), y + 2, abs(end - zero), ROW - 5, series)
+    yield box(min(zero, end), y + 2, abs(end - zero), ROW - 5, fill(series))
     reach = max(end, zero)
     if bar.low is not None and bar.high is not None:
         middle = y + ROW / 2

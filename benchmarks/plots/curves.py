@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plots.drawing import Picture, dot, line, text, track, upright
+from ragdocs.evaluation.chart import Picture, dot, line, text, track, upright
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560.0, 260.0, 62.0, 44.0, 44.0
 LEGEND_LINE = 18.0

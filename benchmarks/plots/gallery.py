@@ -1,15 +1,15 @@
 """The pictures of a run: from readings to SVG. One without anything to show is left out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from places import OWN_SET
 from published import REFERENCE, TOOLS, TOOLS_SET
 from readings import Reading
 
-from plots.bars import Bar, lying, standing
+from plots.bars import lying
 from plots.curves import Axes, Curve, curves
-from plots.drawing import Picture, document, stacked
+from ragdocs.evaluation.chart import Bar, Picture, document, in_words, stacked, standing
 
 Taken = Callable[..., Sequence[Reading]]
 """Names of benchmarks → the readings of the first run that has them."""
@@ -104,7 +104,7 @@ def quality(readings: Sequence[Reading]) -> Plot | None:
     beside = _beside_others(readings)
     if beside:
         pictures.append(standing(f"{TOOLS_SET}, beside published figures", "value", beside))
-    return _plot("quality", stacked(pictures), title, "; ".join(_told(by_set | beside)))
+    return _plot("quality", stacked(pictures), title, in_words(by_set | beside))
 
 
 def _beside_others(readings: Sequence[Reading]) -> dict[str, dict[str, Bar]]:
@@ -153,7 +153,7 @@ def ablation(readings: Sequence[Reading]) -> Plot | None:
         return None
     title = "What each part is worth: quality without it, less that of the product"
     picture = lying(title, f"difference in {METRIC}, with 95 % intervals", rows)
-    return _plot("ablation", picture, title, "; ".join(_told(rows)))
+    return _plot("ablation", picture, title, in_words(rows))
 
 
 def _set(name: str) -> str:
@@ -192,14 +192,7 @@ def _lying(name: str, title: str, across: str, rows: Mapping[str, Bar]) -> Plot 
     if not rows:
         return None
     groups = {row: {"": bar} for row, bar in rows.items()}
-    return _plot(name, lying(title, across, groups), f"{title}, {across}", "; ".join(_told(groups)))
-
-
-def _told(groups: Mapping[str, Mapping[str, Bar]]) -> Iterator[str]:
-    for group, bars in groups.items():
-        yield f"{group}: " + ", ".join(
-            f"{name} {bar.value:.3g}".strip() for name, bar in bars.items()
-        )
+    return _plot(name, lying(title, across, groups), f"{title}, {across}", in_words(groups))
 
 
 def _plot(name: str, picture: Picture, title: str, told: str) -> Plot:

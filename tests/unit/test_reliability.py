@@ -1,8 +1,9 @@
 import random
+from xml.etree import ElementTree
 
 import pytest
 
-from ragdocs.evaluation.drawing import Box
+from ragdocs.evaluation.chart import reliability_chart
 from ragdocs.evaluation.reliability import (
     Bin,
     NearMiss,
@@ -12,9 +13,9 @@ from ragdocs.evaluation.reliability import (
     reliability,
     separation,
 )
-from ragdocs.evaluation.reliability_picture import reliability_chart
 from ragdocs.evaluation.running import Cited
-from ragdocs.evaluation.svg import to_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def firsts(*confidences):
@@ -60,11 +61,12 @@ def test_separation_is_the_share_of_pairs_in_the_right_order():
 
 def test_a_dot_stands_where_its_bin_is():
     chart = reliability_chart("all", {"pooled": [Bin(4, 0.0, 1.0)], "one set": [Bin(2, 1.0, 0.0)]})
-    dots = [each for each in chart.shapes if isinstance(each, Box) and each.title]
-    by_name = {dot.title.partition(":")[0]: (dot.x + dot.width / 2, dot.y) for dot in dots}
-    assert by_name["pooled"][0] < by_name["one set"][0]
-    assert by_name["pooled"][1] < by_name["one set"][1]
-    assert "4 cases, 0.00 said, 1.00 right" in to_svg(chart)
+    boxes = [box for box in ElementTree.fromstring(chart).iter(f"{SVG}rect") if len(box)]
+    by_name = {box.findtext(f"{SVG}title").partition(":")[0]: box for box in boxes}
+    pooled, one_set = by_name["pooled"], by_name["one set"]
+    assert float(pooled.get("x")) < float(one_set.get("x"))
+    assert float(pooled.get("y")) < float(one_set.get("y"))
+    assert "4 cases, 0.00 said, 1.00 right" in chart
 
 
 def test_both_kinds_of_question_by_hand():

@@ -66,7 +66,7 @@ class _Options(TypedDict):
 @click.option(
     "--plot",
     type=_FILE,
-    metavar="FILE.png|svg",
+    metavar="FILE.svg",
     help="Draw the figures as bars; with --near-miss, confidence against the share that was right.",
 )
 def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
@@ -82,9 +82,9 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
       ragdocs eval sets/handbook --compare before.jsonl --ablate
       ragdocs eval sets/handbook --near-miss
     """
+    from ragdocs.evaluation.chart import check_name, report_chart, write_chart
     from ragdocs.evaluation.evaluating import Evaluation, Helpers, Wishes
     from ragdocs.evaluation.labelled_set import read_set
-    from ragdocs.evaluation.pictures import check_name, picture, write_picture
     from ragdocs.evaluation.run_files import write_run
 
     if options["plot"]:
@@ -105,7 +105,7 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     if options["run"]:
         write_run(options["run"], answers.ranked)
     if options["plot"]:
-        write_picture(options["plot"], picture(report))
+        write_chart(options["plot"], report_chart(report))
     if options["as_json"]:
         from ragdocs.cli.values import as_json
 
