@@ -77,6 +77,8 @@ def test_what_is_found_is_what_is_there(most_dead, taken, scope):
     within = {key for key in present if owner(key) in scope}
     assert_best(vectors.search(QUERY, len(KEYS), frozenset(scope)), scores(within), len(KEYS))
     assert set(vectors.vectors_of([ChunkKey(key) for key in KEYS])) == present
+    alone = vectors.in_context(QUERY, [ChunkKey(key) for key in KEYS], 0.0)
+    assert alone == pytest.approx(scores(present), abs=1e-5)
     near = vectors.in_context(QUERY, [ChunkKey(key) for key in KEYS], 0.5)
     assert set(near) == present
     assert all(np.isfinite(score) for score in near.values())

@@ -39,3 +39,25 @@ def test_nothing_is_lost():
     items = sure(0.5, 0.5, 0.1)
     assert surest_first(items) == items
     assert surest_first([]) == []
+
+
+def plainly_ordered(items):
+    """The rule as it is told: of all within ALIKE of the surest that is left, the first."""
+    left = list(enumerate(items))
+    found = []
+    while left:
+        least = max(item.confidence for _, item in left) - ALIKE
+        first = next(pair for pair in left if pair[1].confidence >= least)
+        left.remove(first)
+        found.append(first[1])
+    return found
+
+
+def test_the_quick_way_is_the_rule_as_it_is_told():
+    chance = random.Random(11)
+    for _ in range(200):
+        spread = chance.choice([0.02, 0.2, 1.0])
+        items = sure(*(round(spread * chance.random(), 2) for _ in range(chance.randint(1, 30))))
+        assert [id(item) for item in surest_first(items)] == [
+            id(item) for item in plainly_ordered(items)
+        ]

@@ -15,12 +15,14 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from math import log
 from typing import TypeVar
 
 from ragdocs.indices.bm25 import MOST, idf
 from ragdocs.indices.fts5_counts import Fts5Counts, match_expression
 from ragdocs.indices.keyword import Unit
+from ragdocs.store.connection import Row
 from ragdocs.store.snapshot import Snapshot
 
 FEW_ROWS = 4000
@@ -216,22 +218,25 @@ class _Search:
         base = commonest.factor if is_clear else 0.0
         asked = [share for share in shares if share is not commonest or not is_clear]
         scores = {key: score * base for key, score in whole.items()}
-        for key, gain in self._gains([(share, share.factor - base) for share in asked], whole):
-            scores[key] += gain
+        for rows in self._gains([(share, share.factor - base) for share in asked], whole):
+            for key, gain in rows:
+                scores[key] += gain
         return scores
 
     def scores(
         self, shares: Sequence[Share], keys: Collection[int] | None = None
     ) -> dict[int, float]:
         """Our scores of these rows, or of all, whichever of the units they have."""
-        scores: defaultdict[int, float] = defaultdict(float)
-        for key, gain in self._gains([(share, share.factor) for share in shares], keys):
-            scores[key] += gain
+        scores: dict[int, float] = {}
+        so_far = scores.get
+        for rows in self._gains([(share, share.factor) for share in shares], keys):
+            for key, gain in rows:
+                scores[key] = so_far(key, 0.0) + gain
         return scores
 
     def _gains(
         self, asked: Sequence[tuple[Share, float]], keys: Collection[int] | None
-    ) -> Iterator[tuple[int, float]]:
+    ) -> Iterator[list[Row]]:
         """What each unit gives each of these rows, or of all for None, times its factor."""
         one = f"SELECT rowid, {self._score} * ? FROM {self._table} WHERE {self._table} MATCH ?"
         wanted: tuple[str, ...] = ()
@@ -245,7 +250,7 @@ class _Search:
                 for share, factor in portion
                 for value in (factor, match_expression(share.unit), *wanted)
             ]
-            yield from self._snapshot.select(" UNION ALL ".join([one] * len(portion)), values)
+            yield self._snapshot.select(" UNION ALL ".join([one] * len(portion)), values)
 
     def _ranked(self, expression: str, limit: int) -> Rows:
         """By FTS5's own score."""
@@ -325,8 +330,8 @@ def _with(tables: Sequence[str]) -> str:
 def _best(scores: Mapping[int, float], limit: int) -> Rows:
     rows: Collection[tuple[int, float]] = scores.items()
     if len(rows) > limit:
-        # Numbers alone are sorted in a fraction of the time that rows are.
-        least = sorted(scores.values())[-limit]
+        # Of numbers alone the largest are found in a fraction of the time that rows are sorted in.
+        least = nlargest(limit, scores.values())[-1]
         rows = [row for row in rows if row[1] >= least]
     return sorted(rows, key=lambda row: (-row[1], row[0]))[:limit]
 

@@ -118,14 +118,17 @@ def _fuse(
             for (key, _), share in zip(hits, shares, strict=True):
                 scores[key] = scores.get(key, 0.0) + share
     kept = scores if wanted is None else wanted.of(scores)
-    fused = {key: Fused(key, score, {}, {}) for key, score in kept.items()}
+    ranked = sorted(kept, key=kept.__getitem__, reverse=True)
+    fused = {key: Fused(key, kept[key], {}, {}) for key in ranked}
     for strategy, hits, shares in listed:
         for rank, ((key, score), share) in enumerate(zip(hits, shares, strict=True), start=1):
             if key in fused:
                 _, _, evidence, contributions = fused[key]
                 evidence[strategy] = Evidence(rank, score)
                 contributions[strategy] = share
-    ordered = sorted(fused.values(), key=_by_score)
+    ordered = list(fused.values())
+    if len(set(kept.values())) == len(kept):
+        return ordered
     return [item for equals in _equals(ordered) for item in equals]
 
 
@@ -138,13 +141,11 @@ def _equals(fused: Sequence[Fused]) -> Iterator[Sequence[Fused]]:
             start = end
 
 
-def _by_score(item: Fused) -> float:
-    return -item.score
-
-
 def _distinct(hits: Sequence[Hit]) -> Sequence[Hit]:
+    if len({key for key, _ in hits}) == len(hits):
+        return hits
     first = {hit.key: hit for hit in reversed(hits)}
-    return hits if len(first) == len(hits) else list(first.values())[::-1]
+    return list(first.values())[::-1]
 
 
 def _place(fused: Fused) -> tuple[float, int, ChunkKey]:

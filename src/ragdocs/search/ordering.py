@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from ragdocs.search.candidates import Candidate
 
@@ -28,15 +29,21 @@ def nearer(item: Candidate, part: float, reason: str) -> Candidate:
 def surest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     """By confidence, and those within ALIKE of one another in the order they came in: no result is
     behind one of which it is told that it is clearly less likely."""
-    left = sorted(candidates, key=lambda candidate: -candidate.confidence)
-    places = {id(item): place for place, item in enumerate(candidates)}
+    places = sorted(range(len(candidates)), key=lambda place: -candidates[place].confidence)
+    alike: list[int] = []  # a heap: of these the one that came in first is next
+    taken: set[int] = set()
     ordered: list[Candidate] = []
-    while left:
-        least = left[0].confidence - ALIKE
-        alike = [item for item in left if item.confidence >= least]
-        first = min(alike, key=lambda item: places[id(item)])
-        left.remove(first)
-        ordered.append(first)
+    seen = 0
+    for surest in places:
+        # As long as the surest of all that are left waits for others that came in before it.
+        while surest not in taken:
+            least = candidates[surest].confidence - ALIKE
+            while seen < len(places) and candidates[places[seen]].confidence >= least:
+                heappush(alike, places[seen])
+                seen += 1
+            first = heappop(alike)
+            taken.add(first)
+            ordered.append(candidates[first])
     return ordered
 
 

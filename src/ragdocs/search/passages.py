@@ -6,7 +6,7 @@ guess. Lines are always known.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
@@ -91,6 +91,10 @@ class Passage:
             at = offset
             found[offset] = Place(known.get(offset), line)
         return found
+
+    def certain(self, offsets: Sequence[int]) -> Container[int]:
+        """Those of the offsets, which are in order, whose byte in the file is certain."""
+        return self._bytes(offsets)
 
     def part(self, start: int, end: int) -> Self | None:
         """The characters [start, end) as a passage, or None where their bytes are in doubt."""

@@ -1,7 +1,7 @@
 """What a caller gets back: the results, and why they are these."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
@@ -33,7 +33,15 @@ class Place:
 
     @classmethod
     def of(cls, chunk: Chunk) -> "Place":
-        return cls(id=chunk.id, heading_path=chunk.breadcrumb, **asdict(chunk.span))
+        span = chunk.span
+        return cls(
+            id=chunk.id,
+            heading_path=chunk.breadcrumb,
+            line_start=span.line_start,
+            line_end=span.line_end,
+            byte_start=span.byte_start,
+            byte_end=span.byte_end,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +130,22 @@ class SearchResult:
         cls, candidate: Candidate, section: Chunk, within: Place | None
     ) -> "SearchResult":
         """Cited, with all of its text."""
-        document, best = candidate.document, candidate.best.chunk
+        document, best, span = candidate.document, candidate.best.chunk, candidate.span
         is_parent = candidate.is_parent
         return cls(
-            **asdict(Place.of(section)),
+            id=section.id,
+            heading_path=section.breadcrumb,
+            line_start=section.span.line_start,
+            line_end=section.span.line_end,
+            byte_start=section.span.byte_start,
+            byte_end=section.span.byte_end,
             doc_id=document.id,
             path=document.path,
             title=document.title,
             within=within,
             text=candidate.text,
-            text_lines=(candidate.span.line_start, candidate.span.line_end),
-            text_bytes=(candidate.span.byte_start, candidate.span.byte_end),
+            text_lines=(span.line_start, span.line_end),
+            text_bytes=(span.byte_start, span.byte_end),
             snippet=Snippet("", ""),
             matches=(),
             score=candidate.score,

@@ -210,7 +210,8 @@ class Found:
         """Each chunk that an index found, that has an exact token, or that is one of these others,
         with its scores in all of them."""
         keys = dict.fromkeys(hit.key for hits in self.lists.values() for hit in hits)
-        keys |= dict.fromkeys(key for chunks in (*self.exact, others) for key in chunks)
+        for chunks in (*self.exact, others):
+            keys |= dict.fromkeys(chunks)
         lists, nearest = dict(self.lists), self.nearest
         for strategy, scores_of in self.scorers.items():
             known = {hit.key for hit in lists[strategy]}
@@ -226,7 +227,9 @@ class Found:
 
     def kept(self, hits: Sequence[Hit]) -> list[Hit]:
         allowed = self.allowed
-        return [hit for hit in hits if allowed is None or hit.key in allowed]
+        if allowed is None:
+            return list(hits)
+        return [hit for hit in hits if hit.key in allowed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,13 +440,15 @@ class Retrieval:
         query = found.understanding.query
         engine = self._indices.keyword
         hits = search_in_tiers(engine, snapshot, query, reach.hits, reach.scope)
-        given = found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal)
-        rare = self._rare(snapshot, {unit: hits.frequencies[unit] for unit in query.units})
-        exact = self._exact(snapshot, given, reach.scope)
-        given = replace(given, frequencies=hits.frequencies, rare=rare, exact=exact)
-        given = replace(given, passages=engine.count(snapshot))
         is_all = len(hits.hits) < reach.hits
-        return given if is_all else given.scored_by(Strategy.KEYWORD, hits.scores_of)
+        return replace(
+            found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal),
+            frequencies=hits.frequencies,
+            rare=self._rare(snapshot, {unit: hits.frequencies[unit] for unit in query.units}),
+            exact=self._exact(snapshot, found, reach.scope),
+            passages=engine.count(snapshot),
+            scorers={} if is_all else {Strategy.KEYWORD: hits.scores_of},
+        )
 
     def _exact(
         self, snapshot: Snapshot, found: Found, scope: Scope

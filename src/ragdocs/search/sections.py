@@ -34,15 +34,20 @@ def asks_for(queries: Iterable[str], analyzer: Analyzer) -> Naming:
     """A heading is asked for by name when one of the queries is made of the same terms."""
     wanted = {terms: _words(text) for text in queries if (terms := _terms(text, analyzer))}
     same = frozenset(wanted.values())
+    beginnings = [frozenset(term[:2] for term in terms) for terms in wanted]
 
     def naming(title: str) -> int:
         words = _words(title)
         if words in same:
             return SAME_WORDS
         # A stem begins as its word does: most headings need not be analysed.
-        if not any(all(term[:2] in words for term in terms) for terms in wanted):
-            return 0
-        return SAME_TERMS if _terms(title, analyzer) in wanted else 0
+        for each in beginnings:
+            for beginning in each:
+                if beginning not in words:
+                    break
+            else:
+                return SAME_TERMS if _terms(title, analyzer) in wanted else 0
+        return 0
 
     # Sections of one page, and pages of one folder, have titles in common.
     return cache(naming)
@@ -89,8 +94,10 @@ def put_named_first(candidates: Sequence[Candidate], naming: Naming) -> list[Can
 
 def _exactness(chunk: Chunk, naming: Naming) -> int:
     """Of its own heading or one in it; the document's title is no section's name."""
-    own = chunk.breadcrumb[-1:] if len(chunk.breadcrumb) > 1 else ()
-    return max(map(naming, (*own, *chunk.headings)), default=0)
+    most = naming(chunk.breadcrumb[-1]) if len(chunk.breadcrumb) > 1 else 0
+    for heading in chunk.headings:
+        most = max(most, naming(heading))
+    return most
 
 
 def _raised_to(item: Candidate, best: Candidate) -> Candidate:

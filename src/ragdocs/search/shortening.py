@@ -121,13 +121,15 @@ class _Cuts:
         text = passage.text
         ends = set(_trimmed(text, borders))
         offsets = sorted({*borders, *ends})
-        places = passage.places(offsets)
-        sizes = dict.fromkeys(offsets[:1], 0)
-        for before, at in pairwise(offsets):
-            sizes[at] = sizes[before] + len(text[before:at].encode("utf-8", "surrogatepass"))
+        certain = passage.certain(offsets)
+        sizes = {at: at for at in offsets}
+        if not text.isascii():
+            sizes = dict.fromkeys(offsets[:1], 0)
+            for before, at in pairwise(offsets):
+                sizes[at] = sizes[before] + len(text[before:at].encode("utf-8", "surrogatepass"))
         return cls(
-            [at for at in borders if places[at].byte is not None],
-            sorted(at for at in ends if places[at].byte is not None and _may_end(text, at)),
+            [at for at in borders if at in certain],
+            sorted(at for at in ends if at in certain and _may_end(text, at)),
             sizes,
         )
 
