@@ -13,7 +13,7 @@ from tests.documentation import distractors, documentation
 from tests.engine import DefaultEngine, Engine
 from tests.remembering_embedder import RememberingEmbedder
 
-FIRST = 3
+FIRST, TEN = 3, 10
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,34 @@ def test_two_words_that_one_document_alone_has_bring_it_to_the_first(engine, tex
     assert len(pairs) >= 80
     missed = [(path, query) for path, query in pairs if place_of(engine, path, query) > FIRST]
     assert len(missed) <= 0.03 * len(pairs), missed
+
+
+def test_rare_words_bring_their_document_into_a_short_answer_full_of_surer_passages(engine, texts):
+    """Beside words that many pages have, and of which a model thinks that they are meant."""
+    asked = [
+        (path, f"{first} {second} configuration")
+        for path, words in own_words(texts).items()
+        for first, second in list(pairwise(words[::5]))[:2]
+    ]
+    missed = [
+        (path, query)
+        for path, query in asked
+        if path not in [result.path for result in engine.ask(query, top_n=5).results]
+    ]
+    assert len(missed) <= 0.02 * len(asked), missed
+
+
+def test_two_words_as_typed_lead_to_the_one_document_that_has_them_in_this_form(tmp_path):
+    """The stems of both are everywhere, also in titles; `publisher` and `limitedly` are not."""
+    notes = {
+        f"{at}.md": f"# Publish limits {at}\n\nPublishing has a limit, and publish limits are {at}.\n"
+        for at in range(40)
+    }
+    story = "Much else was told about gardens, rivers and old houses. " * 12
+    notes["story.md"] = f"# A story\n\n{story}A publisher, limitedly known, came by. {story}\n"
+    with Engine(tmp_path, notes) as engine:
+        assert place_of(engine, "story.md", "publisher limitedly") <= TEN
+        assert place_of(engine, "story.md", "publishing limits") > TEN
 
 
 NOTE = (

@@ -74,6 +74,15 @@ class Vocabulary:
         )
         return next((count for (count,) in rows if count is not None), 0)
 
+    def in_one_document(self, snapshot: Snapshot, words: Collection[str]) -> set[str]:
+        """Those of the words, folded, that one document alone has in this form."""
+        rows = snapshot.select(
+            f"""SELECT word FROM {TABLE}
+            WHERE documents = 1 AND word IN (SELECT value FROM json_each(?))""",
+            (json.dumps(sorted(words)),),
+        )
+        return {word for (word,) in rows}
+
     def most_frequent(self, snapshot: Snapshot, count: int) -> list[KnownWord]:
         """The words that most documents have, of those that are fit to be added to a query."""
         rows = snapshot.select(

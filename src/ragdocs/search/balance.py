@@ -41,6 +41,14 @@ FEW_CHUNKS = 60
 """A word that more chunks have is not rare: in which documents it stands is not looked up."""
 
 
+FLOOR = 0.5
+"""A document that has rare words of this weight, more than any other, is in the answer."""
+FEW_FORMS = 2
+"""So many words that one document alone has in the form that was typed are no chance."""
+FORM_CHUNKS = 1_000
+"""The forms of a word that more chunks have are not looked up."""
+
+
 class Signs(NamedTuple):
     """What a query and its best hits show: the best cosine, the best part of the most that its
     words could score in prose and in code, how many words it has, and whether one name was typed,

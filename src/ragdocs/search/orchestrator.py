@@ -202,7 +202,8 @@ class QueryOrchestrator:
         retrieval = perf_counter() - started
         judge = self._judge(request, read)
         boosts = self._boosts(snapshot, candidates)
-        tools = self._tools(snapshot, request, judge, boosts)
+        floored = frozenset(each.weighed.floored for each in answered if each.weighed.floored)
+        tools = replace(self._tools(snapshot, request, judge, boosts), floored=floored)
         stages = build_stages(self._settings, request, tools)
         left, counts = run_stages(stages, candidates, explain=request.explain)
         notes = judge.notes if judge else ()

@@ -1,13 +1,16 @@
 """The order of results: by score, by confidence, and how a second opinion or a cut changes it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from heapq import heappop, heappush
 
+from ragdocs.models import DocId
 from ragdocs.search.candidates import Candidate
 
 RERANK = "rerank"
 """The boost by which a second opinion changed a score."""
+FLOOR_PLACE = 10
+"""A document that alone has the rare words of a question stands here at the latest."""
 ALIKE = 0.05
 """Confidences this near to one another say the same: other reasons may order them."""
 
@@ -51,9 +54,18 @@ def take_first(
     candidates: Sequence[Candidate],
     top_n: int,
     order: Callable[[Sequence[Candidate]], list[Candidate]] = best_first,
+    floored: Set[DocId] = frozenset(),
 ) -> list[Candidate]:
-    """The first `top_n`, then in order: what chose them (MMR) need not have ordered them."""
-    return order(candidates[: max(0, top_n)])
+    """The first `top_n`, then in order: what chose them (MMR) need not have ordered them. A
+    floored document has a place: its best is at least the last, or the last of the first ten."""
+    ordered = order(candidates[: max(0, top_n)])
+    for document in sorted(floored):
+        own = next((item for item in candidates if item.document.id == document), None)
+        place = min(top_n, FLOOR_PLACE) - 1
+        if own is not None and all(item.document.id != document for item in ordered[: place + 1]):
+            others = [item for item in ordered if item is not own]
+            ordered = [*others[:place], own, *others[place:]][:top_n]
+    return ordered
 
 
 def rescored(

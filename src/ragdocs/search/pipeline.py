@@ -1,11 +1,12 @@
 """From a request and the settings to the list of stages; one that is off is not in it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.search_section import SearchConfig
+from ragdocs.models import DocId
 from ragdocs.search.boosts import BoostRules, boosted
 from ragdocs.search.calibration import Calibration, calibrate
 from ragdocs.search.candidates import Candidate, Stage
@@ -49,6 +50,7 @@ class StageTools:
     nodes_of: NodesOf
     is_named: IsNamed = lambda _: False
     naming: Naming | None = None
+    floored: Set[DocId] = frozenset()
     boosts: BoostRules | None = None
     judge: Judge | None = None
     parent_size: Limits | None = None
@@ -194,7 +196,7 @@ def _shape(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: St
         plan.add(StageName.ORDER, _in_order)
     _limit(plan, settings, request)
     order = _in_order if is_by_confidence else best_first
-    take = partial(take_first, top_n=request.top_n, order=order)
+    take = partial(take_first, top_n=request.top_n, order=order, floored=tools.floored)
     plan.add(StageName.TOP_N, take, always(f"not among the first {request.top_n}"))
 
 

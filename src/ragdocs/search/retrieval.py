@@ -1,13 +1,14 @@
 """One query put to every index: which chunks could answer it, by each one's own opinion."""
 
 import json
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import PurePath
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
@@ -28,11 +29,12 @@ from ragdocs.indices.keyword import (
     rarest,
     token_unit,
 )
+from ragdocs.indices.stemming import fold
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import And, DocId, ParsedQuery, QueryExpression, QueryReading, Term
-from ragdocs.search.balance import FEW_CHUNKS, LEAST_RARE, rare_weights
+from ragdocs.search.balance import FEW_CHUNKS, FEW_FORMS, FORM_CHUNKS, LEAST_RARE, rare_weights
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import exact_tokens
 from ragdocs.search.foreign_question import foreign_question
@@ -117,6 +119,13 @@ class Indices:
         return [view for view in views if isinstance(view, Follows)]
 
 
+class RareDocument(NamedTuple):
+    """The document that has more of the words' weight in rare words than any other."""
+
+    id: DocId
+    weight: float
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """How a query was understood, and each index's hits for it with the most there was to score
@@ -138,6 +147,7 @@ class Found:
     rare: Mapping[ChunkKey, float] = field(default_factory=dict[ChunkKey, float])
     """Of the chunks with rare words: what part of all the words' weight those rare ones have that
     stand in the chunk's document."""
+    rarest: "RareDocument | None" = None
     exact: tuple[frozenset[ChunkKey], ...] = ()
     """For each exact token that one document alone has, its chunks with the token; none for one
     that no document has, or none of those that may be found."""
@@ -441,14 +451,14 @@ class Retrieval:
         engine = self._indices.keyword
         hits = search_in_tiers(engine, snapshot, query, reach.hits, reach.scope)
         is_all = len(hits.hits) < reach.hits
-        return replace(
+        given = replace(
             found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal),
             frequencies=hits.frequencies,
-            rare=self._rare(snapshot, {unit: hits.frequencies[unit] for unit in query.units}),
             exact=self._exact(snapshot, found, reach.scope),
             passages=engine.count(snapshot),
             scorers={} if is_all else {Strategy.KEYWORD: hits.scores_of},
         )
+        return self._with_rare(snapshot, given)
 
     def _exact(
         self, snapshot: Snapshot, found: Found, scope: Scope
@@ -483,18 +493,50 @@ class Retrieval:
         keys = self._indices.keyword.matching(snapshot, unit)
         return keys if len(keys) <= FEW_CHUNKS else None
 
-    def _rare(self, snapshot: Snapshot, frequencies: Mapping[Unit, int]) -> dict[ChunkKey, float]:
-        weights = rare_weights(snapshot.ledger.count("chunks"), frequencies)
+    def _with_rare(self, snapshot: Snapshot, found: Found) -> Found:
+        """Words that one document alone has in this form are rare whatever their stems are."""
+        frequencies = {unit: found.frequencies[unit] for unit in found.understanding.query.units}
+        own = self._own_forms(snapshot, found.understanding, frequencies)
+        counts = frequencies | {unit: len(keys) for unit, keys in own.items()}
+        weights = rare_weights(found.passages, counts)
         if sum(weights.values()) <= LEAST_RARE:
-            return {}
-        having = {unit: self._indices.keyword.matching(snapshot, unit) for unit in weights}
+            return found
+        matching = partial(self._indices.keyword.matching, snapshot)
+        having = {unit: own[unit] if unit in own else matching(unit) for unit in weights}
         every = {key for keys in having.values() for key in keys}
         owners = documents_of(snapshot, every)
         of_document: defaultdict[DocId, float] = defaultdict(float)
         for unit, keys in having.items():
             for document in {owners[key] for key in keys if key in owners}:
                 of_document[document] += weights[unit]
-        return {ChunkKey(key): of_document[owners[key]] for key in every if key in owners}
+        rare = {ChunkKey(key): of_document[owners[key]] for key in every if key in owners}
+        return replace(found, rare=rare, rarest=_rarest(of_document))
+
+    def _own_forms(
+        self, snapshot: Snapshot, understood: Understanding, frequencies: Mapping[Unit, int]
+    ) -> dict[Unit, Set[int]]:
+        """Of words as they were typed that one and the same document alone has: its chunks with
+        them. One such word may be there by chance (`recommends`), two are not."""
+        vocabulary = self._indices.words.vocabulary
+        if vocabulary is None or understood.parsed.is_strict:
+            return {}
+        text = understood.parsed.text
+        tokens = self._indices.analyzer.query(text)
+        forms = {Unit((each.term,)): fold(text[each.start : each.end]) for each in tokens}
+        forms = {unit: form for unit, form in forms.items() if frequencies.get(unit, 0) > 0}
+        alone = vocabulary.in_one_document(snapshot, forms.values())
+        found = {unit: form for unit, form in forms.items() if form in alone}
+        if len(found) < FEW_FORMS or max(map(frequencies.__getitem__, found)) > FORM_CHUNKS:
+            return {}
+        matching = partial(self._indices.keyword.matching, snapshot)
+        having = {unit: with_word(snapshot, form, matching(unit)) for unit, form in found.items()}
+        owners = documents_of(snapshot, _union(having.values()))
+        of_unit = {unit: {owners[key] for key in keys} for unit, keys in having.items()}
+        counts = Counter(next(iter(one)) for one in of_unit.values() if len(one) == 1)
+        most = {document for document, count in counts.items() if count >= FEW_FORMS}
+        return {
+            unit: having[unit] for unit, one in of_unit.items() if len(one) == 1 and one <= most
+        }
 
     def _with_wished(self, snapshot: Snapshot, found: Found, reach: Reach) -> Found:
         """What has a phrase that was wished for may be behind all that its words find."""
@@ -547,6 +589,29 @@ class Retrieval:
     def nearness(self, found: Found, keys: Collection[ChunkKey]) -> dict[ChunkKey, float] | None:
         """How near these chunks are in meaning; None when that could not be asked."""
         return self._meaning.nearness(found.nearest, keys)
+
+
+def with_word(snapshot: Snapshot, word: str, keys: Collection[int]) -> frozenset[int]:
+    """Those of the chunks whose text has the word by itself, in either case."""
+    rows = snapshot.select(
+        "SELECT key, text FROM chunks WHERE key IN (SELECT value FROM json_each(?)) "
+        "AND instr(lower(text), ?)",
+        (json.dumps(list(keys)), word),
+    )
+    by_itself = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    return frozenset(key for key, text in rows if by_itself.search(text))
+
+
+def _rarest(weights: Mapping[DocId, float]) -> RareDocument | None:
+    """None where two have as much."""
+    ranked = sorted(weights.items(), key=lambda each: -each[1])
+    if not ranked or (len(ranked) > 1 and ranked[1][1] >= ranked[0][1]):
+        return None
+    return RareDocument(*ranked[0])
+
+
+def _union(sets: Iterable[Set[int]]) -> frozenset[int]:
+    return frozenset[int]().union(*sets)
 
 
 def as_written(snapshot: Snapshot, token: str, keys: Collection[int]) -> frozenset[int]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
-from ragdocs.search.balance import Signs, balanced, unsure
+from ragdocs.models import DocId
+from ragdocs.search.balance import FLOOR, Signs, balanced, unsure
 from ragdocs.search.candidates import Candidate, Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
@@ -33,6 +34,8 @@ class Weighed:
 
     fused: list[Fused]
     weights: Weights
+    floored: DocId | None = None
+    """The document that has a place in the answer for its rare words (specs/0096)."""
     largest_rank_sum: float | None = None
     """With rank fusion, the rank sum that is a score of 1."""
 
@@ -69,11 +72,13 @@ def weigh(
         # Rare words and exact tokens may bring a passage to the front from anywhere.
         wanted = None if most is None else Wanted(most, found.rare.keys() | _any(found.exact))
         fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals), wanted)
+        floored: DocId | None = None
         if weights[Strategy.KEYWORD] > 0:
             if settings.balance_enabled and weights[Strategy.SEMANTIC] > 0:
                 fused = with_rare(fused, found)
+                floored = _floored(found)
             fused = with_exact(fused, found.exact)
-        return Weighed(fused, weights)
+        return Weighed(fused, weights, floored)
     return _by_rank(found, weights, settings)
 
 
@@ -106,6 +111,13 @@ def with_rare(fused: list[Fused], found: Found) -> list[Fused]:
     return sorted(nearer, key=_by_score)
 
 
+def _floored(found: Found) -> DocId | None:
+    if found.rarest is None or found.nearest is None:
+        return None
+    weight = found.rarest.weight * unsure(found.nearest.prominence)
+    return found.rarest.id if weight >= FLOOR else None
+
+
 def with_exact(fused: list[Fused], exact: Sequence[Set[ChunkKey]]) -> list[Fused]:
     """Of each document that alone has an exact token, the best passage with it comes first: by
     meaning and common words it may stand anywhere, even behind a passage that it is taken for a
@@ -133,7 +145,8 @@ def _by_score(item: Fused) -> float:
 def _by_rank(found: Found, weights: Weights, settings: SearchConfig) -> Weighed:
     fused = fuse_by_rank(found.lists, weights, settings.rrf_k_constant)
     most = most_by_rank(found.lists, weights, settings.rrf_k_constant)
-    return Weighed([_scaled(item, most) for item in fused], weights, most)
+    scaled = [_scaled(item, most) for item in fused]
+    return Weighed(scaled, weights, largest_rank_sum=most)
 
 
 def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> Weights:
