@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -204,25 +205,12 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def try_lock(path: Path, prepare_folder: Callable[[Path], None] = make_folder) -> FileLock | None:
-    """The lock, or None when another process, or another part of this one, has it.
-
-    Raises:
-        OSError: the file cannot be made or opened.
-    """
-    for attempt in range(_ATTEMPTS):
-        lock = _try_once(path, prepare_folder)
-        if lock is not None:
-            return lock
-        if attempt + 1 < _ATTEMPTS:
-            time.sleep(_PAUSES[0])
-    return None
-
-
 class LockAttempt(Closable):
-    """A lock that is tried again and again, with one call of the system each time.
+    """The one way to a lock: tried again and again, with one call of the system each time.
 
-    Each call lets other threads of this process run first, which on a busy machine takes long.
+    Each call lets other threads of this process run first, which on a busy machine takes long. So
+    the file stays open between tries; now and then, and when what was locked turns out to be
+    deleted or somebody else's, the path is opened again.
     """
 
     def __init__(self, path: Path, prepare_folder: Callable[[Path], None] = make_folder) -> None:
@@ -237,25 +225,30 @@ class LockAttempt(Closable):
         self._tries += 1
         if self._descriptor is None:
             self._prepare_folder(self._path.parent)
-            self._descriptor = _opened(self._path)
-        with _forking:
-            is_taken = _take(self._descriptor)
-            if is_taken and self._is_own(self._descriptor):
-                descriptor, self._descriptor = self._descriptor, None
-                taken = FileLock(self._path, descriptor)
-                taken.say({})
-                return taken
+        try:
+            with _forking:
+                if self._descriptor is None:
+                    self._descriptor = _opened(self._path)
+                is_taken = _take(self._descriptor)
+                if is_taken and _is_own(self._path, self._descriptor):
+                    return self._noted(self._descriptor)
+        except BaseException:
+            self.close()
+            raise
         # Its file may have been deleted, and others lock another one.
         if is_taken or self._tries % _LOOKED_AT_EVERY == 0:
             self.close()
         return None
 
-    def _is_own(self, descriptor: int) -> bool:
+    def _noted(self, descriptor: int) -> FileLock:
+        taken = FileLock(self._path, descriptor)
+        self._descriptor = None
         try:
-            return _is_own(self._path, descriptor)
-        except OSError:
-            self.close()
+            taken.say({})
+        except BaseException:
+            taken.close()
             raise
+        return taken
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -266,14 +259,30 @@ class LockAttempt(Closable):
     """In a child, which must not hold what its parent takes later."""
 
 
+def try_lock(path: Path, prepare_folder: Callable[[Path], None] = make_folder) -> FileLock | None:
+    """The lock, or None when another process, or another part of this one, has it.
+
+    Raises:
+        OSError: the file cannot be made or opened.
+    """
+    with LockAttempt(path, prepare_folder) as attempt:
+        for number in range(_ATTEMPTS):
+            found = attempt.take()
+            if found is not None:
+                return found
+            if number + 1 < _ATTEMPTS:
+                time.sleep(_PAUSES[0])
+    return None
+
+
 def lock(
     path: Path,
     timeout: float,
     stop: threading.Event | None = None,
     prepare_folder: Callable[[Path], None] = make_folder,
 ) -> FileLock:
-    """The lock, waited for; `stop` ends the waiting early. The folder is prepared before each
-    attempt: someone may have deleted it meanwhile.
+    """The lock, waited for; `stop` ends the waiting early. The folder is prepared whenever the file
+    is opened: someone may have deleted it meanwhile.
 
     Raises:
         LockHeld: it was not free in time.
@@ -281,15 +290,15 @@ def lock(
     """
     deadline = time.monotonic() + timeout
     stop = stop or threading.Event()
-    attempt = 0
-    while True:
-        found = _try_once(path, prepare_folder)
-        if found is not None:
-            return found
-        pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
-        attempt += 1
-        if time.monotonic() + pause > deadline or stop.wait(pause):
-            raise LockHeld(path, timeout, holder(path))
+    with LockAttempt(path, prepare_folder) as attempt:
+        for number in count():
+            found = attempt.take()
+            if found is not None:
+                return found
+            pause = _PAUSES[min(number, len(_PAUSES) - 1)]
+            if time.monotonic() + pause > deadline or stop.wait(pause):
+                break
+    raise LockHeld(path, timeout, holder(path))
 
 
 def holder(path: Path) -> Holder | None:
@@ -304,23 +313,6 @@ def holder(path: Path) -> Holder | None:
         return None
     finally:
         os.close(descriptor)
-
-
-def _try_once(path: Path, prepare_folder: Callable[[Path], None]) -> FileLock | None:
-    prepare_folder(path.parent)
-    with _forking:
-        descriptor = _opened(path)
-        try:
-            is_ours = _take(descriptor) and _is_own(path, descriptor)
-            taken = FileLock(path, descriptor) if is_ours else None
-            if taken:
-                taken.say({})
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if taken is None:
-            os.close(descriptor)
-        return taken
 
 
 def _opened(path: Path) -> int:
