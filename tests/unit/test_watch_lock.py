@@ -197,6 +197,21 @@ def test_waiting_ends_when_it_is_told_to(tmp_path: Path):
         write_lock(tmp_path, timeout=DEADLINE, stop=stop)
 
 
+def test_a_lock_file_that_was_deleted_is_noticed_by_whoever_waits(tmp_path: Path):
+    file = tmp_path / WRITE_LOCK
+
+    class DeletedAtTheFirstPause(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if held.is_held:
+                file.unlink()
+            return super().wait(timeout)
+
+    with try_write_lock(tmp_path) as held:
+        with write_lock(tmp_path, timeout=2, stop=DeletedAtTheFirstPause()) as found:
+            assert found.is_held
+        assert not held.is_held
+
+
 def test_by_turns_no_two_processes_hold_it(tmp_path: Path):
     """Each counts up a number in a file; without the lock some steps would be lost."""
     count = tmp_path / "count"
