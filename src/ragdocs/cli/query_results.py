@@ -1,13 +1,18 @@
 """An answer on a terminal: whole passages, one line each, or the lines that match."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from ragdocs.cli.output import shown, shown_lines
-from ragdocs.search.match_ranges import MatchRange
-from ragdocs.search.responses import SearchResponse, SearchResult
 from ragdocs.wording import advised
+
+if TYPE_CHECKING:
+    from ragdocs.search.match_ranges import MatchRange
+    from ragdocs.search.responses import SearchResponse, SearchResult
 
 _INDENT = "   "
 DOUBTFUL = 0.3

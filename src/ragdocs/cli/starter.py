@@ -3,16 +3,22 @@
 Whatever is commented out has its default, so that the file changes nothing but the documents.
 """
 
+from __future__ import annotations
+
 import os
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragdocs.cli.place import named
-from ragdocs.config.catalogue import KeyPath, settings, tables
 from ragdocs.config.notation import toml_key, toml_string, toml_value
 
+if TYPE_CHECKING:
+    from ragdocs.config.catalogue import KeyPath
+
 _WIDTH = 98
+
 _CHOSEN: tuple[KeyPath, ...] = (
     ("indexing", "include"),
     ("indexing", "exclude"),
@@ -82,6 +88,8 @@ def _path(place: Path, folder: Path | None) -> str:
 
 def _sections(documents: list[str]) -> Iterator[str]:
     """Those that something was chosen from; `documents` begin the first."""
+    from ragdocs.config.catalogue import tables
+
     for table in tables():
         chosen = [path for path in _CHOSEN if path[:-1] == table.path]
         if not chosen:
@@ -95,6 +103,8 @@ def _sections(documents: list[str]) -> Iterator[str]:
 
 
 def _setting(path: KeyPath) -> Iterator[str]:
+    from ragdocs.config.catalogue import settings
+
     one = settings()[path]
     yield from (f"# {line}" for line in textwrap.wrap(one.description, _WIDTH))
     yield from [f"# {_FOR_EXAMPLE[path]}"] if path in _FOR_EXAMPLE else []

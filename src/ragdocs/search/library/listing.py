@@ -23,11 +23,18 @@ from ragdocs.search.library.requests import ListKind, ListRequest
 from ragdocs.search.library.tags import count_tags
 from ragdocs.search.requests import Filters
 from ragdocs.search.scopes import Scopes
-from ragdocs.store import holdings
+from ragdocs.store.holdings import (
+    ChunkCounts,
+    TreeCounts,
+    chunk_counts,
+    content_counts,
+    document_ids,
+    tree_counts,
+)
 from ragdocs.store.records import StoredDocument
 from ragdocs.store.snapshot import Snapshot
 
-_NO_TREE = holdings.TreeCounts(0, 0, 0, 0)
+_NO_TREE = TreeCounts(0, 0, 0, 0)
 _READ_AT_ONCE = 64
 _NOTHING = "nothing in the index fits: widen the filters, or see whether the index is complete"
 
@@ -69,7 +76,7 @@ class Lister:
             raise QueryError(f"there is no tree `{shown(self._request.tree)}`; there is {known}")
 
     def _list_trees(self) -> Listing:
-        counts = holdings.tree_counts(self._snapshot)
+        counts = tree_counts(self._snapshot)
         entries = [tree_entry(tree, counts.get(tree.name, _NO_TREE)) for tree in self._trees]
         page = self._page(((entry.name,), entry) for entry in entries)
         return replace(self._listing(len(entries), page), trees=page.entries)
@@ -91,7 +98,7 @@ class Lister:
 
     def _list_outlines(self) -> Listing:
         ids = self._ids()
-        total = holdings.content_counts(self._snapshot, ids).headings
+        total = content_counts(self._snapshot, ids).headings
         page = self._page(
             ((doc_id, at), entry)
             for doc_id in self._from(ids)
@@ -101,7 +108,7 @@ class Lister:
 
     def _list_chunks(self) -> Listing:
         ids = self._ids()
-        total = holdings.content_counts(self._snapshot, ids).chunks
+        total = content_counts(self._snapshot, ids).chunks
         page = self._page(
             ((doc_id, at), chunk_entry(stored))
             for doc_id in self._from(ids)
@@ -130,7 +137,7 @@ class Lister:
         """Those that the filters leave, in order."""
         request = self._request
         if not (request.tree or request.path or request.tags):
-            return holdings.document_ids(self._snapshot)
+            return document_ids(self._snapshot)
         return sorted(document.id for document in self._documents())
 
     def _documents(self) -> Iterable[StoredDocument]:
@@ -144,13 +151,11 @@ class Lister:
         found = self._known.documents(self._snapshot)
         return found if is_match is None else filter(is_match, found)
 
-    def _counted(
-        self, ids: Sequence[DocId]
-    ) -> Iterator[tuple[StoredDocument, holdings.ChunkCounts]]:
+    def _counted(self, ids: Sequence[DocId]) -> Iterator[tuple[StoredDocument, ChunkCounts]]:
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = ids[start : start + _READ_AT_ONCE]
             documents = self._snapshot.documents_by_id(part)
-            counts = holdings.chunk_counts(self._snapshot, part)
+            counts = chunk_counts(self._snapshot, part)
             for doc_id in part:
                 yield documents[doc_id], counts[doc_id]
 
