@@ -10,8 +10,10 @@ from dataclasses import fields
 import pytest
 
 from ragdocs import open_index
+from ragdocs.errors import QueryError
 from tests.managed_index import write
 from tests.mcp_process import PROJECT, ServerProcess
+from tests.tiny_cross_encoder import TinyCrossEncoder
 from tests.waiting import until
 
 GUIDE = """---
@@ -281,3 +283,72 @@ def test_a_strict_query_without_operators_does_not_blame_operators(docs):
     assert note == "no passage has every word of this query, and strict makes each of them binding"
     [note] = query(docs, "title:token cash", "--strict")["notes"]
     assert note.endswith("its operators make all of it binding")
+
+
+# Models and hypotheses: the settings act by every way in.
+
+NIGHT = {
+    "dusk.md": "# Dusk\n\nThe heron rests at dusk.\n",
+    "owl.md": "# Owl\n\nAn owl wakes.\n",
+}
+
+
+@pytest.fixture
+def night(tmp_path):
+    for path, text in NIGHT.items():
+        os.utime(write(tmp_path / "docs", path, text), (1_700_000_000, 1_700_000_000))
+    return tmp_path / "docs"
+
+
+@pytest.fixture
+def reader(tmp_path):
+    """Settings that turn re-ranking on, with a real cross-encoder."""
+    folder = TinyCrossEncoder(meanings=("heron", "dusk")).write(tmp_path / "reader")
+    return {"rerank_enabled": True, "rerank_model": str(folder)}
+
+
+def as_toml(section, settings):
+    return "\n".join([f"[{section}]", *(f"{k} = {json.dumps(v)}" for k, v in settings.items())])
+
+
+def ask_server(docs, config, tool, **arguments):
+    """What a server with this configuration answers as a whole."""
+    file = write(docs.parent, "server.toml", config)
+    options = ("--docs", str(docs), "--index", str(docs.parent / "served"), "--config", str(file))
+    with ServerProcess("-m", "ragdocs", "mcp", *options, HOME=str(docs.parent)) as process:
+        process.initialize()
+        until(lambda: call(process, "query_documents", query="owl")["index"]["complete"], 120)
+        return process.call(tool, tool, **arguments)
+
+
+def is_reranked(explanation):
+    return any("rerank" in one["boosts"] for one in explanation["results"])
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_re_ranking_is_switched_by_every_way_in(night, reader, is_on):
+    settings = reader | {"rerank_enabled": is_on}
+    config = as_toml("search", settings)
+    told = query(night, "heron", "--explain", config=config)
+    assert is_reranked(told["explanation"]) is is_on
+    with open_index(night, settings={"search": settings}) as opened:
+        explanation = opened.search("heron", explain=True).explanation
+    assert any("rerank" in one.boosts for one in explanation.results) is is_on
+    answer = ask_server(night, config, "query_documents", query="heron", explain=True)
+    assert is_reranked(answer["result"]["structuredContent"]["explanation"]) is is_on
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_hypotheses_are_switched_in_python_and_in_a_server(night, is_on):
+    advanced = {"hyde_enabled": is_on}
+    with open_index(night, settings={"search": {"advanced": advanced}}) as opened:
+        if is_on:
+            assert opened.search("", hypothesis="a bird rests in the evening").results
+        else:
+            with pytest.raises(QueryError, match="hyde_enabled"):
+                opened.search("", hypothesis="a bird rests in the evening")
+    config = as_toml("search.advanced", advanced)
+    asked = {"hypothesis": "a bird rests in the evening"}
+    answer = ask_server(night, config, "search_with_hypothesis", **asked)
+    is_answered = "error" not in answer and not answer["result"].get("isError")
+    assert is_answered is is_on
