@@ -78,3 +78,22 @@ def test_a_ticket_that_nobody_has_is_not_found_in_another(ask):
     assert path == "90931.md"
     (_, lacks), *_ = ask(tickets, "TKT-99999")
     assert lacks < 0.5 < has
+
+
+def test_a_copy_of_the_file_with_a_ticket_leaves_it_first_and_as_sure(ask):
+    tickets = {
+        f"{number}.md": f"# Ticket TKT-{number}\n\nThe printer of room {number} jams.\n"
+        for number in (90930, 90931, 90932)
+    }
+    question = "what became of TKT-90931 after the printer was moved"
+    (path, alone), *_ = ask(tickets, question)
+    (copied_path, copied), *_ = ask({**tickets, "old/90931.md": tickets["90931.md"]}, question)
+    assert path.endswith("90931.md")
+    assert copied_path.endswith("90931.md")
+    assert copied == pytest.approx(alone, abs=0.03)
+
+
+def test_a_word_in_capitals_is_not_that_of_the_same_stem(ask):
+    pages = {**PAGES, "door.md": "# Doors\n\nLock the door of the server room when you leave.\n"}
+    (_, confidence), *_ = ask(pages, "SELECT FOR UPDATE SKIP LOCKED")
+    assert confidence < 0.5

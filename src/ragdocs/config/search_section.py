@@ -120,13 +120,13 @@ class SearchConfig(Section):
         0.0, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
     )
     score_calibration_threshold: float = setting(
-        0.56,
+        0.446,
         "The evidence (mostly in [0, 1]) that means 50 % confidence; set with rank fusion: the "
         "rank sum.",
         within=(0, 10),
     )
     score_calibration_steepness: float = setting(
-        13.6,
+        12.83,
         "How sharply confidence turns around that evidence; set with rank fusion: around that "
         "rank sum.",
         within=(0.01, 10_000),

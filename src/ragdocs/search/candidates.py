@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from ragdocs.models import ChunkId, Span
-from ragdocs.store.records import StoredChunk, StoredDocument
+from ragdocs.store.records import ChunkKey, StoredChunk, StoredDocument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,17 +33,38 @@ class Evidence(NamedTuple):
     score: float
 
 
+TELLING = (1.0, 1.0, 0.5)
+"""What an exact token tells that no document, one, or two have; that more have tells nothing."""
+
+
+class ExactToken(NamedTuple):
+    """A name, code or file name of the question: the chunks with it that may be found, and how many
+    different documents have it, a copy not counted."""
+
+    keys: frozenset[ChunkKey]
+    documents: int
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether its passages come first."""
+        return self.documents <= 1
+
+    @property
+    def strength(self) -> float:
+        return TELLING[self.documents] if self.documents < len(TELLING) else 0.0
+
+
 class Grounds(NamedTuple):
     """What a passage's evidence is made from: how near it is in meaning and how much of the most
     that its words could score it has (None: not asked), both in [0, 1]; whether its heading is what
-    was asked; whether it has a rare code or name of the question (1), lacks it (-1), or nothing
-    such was asked (0); and how rare a quotation it has.
+    was asked; how much it tells that it has a rare code or name of the question (to 1) or lacks it
+    (to -1), 0 where nothing such was asked; and how rare a quotation it has.
     """
 
     similarity: float | None = None
     coverage: float | None = None
     is_named: bool = False
-    token: int = 0
+    token: float = 0.0
     wish: float = 0.0
 
 

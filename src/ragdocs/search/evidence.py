@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ragdocs.indices.bm25 import idf
 from ragdocs.search.balance import share_of_a_name
-from ragdocs.search.candidates import Candidate, Grounds, Strategy
+from ragdocs.search.candidates import Candidate, ExactToken, Grounds, Strategy
 from ragdocs.search.sections import Naming, is_asked_by_name
 from ragdocs.store.records import ChunkKey
 
@@ -27,22 +27,23 @@ USUAL_WORDS, FEWEST_WORDS = 5, 4
 SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
 CODE_PART = 0.6
 """What words in blocks of code count of those in prose: names stand there by the dozen."""
-RARITY_WEIGHT = 0.361
+RARITY_WEIGHT = 0.187
 OTHER_PASSAGES = 200
 """As if there were so many more without the words: in a folder of five files two that have a word
 would otherwise make it common."""
-LENGTH_WEIGHT = 0.202
+RAREST = 1.2
+LENGTH_WEIGHT = 0.198
 """What nearness in meaning counts more in a longer question."""
-SPREAD_WEIGHT = 1.48
+SPREAD_WEIGHT = 1.86
 LEAST_SPREAD, MOST_SPREAD = 0.07, 0.14
-SIZE_WEIGHT = 0.011
-"""So little that half of a corpus, or twice as much, hardly moves the confidence."""
+SIZE_WEIGHT = 0.041
+"""The more passages there are, the more of them look like an answer."""
 FEWEST_PASSAGES, USUAL_PASSAGES, MOST_PASSAGES = 100, 1_000, 20_000
-NAMED_WEIGHT = 0.2
+NAMED_WEIGHT = 0.218
 """The question is the heading of the passage, or the title of its document."""
 TOKEN_WEIGHT = 0.3
-"""The passage has a code, a file name or the like of the question that one document alone has, or
-the one word that was asked."""
+"""The passage has a code, a file name or the like of the question that one document has, or the
+one word that was asked; as far as that tells anything."""
 LACK_WEIGHT = 0.15
 """It does not have it, or no document has it."""
 UNASKED = 0.6
@@ -78,8 +79,7 @@ class Measures:
     ideals: Mapping[Strategy, float]
     has_known_words: bool = True
     question: Question = USUAL
-    tokens: Sequence[Set[ChunkKey]] = ()
-    """Of each exact token that at most one document has: the chunks that have it."""
+    tokens: Sequence[ExactToken] = ()
     wishes: Sequence[tuple[Set[int], float]] = ()
     """Of each quotation: the chunks that have it, and how rare it is."""
     naming: Naming = lambda _: 0
@@ -87,13 +87,16 @@ class Measures:
 
 def rarity(total: int, frequencies: Iterable[int]) -> float:
     """Of words that so many of all passages have: the mean of their idf, as a part of that of a
-    word in one passage. Words of which none is known say nothing by being rare."""
+    word in one passage of a usual number. Words of which none is known say nothing by being rare.
+
+    Where other documents have a word as often, they leave its idf as it is; so the part is not one
+    of the most that this corpus could give, which grows with every document."""
     counts = list(frequencies)
     if not any(counts):
         return USUAL.rarity
     total += OTHER_PASSAGES
-    most = idf(total, 1)
-    parts = [idf(total, min(total, max(1, count))) / most for count in counts]
+    most = idf(USUAL_PASSAGES, 1)
+    parts = [min(RAREST, idf(total, min(total, max(1, count))) / most) for count in counts]
     return sum(parts) / len(parts)
 
 
@@ -131,8 +134,8 @@ def worth(grounds: Grounds, words: int) -> float:
         fused(similarity, coverage, words)
         + LENGTH_WEIGHT * longer(similarity, words)
         + NAMED_WEIGHT * grounds.is_named
-        + TOKEN_WEIGHT * max(0, grounds.token)
-        - LACK_WEIGHT * max(0, -grounds.token)
+        + TOKEN_WEIGHT * max(0.0, grounds.token)
+        - LACK_WEIGHT * max(0.0, -grounds.token)
     )
     return own + grounds.wish * max(0.0, WISHED - own)
 
@@ -168,14 +171,19 @@ def _grounds(item: Candidate, measures: Measures) -> Grounds:
     if is_asked and (measures.has_known_words or similarity is None):
         code = CODE_PART * _coverage(item, Strategy.CODE, measures)
         coverage = max(_coverage(item, Strategy.KEYWORD, measures), code)
-    has_token = any(key in keys for keys in measures.tokens)
     return Grounds(
         similarity,
         coverage,
         is_named=is_asked_by_name(item, measures.naming),
-        token=(1 if has_token else -1) if measures.tokens else 0,
+        token=_by_token(key, measures.tokens),
         wish=max((far for keys, far in measures.wishes if key in keys), default=0.0),
     )
+
+
+def _by_token(key: ChunkKey, tokens: Sequence[ExactToken]) -> float:
+    if has := [token.strength for token in tokens if key in token.keys]:
+        return max(has)
+    return -max((token.strength for token in tokens), default=0.0)
 
 
 def _coverage(item: Candidate, kind: Strategy, measures: Measures) -> float:

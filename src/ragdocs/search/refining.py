@@ -1,13 +1,13 @@
 """A second look at what was found, without another model: do the query's words stand together, and
 what is like the best passage? It needs the texts, so it comes after they were read."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.vector import VectorIndex
-from ragdocs.search.candidates import Candidate
+from ragdocs.search.candidates import Candidate, ExactToken
 from ragdocs.search.closeness import with_closeness
 from ragdocs.search.resemblance import with_resemblance
 from ragdocs.search.retrieval import Found
@@ -50,11 +50,12 @@ class Refiner:
 
 
 def exact_first(
-    candidates: Sequence[Candidate], exact: Sequence[Set[ChunkKey]]
+    candidates: Sequence[Candidate], exact: Sequence[ExactToken]
 ) -> Sequence[Candidate]:
-    """What alone has an exact token stays first: other words that stand together, and likeness to
-    the best, must not raise anything above it."""
-    found = (next((item for item in candidates if item.stored.key in keys), None) for keys in exact)
+    """What has an exact token that one document has stays first: other words that stand together,
+    and likeness to the best, must not raise anything above it."""
+    telling = (token.keys for token in exact if token.is_telling)
+    found = (next((one for one in candidates if one.stored.key in keys), None) for keys in telling)
     first = {item.stored.key: item for item in found if item is not None and item.score > 0}
     if not first:
         return candidates

@@ -35,7 +35,7 @@ from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import And, DocId, ParsedQuery, QueryExpression, QueryReading, Term
 from ragdocs.search.balance import FEW_CHUNKS, FEW_FORMS, FORM_CHUNKS, LEAST_RARE, rare_weights
-from ragdocs.search.candidates import Strategy
+from ragdocs.search.candidates import ExactToken, Strategy
 from ragdocs.search.classifier import exact_tokens
 from ragdocs.search.foreign_question import foreign_question
 from ragdocs.search.fusion import Fused
@@ -148,9 +148,7 @@ class Found:
     """Of the chunks with rare words: what part of all the words' weight those rare ones have that
     stand in the chunk's document."""
     rarest: "RareDocument | None" = None
-    exact: tuple[frozenset[ChunkKey], ...] = ()
-    """For each exact token that one document alone has, its chunks with the token; none for one
-    that no document has, or none of those that may be found."""
+    exact: tuple[ExactToken, ...] = ()
     passages: int = 0
     """Of all documents."""
     scorers: Mapping[Strategy, ScoresOf] = field(
@@ -220,7 +218,8 @@ class Found:
         """Each chunk that an index found, that has an exact token, or that is one of these others,
         with its scores in all of them."""
         keys = dict.fromkeys(hit.key for hits in self.lists.values() for hit in hits)
-        for chunks in (*self.exact, others):
+        exact = (token.keys for token in self.exact if token.is_telling)
+        for chunks in (*exact, others):
             keys |= dict.fromkeys(chunks)
         lists, nearest = dict(self.lists), self.nearest
         for strategy, scores_of in self.scorers.items():
@@ -460,13 +459,11 @@ class Retrieval:
         )
         return self._with_rare(snapshot, given)
 
-    def _exact(
-        self, snapshot: Snapshot, found: Found, scope: Scope
-    ) -> tuple[frozenset[ChunkKey], ...]:
+    def _exact(self, snapshot: Snapshot, found: Found, scope: Scope) -> tuple[ExactToken, ...]:
         understood, allowed = found.understanding, found.allowed
         if understood.query.condition is not None:
             return ()
-        exact: list[frozenset[ChunkKey]] = []
+        exact: list[ExactToken] = []
         text = understood.parsed.text
         tokens = exact_tokens(text)
         is_word = found.is_name and not tokens
@@ -474,15 +471,20 @@ class Retrieval:
             keys = self._with_token(snapshot, token)
             if keys is None or (is_word and not keys):  # a word may be meant by others
                 continue
-            documents = set(documents_of(snapshot, keys).values())
-            if len(documents) > 1 and not is_word:
+            places = places_of(snapshot, token, keys)
+            if not is_word:
                 # The same words, written in another way, may stand in others: `IL 10` for `IL-10`.
-                keys = as_written(snapshot, token, keys)
-                documents = set(documents_of(snapshot, keys).values())
-            if len(documents) <= 1:
-                found_there = scope is None or documents <= scope
-                kept = (ChunkKey(key) for key in keys if allowed is None or key in allowed)
-                exact.append(frozenset(kept if found_there else ()))
+                written = [place for place in places if place.is_written]
+                if places and not written and token.isalpha():  # a word of the same stem
+                    continue
+                places = written or places
+            kept = frozenset(
+                place.key
+                for place in places
+                if (scope is None or place.document in scope)
+                and (allowed is None or place.key in allowed)
+            )
+            exact.append(ExactToken(kept, count_different(places)))
         return tuple(exact)
 
     def _with_token(self, snapshot: Snapshot, token: str) -> Set[int] | None:
@@ -614,14 +616,37 @@ def _union(sets: Iterable[Set[int]]) -> frozenset[int]:
     return frozenset[int]().union(*sets)
 
 
-def as_written(snapshot: Snapshot, token: str, keys: Collection[int]) -> frozenset[int]:
-    """Those of the chunks whose text has the token letter by letter, in either case."""
+class TokenPlace(NamedTuple):
+    """A chunk that an exact token may stand in, and whether it does, letter by letter."""
+
+    key: ChunkKey
+    document: DocId
+    text_hash: bytes | None
+    is_written: bool
+
+
+def places_of(snapshot: Snapshot, token: str, keys: Collection[int]) -> list[TokenPlace]:
+    """Looks for the token in text, headings, title and path, in either case."""
     rows = snapshot.select(
-        "SELECT key FROM chunks WHERE key IN (SELECT value FROM json_each(?)) "
-        "AND instr(lower(text), lower(?))",
-        (json.dumps(list(keys)), token),
+        "SELECT chunks.key, documents.id, chunks.text_hash, instr(lower(coalesce(chunks.text, '') "
+        "|| char(10) || chunks.breadcrumb || char(10) || chunks.headings || char(10) "
+        "|| documents.title || char(10) || documents.path), lower(?)) > 0 "
+        "FROM chunks JOIN documents ON documents.key = chunks.doc "
+        "WHERE chunks.key IN (SELECT value FROM json_each(?))",
+        (token, json.dumps(list(keys))),
     )
-    return frozenset(key for (key,) in rows)
+    return [
+        TokenPlace(ChunkKey(key), DocId(document), text_hash, bool(is_written))
+        for key, document, text_hash, is_written in rows
+    ]
+
+
+def count_different(places: Sequence[TokenPlace]) -> int:
+    """How many documents these are in; those that have the same texts there count as one."""
+    texts: defaultdict[DocId, set[bytes | None]] = defaultdict(set)
+    for place in places:
+        texts[place.document].add(place.text_hash)
+    return len({frozenset(each) for each in texts.values()})
 
 
 def fair_share(most: int, wanted: Sequence[int]) -> int:

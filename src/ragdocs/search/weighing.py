@@ -7,7 +7,7 @@ from ragdocs.config.choices import Fusion
 from ragdocs.config.search_section import SearchConfig
 from ragdocs.models import DocId
 from ragdocs.search.balance import FLOOR, Signs, balanced, unsure
-from ragdocs.search.candidates import Candidate, Strategy, Weights
+from ragdocs.search.candidates import Candidate, ExactToken, Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
     MEASURED,
@@ -70,7 +70,9 @@ def weigh(
     weights = weights_for(found, query_type, settings)
     if settings.fusion is Fusion.SCORE:
         # Rare words and exact tokens may bring a passage to the front from anywhere.
-        wanted = None if most is None else Wanted(most, found.rare.keys() | _any(found.exact))
+        wanted = (
+            None if most is None else Wanted(most, found.rare.keys() | telling_chunks(found.exact))
+        )
         fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals), wanted)
         floored: DocId | None = None
         if weights[Strategy.KEYWORD] > 0:
@@ -82,8 +84,9 @@ def weigh(
     return _by_rank(found, weights, settings)
 
 
-def _any(chunks: Sequence[Set[ChunkKey]]) -> Set[ChunkKey]:
-    return frozenset[ChunkKey]().union(*chunks)
+def telling_chunks(exact: Sequence[ExactToken]) -> Set[ChunkKey]:
+    """Those that may come first by an exact token."""
+    return frozenset[ChunkKey]().union(*(token.keys for token in exact if token.is_telling))
 
 
 def weigh_links(weighed: Weighed, found: Found, settings: SearchConfig) -> Weighed:
@@ -118,11 +121,11 @@ def _floored(found: Found) -> DocId | None:
     return found.rarest.id if weight >= FLOOR else None
 
 
-def with_exact(fused: list[Fused], exact: Sequence[Set[ChunkKey]]) -> list[Fused]:
-    """Of each document that alone has an exact token, the best passage with it comes first: by
-    meaning and common words it may stand anywhere, even behind a passage that it is taken for a
-    copy of."""
-    firsts = [next((item for item in fused if item.key in keys), None) for keys in exact]
+def with_exact(fused: list[Fused], exact: Sequence[ExactToken]) -> list[Fused]:
+    """Of each exact token that one document has, the best passage with it comes first: by meaning
+    and common words it may stand anywhere, even behind a passage that it is taken for a copy of."""
+    telling = [token.keys for token in exact if token.is_telling]
+    firsts = [next((item for item in fused if item.key in keys), None) for keys in telling]
     raised = {item.key: item for item in firsts if item is not None}
     if not raised:
         return fused
