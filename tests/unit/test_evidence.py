@@ -96,6 +96,13 @@ def test_rare_words_say_more_and_many_passages_less():
     assert standing(QUESTION._replace(spread=0.12)) < standing(QUESTION)
 
 
+def test_the_spread_of_a_few_passages_says_little():
+    few, many = QUESTION._replace(passages=4), QUESTION._replace(passages=1000)
+    of_few = standing(few) - standing(few._replace(spread=0.13))
+    of_many = standing(many) - standing(many._replace(spread=0.13))
+    assert 0 < of_few < of_many / 4
+
+
 def test_half_of_the_passages_change_little():
     """Ten points at most, where the curve is steepest."""
     half = standing(QUESTION._replace(passages=500)) - standing(QUESTION)

@@ -28,14 +28,15 @@ SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
 CODE_PART = 0.6
 """What words in blocks of code count of those in prose: names stand there by the dozen."""
 RARITY_WEIGHT = 0.187
-OTHER_PASSAGES = 200
-"""As if there were so many more without the words: in a folder of five files two that have a word
-would otherwise make it common."""
+OTHER_PASSAGES, OTHERS_WITH = 200, 2
+"""As if there were so many more passages, and so many of them had the word: in a folder of five
+files two that have it would otherwise make it common, and a copy would double its frequency."""
 RAREST = 1.2
 LENGTH_WEIGHT = 0.198
 """What nearness in meaning counts more in a longer question."""
 SPREAD_WEIGHT = 1.86
 LEAST_SPREAD, MOST_SPREAD = 0.07, 0.14
+SPREAD_PASSAGES = 20
 SIZE_WEIGHT = 0.041
 """The more passages there are, the more of them look like an answer."""
 FEWEST_PASSAGES, USUAL_PASSAGES, MOST_PASSAGES = 100, 1_000, 20_000
@@ -95,8 +96,10 @@ def rarity(total: int, frequencies: Iterable[int]) -> float:
     if not any(counts):
         return USUAL.rarity
     total += OTHER_PASSAGES
-    most = idf(USUAL_PASSAGES, 1)
-    parts = [min(RAREST, idf(total, min(total, max(1, count))) / most) for count in counts]
+    most = idf(USUAL_PASSAGES, 1 + OTHERS_WITH)
+    parts = [
+        min(RAREST, idf(total, min(total, max(1, count) + OTHERS_WITH)) / most) for count in counts
+    ]
     return sum(parts) / len(parts)
 
 
@@ -118,7 +121,10 @@ def standing(question: Question) -> float:
 
 
 def clipped_spread(question: Question) -> float:
-    return min(MOST_SPREAD, max(LEAST_SPREAD, question.spread))
+    """Of few passages it is about the usual one: four say little about all that there may be."""
+    share = question.passages / (question.passages + SPREAD_PASSAGES)
+    spread = share * question.spread + (1.0 - share) * USUAL.spread
+    return min(MOST_SPREAD, max(LEAST_SPREAD, spread))
 
 
 def size_of(question: Question) -> float:
@@ -183,7 +189,7 @@ def _grounds(item: Candidate, measures: Measures) -> Grounds:
 def _by_token(key: ChunkKey, tokens: Sequence[ExactToken]) -> float:
     if has := [token.strength for token in tokens if key in token.keys]:
         return max(has)
-    return -max((token.strength for token in tokens), default=0.0)
+    return 0.0 - max((token.strength for token in tokens), default=0.0)
 
 
 def _coverage(item: Candidate, kind: Strategy, measures: Measures) -> float:
