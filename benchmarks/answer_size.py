@@ -26,9 +26,9 @@ from readings import Reading, note
 from ragdocs.app import App
 from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
+from ragdocs.mcp_server.answer import as_json
+from ragdocs.mcp_server.calls import TOOLS
 from ragdocs.mcp_server.served_app import ServedApp
-from ragdocs.mcp_server.tools.answering import as_json
-from ragdocs.mcp_server.tools.catalogue import TOOLS
 from ragdocs.search.budget import tokens
 
 SET = "obsidian-help"

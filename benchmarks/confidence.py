@@ -21,18 +21,16 @@ from pathlib import Path, PurePosixPath
 from quality import index, usual_sets
 from readings import Reading, note
 
-from ragdocs.app import App
-from ragdocs.assembly import index_directory
+from ragdocs.app import App, index_directory
 from ragdocs.config.locations import IndexPlace
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
-from ragdocs.evaluation.evaluating import Evaluation, Helpers, Wishes, settings_for
+from ragdocs.evaluation.evaluating import Evaluation, Helpers, Report, Wishes, settings_for
 from ragdocs.evaluation.labelled_set import CORPUS, LabelledQuery, LabelledSet, read_set
-from ragdocs.evaluation.measuring import Report
 from ragdocs.evaluation.metrics import DEPTH
-from ragdocs.evaluation.running import results_for
+from ragdocs.evaluation.run import results_for
 from ragdocs.models import ChunkId
-from ragdocs.parsers.identity import document_id
+from ragdocs.parsers.ids import document_id
 from ragdocs.search.requests import QueryRequest
 
 SMALL_CHANGE = 0.03

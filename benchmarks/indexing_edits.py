@@ -21,9 +21,8 @@ from synthetic_notes import NoteWriter, SyntheticVectors, config_of
 
 from ragdocs.app import App
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.indexing.hints import Hints
-from ragdocs.indexing.index_setup import Control
-from ragdocs.indexing.scan import TreePath
+from ragdocs.indexing.changes import Hints, TreePath
+from ragdocs.indexing.session import Control
 from ragdocs.models import TreeName
 from ragdocs.search.requests import QueryRequest
 

@@ -43,17 +43,16 @@ from ragdocs.config.choices import KeywordEngine as Choice
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.indices.analysis import code_analyzer
 from ragdocs.indices.code import CodeEngine
+from ragdocs.indices.engines import keyword_setup
 from ragdocs.indices.graph import GraphIndex
-from ragdocs.indices.keyword import KeywordEngine, compile_query
-from ragdocs.indices.keyword_engines import keyword_setup
-from ragdocs.indices.near_words import Vocabulary
-from ragdocs.indices.tiers import search_in_tiers
-from ragdocs.search.interpretation import WordSources
+from ragdocs.indices.keyword import KeywordEngine, compile_query, search_in_tiers
+from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import Indices
-from ragdocs.store.connection import store_path
+from ragdocs.search.understanding import WordSources
+from ragdocs.store.database import store_path
 from ragdocs.store.reader import Reader
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)

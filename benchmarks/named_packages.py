@@ -41,18 +41,16 @@ from whoosh.scoring import BM25F
 
 from ragdocs.app import App
 from ragdocs.config.choices import Stemmer
-from ragdocs.config.search_section import BoostsConfig, SearchConfig
-from ragdocs.evaluation.evaluating import settings_for
+from ragdocs.config.settings import BoostsConfig, SearchConfig
+from ragdocs.evaluation.evaluating import Judge, settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
-from ragdocs.evaluation.measuring import Judge
-from ragdocs.evaluation.running import Answers
+from ragdocs.evaluation.run import Answers
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine
-from ragdocs.indices.fts5_tables import written
-from ragdocs.indices.graph import Edge, _Links
+from ragdocs.indices.engines import keyword_setup
+from ragdocs.indices.fts5 import written
+from ragdocs.indices.graph import EDGE_WEIGHTS, Edge, _Links, damping, spread
 from ragdocs.indices.keyword import FIELDS, compile_query, field_texts
-from ragdocs.indices.keyword_engines import keyword_setup
-from ragdocs.indices.spreading import EDGE_WEIGHTS, damping, spread
 from ragdocs.models import DocId, LinkKind, QueryField
 from ragdocs.search.query_language import parse_query
 from ragdocs.store.snapshot import Snapshot

@@ -19,9 +19,9 @@ from readings import Reading, note
 
 from ragdocs.app import App
 from ragdocs.evaluation.evaluating import settings_for
-from ragdocs.parsers.identity import decode_path
-from ragdocs.search.library.answers import OutlineEntry
-from ragdocs.search.library.requests import MAX_ENTRIES, MAX_TOKENS, ListKind, ListRequest
+from ragdocs.library.answers import OutlineEntry
+from ragdocs.library.requests import MAX_ENTRIES, MAX_TOKENS, ListKind, ListRequest
+from ragdocs.parsers.ids import decode_path
 from ragdocs.search.requests import MAX_QUERY_CHARS, Filters, QueryRequest
 from ragdocs.search.responses import SearchResult
 

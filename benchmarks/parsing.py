@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from places import PROJECT, shared_set
 from readings import Reading, note
 
-from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
+from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
 from ragdocs.models import TreeName
 from ragdocs.parsers.markdown import Origin, parse_document

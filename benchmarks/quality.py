@@ -27,14 +27,11 @@ from ragdocs.cli.progress import display
 from ragdocs.config.choices import Fusion
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
-from ragdocs.evaluation.ablation import without_each
-from ragdocs.evaluation.evaluating import settings_for
-from ragdocs.evaluation.intervals import Estimate
+from ragdocs.evaluation.evaluating import Judge, Measured, settings_for, without_each
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
-from ragdocs.evaluation.measuring import Judge, Measured
-from ragdocs.evaluation.metrics import METRICS
-from ragdocs.evaluation.running import Answers, ask_all
-from ragdocs.lifecycle import Ending
+from ragdocs.evaluation.metrics import METRICS, Estimate
+from ragdocs.evaluation.run import Answers, ask_all
+from ragdocs.shutdown import Ending
 
 SMALL = (
     "obsidian-help",

@@ -36,32 +36,29 @@ from numpy.typing import NDArray
 from query_breakdown import show_breakdown
 from readings import Reading, note
 
-from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
+from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.chunking_section import ChunkingConfig
-from ragdocs.config.search_section import BoostsConfig, SearchConfig
+from ragdocs.config.settings import BoostsConfig, ChunkingConfig, SearchConfig
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
-from ragdocs.indices.communities import detect, pair_weights
-from ragdocs.indices.graph import GraphIndex
+from ragdocs.indices.engines import keyword_setup
+from ragdocs.indices.graph import GraphIndex, detect, pair_weights
 from ragdocs.indices.keyword import FIELDS
-from ragdocs.indices.keyword_engines import keyword_setup
-from ragdocs.indices.near_words import Vocabulary
-from ragdocs.indices.signature_table import SignatureIndex
+from ragdocs.indices.signatures import SignatureIndex
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.indices.vector import VectorIndex
-from ragdocs.indices.vocabulary import VocabularyIndex
+from ragdocs.indices.vocabulary import Vocabulary, VocabularyIndex
 from ragdocs.models import FileState, IndexedFile, TreeName
 from ragdocs.parsers.markdown import Origin, parse_document
-from ragdocs.search.interpretation import WordSources
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import Indices
-from ragdocs.store.community_rows import CommunityOrigin
-from ragdocs.store.connection import store_path
+from ragdocs.search.understanding import WordSources
+from ragdocs.store.database import store_path
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import PendingText
+from ragdocs.store.tables import CommunityOrigin
 from ragdocs.store.writer import Writer
 
 PASSAGES, WORDS_PER_PASSAGE = 10, 90

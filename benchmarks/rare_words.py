@@ -30,10 +30,10 @@ from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
 from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.metrics import DEPTH
-from ragdocs.evaluation.running import results_for
-from ragdocs.lifecycle import Ending
-from ragdocs.parsers.identity import decode_path
+from ragdocs.evaluation.run import results_for
+from ragdocs.parsers.ids import decode_path
 from ragdocs.search.requests import QueryRequest
+from ragdocs.shutdown import Ending
 
 SETS = (
     "obsidian-help",

@@ -24,8 +24,7 @@ from synthetic_notes import NoteWriter, SyntheticVectors, config_of
 
 from ragdocs.app import App
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.indexing.duty import ServiceParts
-from ragdocs.indexing.service import IndexService
+from ragdocs.indexing.service import IndexService, ServiceParts
 from ragdocs.search.requests import QueryRequest
 
 FORMS = ("how do I {} the {} of a {}", "{} {} and {}", "why is {} not {} with {} {}", "{} {} {} {}")

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from readings import Reading, note
 
-from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
+from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, FileState, IndexedFile, TreeName

@@ -28,14 +28,13 @@ from synthetic_notes import NoteWriter, SyntheticVectors, config_of
 from worst_texts import Maker, Vocabulary, makers, mixed, text_of
 
 from ragdocs.app import App
-from ragdocs.collection import collect_seldom
-from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding
+from ragdocs.embedding.base import MAX_WINDOWS, EmbeddingCounts, QueryEmbedding
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
-from ragdocs.embedding.windows import MAX_WINDOWS
 from ragdocs.errors import RagdocsError
+from ragdocs.mcp_server.answer import as_json
+from ragdocs.mcp_server.calls import TOOLS
 from ragdocs.mcp_server.served_app import ServedApp
-from ragdocs.mcp_server.tools.answering import as_json
-from ragdocs.mcp_server.tools.catalogue import TOOLS
+from ragdocs.memory import collect_seldom
 from ragdocs.search.requests import (
     MAX_HYPOTHESIS_CHARS,
     MAX_QUERIES,

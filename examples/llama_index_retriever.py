@@ -13,8 +13,7 @@ from pathlib import Path
 from llama_index.core import Document
 
 from ragdocs import open_index
-from ragdocs.integrations.node_parser import RagdocsNodeParser
-from ragdocs.integrations.retriever import RagdocsRetriever
+from ragdocs.integrations.llama_index import RagdocsNodeParser, RagdocsRetriever
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Fits what confidence is made from (search/evidence.py, search/calibration.py) to labelled sets.
+"""Fits what confidence is made from (search/confidence.py, search/confidence.py) to labelled sets.
 
 Every question of a set is asked of its own corpus, once as it is and once with its relevant
 documents excluded (a near miss), and some questions of every other set too, which are foreign. A
@@ -30,18 +30,17 @@ from ragdocs.app import App
 from ragdocs.cli.index_run import Orders, run
 from ragdocs.cli.progress import display
 from ragdocs.config.resolved import Config
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.errors import QueryError
 from ragdocs.evaluation.chart import reliability_chart, write_chart
 from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
 from ragdocs.evaluation.reliability import Bin, calibration_error, reliability, separation
-from ragdocs.lifecycle import Ending
-from ragdocs.parsers.identity import decode_path, document_id
-from ragdocs.search.calibration import Calibration
+from ragdocs.parsers.ids import decode_path, document_id
 from ragdocs.search.candidates import Grounds
-from ragdocs.search.evidence import (
+from ragdocs.search.confidence import (
     SIZE_WEIGHT,
+    Calibration,
     Question,
     asked_for,
     clipped_spread,
@@ -52,6 +51,7 @@ from ragdocs.search.evidence import (
     worth,
 )
 from ragdocs.search.requests import Filters, QueryRequest
+from ragdocs.shutdown import Ending
 
 FROM_OTHERS = 40
 """So many queries of each other set are asked by default, chosen by the seed."""

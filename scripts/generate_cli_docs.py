@@ -20,10 +20,8 @@ import click
 from ragdocs.cli.main import main as program
 from ragdocs.cli.model_list import Models
 from ragdocs.diagnosis.status import Status
-from ragdocs.evaluation.measuring import Report
-from ragdocs.search.library.answers import DocumentText, Listing
-from ragdocs.search.library.context_answers import ContextAnswer
-from ragdocs.search.library.relations import Related
+from ragdocs.evaluation.evaluating import Report
+from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
 from ragdocs.search.query_inspection import InspectedQuery
 from ragdocs.search.responses import SearchResponse
 

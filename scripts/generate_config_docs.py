@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ragdocs.config.rendering import example_file, reference_page
+from ragdocs.config.reference import example_file, reference_page
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

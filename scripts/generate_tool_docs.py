@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
-from ragdocs.mcp_server.tools.arguments import input_schema
-from ragdocs.mcp_server.tools.catalogue import TOOLS, ToolKind
-from ragdocs.mcp_server.tools.schemas import Schema, schema_of
+from ragdocs.mcp_server.answer import Schema, input_schema, schema_of
+from ragdocs.mcp_server.calls import TOOLS, ToolKind
 
 _HEAD = """# Tools
 

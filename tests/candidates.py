@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 
-from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
+from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
 from ragdocs.models import NodeKind, TreeName
 from ragdocs.search.candidates import Candidate

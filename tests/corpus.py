@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
+from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.config.choices import Stemmer
-from ragdocs.config.search_section import BoostsConfig
+from ragdocs.config.settings import BoostsConfig
 from ragdocs.indices.analysis import analysis_fingerprint, text_analyzer
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.keyword import FIELDS, compile_query

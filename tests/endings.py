@@ -5,7 +5,7 @@ longer than the whole end is meant to take; then the next means of ending would 
 what a test is about would not be seen. Without any, a process would hang for ever.
 """
 
-from ragdocs import lifecycle
+from ragdocs import shutdown
 
 PROMISED_SECONDS = 2.0
 ALLOWED_SECONDS = 5 * PROMISED_SECONDS
@@ -15,9 +15,9 @@ LATE_SECONDS = 60.0
 
 def by_itself() -> None:
     """This process is ended by force only much later: it has to come to its end in order."""
-    lifecycle.Ending.__init__.__kwdefaults__["limit"] = LATE_SECONDS
+    shutdown.Ending.__init__.__kwdefaults__["limit"] = LATE_SECONDS
 
 
 def by_its_thread() -> None:
     """The kernel ends this process only much later: the thread that does it has to."""
-    lifecycle.ALARM_SECONDS = LATE_SECONDS
+    shutdown.ALARM_SECONDS = LATE_SECONDS

@@ -8,24 +8,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.config.choices import Stemmer
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
+from ragdocs.indices.engines import keyword_setup
 from ragdocs.indices.graph import GraphIndex
-from ragdocs.indices.keyword_engines import keyword_setup
-from ragdocs.indices.near_words import Vocabulary
-from ragdocs.indices.signature_table import SignatureIndex
+from ragdocs.indices.signatures import SignatureIndex
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.indices.vector import VectorIndex
-from ragdocs.indices.vocabulary import VocabularyIndex
+from ragdocs.indices.vocabulary import Vocabulary, VocabularyIndex
 from ragdocs.models import DocId
-from ragdocs.search.interpretation import WordSources
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
-from ragdocs.search.reach import Reach
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import Indices
+from ragdocs.search.understanding import WordSources
+from ragdocs.search.vector_search import Reach
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import PendingText
 from ragdocs.store.writer import Writer

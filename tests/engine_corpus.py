@@ -2,11 +2,11 @@
 
 from contextlib import contextmanager
 
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import text_analyzer
-from ragdocs.indices.derived_folder import DerivedFolder
+from ragdocs.indices.engine_folder import DerivedFolder
+from ragdocs.indices.engines import keyword_setup
 from ragdocs.indices.keyword import compile_query
-from ragdocs.indices.keyword_engines import keyword_setup
 from ragdocs.search.query_language import parse_query
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer

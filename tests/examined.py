@@ -11,12 +11,11 @@ from pathlib import Path
 
 from ragdocs.app import App
 from ragdocs.config.loading import read_config
-from ragdocs.diagnosis.case import Case, Machine
+from ragdocs.diagnosis.case import Case, Finding, Machine
 from ragdocs.diagnosis.doctor import CHECKS, examine, open_case
-from ragdocs.diagnosis.findings import Finding
 from ragdocs.store.folder import claim_folder
+from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import seal
 from tests.managed_index import CountingEmbedder, write
 
 NOTES = {
@@ -112,7 +111,7 @@ def change(bench: Bench, *statements: str) -> None:
 def holding(bench: Bench, function: str) -> Iterator[int]:
     """Another process that holds a lock, taken by this function of `indexing.lock`."""
     code = (
-        f"import sys\nfrom pathlib import Path\nfrom ragdocs.indexing.lock import {function}\n"
+        f"import sys\nfrom pathlib import Path\nfrom ragdocs.store.lock import {function}\n"
         f"held = {function}(Path(sys.argv[1]))\nprint(held is not None, flush=True)\n"
         "sys.stdin.readline()\n"
     )

@@ -11,17 +11,14 @@ from ragdocs.config.choices import Stemmer
 from ragdocs.config.resolved import Tree, TreeScope
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.errors import EmbeddingError
-from ragdocs.indexing.hints import Hints
-from ragdocs.indexing.index_setup import Control, IndexSetup
+from ragdocs.indexing.changes import Hints, Outcome, TreePath
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.outcome import Outcome
-from ragdocs.indexing.scan import TreePath
+from ragdocs.indexing.session import Control, IndexSetup
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeIndex
-from ragdocs.indices.near_words import Vocabulary
-from ragdocs.indices.signature_table import SignatureIndex
+from ragdocs.indices.signatures import SignatureIndex
 from ragdocs.indices.term_vectors import TermVectors
-from ragdocs.indices.vocabulary import VocabularyIndex
+from ragdocs.indices.vocabulary import Vocabulary, VocabularyIndex
 from ragdocs.models import DocId, FileState, TreeName
 from ragdocs.store.reader import Reader
 from tests.corpus import keyword_tables

@@ -142,7 +142,7 @@ def _stuck(folder: Path) -> Any:
 
 
 def main(kind: str, folder: str, *options: str) -> None:
-    from ragdocs.cli import serve
+    from ragdocs.cli import main as serve
     from ragdocs.cli.main import main as program
     from tests import endings
 

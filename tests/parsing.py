@@ -1,6 +1,6 @@
 """Short ways to parse and chunk in tests."""
 
-from ragdocs.chunking.header_chunker import ChunkSizes, chunk_document
+from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
 from ragdocs.models import Chunk, Document, TreeName
 from ragdocs.parsers.markdown import Origin, parse_document

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 
-from ragdocs.collection import no_collection
+from ragdocs.memory import no_collection
 
 TRIES = 3
 

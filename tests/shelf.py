@@ -3,28 +3,22 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragdocs.config.context_section import ContextConfig
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import ContextConfig, SearchConfig
+from ragdocs.indexing.ignore import matches_any
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.patterns import matches_any
 from ragdocs.indexing.reading import read_file
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine
 from ragdocs.indices.graph import GraphIndex
-from ragdocs.indices.near_words import Vocabulary
 from ragdocs.indices.vector import VectorIndex
+from ragdocs.indices.vocabulary import Vocabulary
+from ragdocs.library.documents import FoundFile
+from ragdocs.library.library import Library, LibrarySetup
+from ragdocs.library.requests import ContextRequest, DocumentRequest, ListRequest, RelatedRequest
 from ragdocs.models import TreeName
-from ragdocs.search.interpretation import WordSources
-from ragdocs.search.library.library import Library, LibrarySetup
-from ragdocs.search.library.requests import (
-    ContextRequest,
-    DocumentRequest,
-    ListRequest,
-    RelatedRequest,
-)
-from ragdocs.search.library.sources import FoundFile
 from ragdocs.search.orchestrator import QueryOrchestrator
 from ragdocs.search.retrieval import Indices
+from ragdocs.search.understanding import WordSources
 from ragdocs.store.reader import Reader
 from tests.corpus import keyword_engine
 from tests.managed_index import ENGLISH, CountingEmbedder, setup, tree, write

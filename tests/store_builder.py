@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 
-from ragdocs.indices.communities import detect, pair_weights
+from ragdocs.indices.graph import detect, pair_weights
 from ragdocs.models import (
     Chunk,
     ChunkId,
@@ -31,10 +31,10 @@ from ragdocs.models import (
     TreeName,
     WarningKind,
 )
-from ragdocs.parsers.identity import PREAMBLE, SlugCounter, document_id
-from ragdocs.store.community_rows import CommunityOrigin
+from ragdocs.parsers.ids import PREAMBLE, SlugCounter, document_id
+from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import seal
+from ragdocs.store.tables import CommunityOrigin
 from ragdocs.store.writer import Writer
 
 FINGERPRINT = "settings-1"

@@ -17,7 +17,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from ragdocs.embedding.onnx_graph import OnnxGraph
+from ragdocs.embedding.minilm import OnnxGraph
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SEPARATOR = SPECIAL.index("[SEP]")

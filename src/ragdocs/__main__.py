@@ -14,7 +14,7 @@ def main() -> None:
     _forget_working_folder()
     # While the first modules are imported, and at the very end: nothing is open then.
     signal.signal(signal.SIGINT, _exit_now)
-    from ragdocs.lifecycle import Ending
+    from ragdocs.shutdown import Ending
 
     ending = Ending(watch_parent=False, interrupts=True)
     try:

@@ -13,7 +13,6 @@ from re import sub
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from ragdocs.app import App
-from ragdocs.closable import Closable
 from ragdocs.config.loading import load_config
 from ragdocs.config.trust import in_words
 from ragdocs.errors import (
@@ -24,16 +23,16 @@ from ragdocs.errors import (
     OtherSettings,
     QueryError,
 )
+from ragdocs.models import Closable
 from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
     from ragdocs.embedding.base import Embedder
-    from ragdocs.indexing.outcome import Outcome
-    from ragdocs.search.index_state import IndexState
-    from ragdocs.search.library.answers import DocumentText
-    from ragdocs.search.library.library import Library
-    from ragdocs.search.responses import SearchResponse
+    from ragdocs.indexing.changes import Outcome
+    from ragdocs.library.answers import DocumentText
+    from ragdocs.library.library import Library
+    from ragdocs.search.responses import IndexState, SearchResponse
 
 _log = logging.getLogger(__name__)
 WAIT_SECONDS = 2.0
@@ -147,7 +146,7 @@ class Index(Closable):
 
         Raises QueryError when there is no such thing, IndexMissing when there is no index.
         """
-        from ragdocs.search.library.requests import DocumentRequest
+        from ragdocs.library.requests import DocumentRequest
 
         return self._opened.library.get(DocumentRequest(reference=reference))
 
@@ -159,7 +158,7 @@ class Index(Closable):
             IndexLocked: another program is writing; try again.
             IndexStoreError: the index cannot be written.
         """
-        from ragdocs.indexing.index_setup import Control
+        from ragdocs.indexing.session import Control
 
         with self._opened.manager(Control(lock_seconds=WAIT_SECONDS)) as manager:
             outcome = manager.update(rebuild=rebuild)
@@ -174,7 +173,7 @@ class Index(Closable):
 
     def bring_in_step(self) -> Updated | None:
         """As `update`, unless another program is doing that already: then None."""
-        from ragdocs.indexing.lock import is_looked_after
+        from ragdocs.store.lock import is_looked_after
 
         if is_looked_after(self._app.directory):
             return None

@@ -28,7 +28,7 @@
 A message says what happened, where, and what the user can do next.
 """
 
-from ragdocs.wording import advised
+from ragdocs.text import advised
 
 
 class RagdocsError(Exception):

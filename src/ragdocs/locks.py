@@ -21,7 +21,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
-from ragdocs.closable import Closable
 from ragdocs.files import (
     has_other_names,
     open_file,
@@ -31,7 +30,8 @@ from ragdocs.files import (
     user_id,
     write_at,
 )
-from ragdocs.wording import process_text
+from ragdocs.models import Closable
+from ragdocs.text import process_text
 
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
 # Someone who asks who holds the lock has it for an instant: a short second look tells them apart.

@@ -1,15 +1,32 @@
 """The values that cross package boundaries. Frozen; only SourceText computes anything."""
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import NewType, Self
+
+# What is used in a `with`, and closed at its end.
+
+
+class Closable(ABC):
+    """Open until it is closed, or until its `with` ends."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 TreeName = NewType("TreeName", str)
 DocId = NewType("DocId", str)
-"""`tree:path`, with awkward characters of the path percent-encoded (see parsers/identity.py)."""
+"""`tree:path`, with awkward characters of the path percent-encoded (see parsers/ids.py)."""
 ChunkId = NewType("ChunkId", str)
 """`tree:path#slug`, a document without headings `tree:path`, split parts `…~1`, `…~2`."""
 Slug = NewType("Slug", str)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from ragdocs import open_index
-from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
-from ragdocs.embedding.cross_encoder_torch import TorchCrossEncoder
+from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, TorchCrossEncoder, open_cross_encoder
 from ragdocs.errors import ModelCorrupt, ModelMissing
 from tests.tiny_cross_encoder import TinyCrossEncoder
 

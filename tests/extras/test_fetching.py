@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ragdocs.embedding.model_hub import find_folder
+from ragdocs.embedding.hub import find_folder
 from tests.hub_server import COMMIT, HubServer
 from tests.trusting import trust_files
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.config.embedding_section import EmbeddingConfig
+from ragdocs.config.settings import EmbeddingConfig
 from ragdocs.embedding.cross_encoder import open_cross_encoder
-from ragdocs.embedding.fetching import fetch_model
+from ragdocs.embedding.download import fetch_model
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, ModelMissing, ModelRefused
 from tests.home import move_home

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from ragdocs.config.embedding_section import EmbeddingConfig
-from ragdocs.embedding.declared import declared_dimension
-from ragdocs.embedding.prefixes import Prefixes, known_prefixes
+from ragdocs.config.settings import EmbeddingConfig
+from ragdocs.embedding.base import Prefixes, known_prefixes
+from ragdocs.embedding.hub import declared_dimension
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ModelCorrupt, ModelMissing, ModelRefused
 

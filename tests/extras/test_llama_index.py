@@ -11,8 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from ragdocs import open_index
-from ragdocs.config.chunking_section import ChunkingConfig
-from ragdocs.config.embedding_section import EmbeddingConfig
+from ragdocs.config.settings import ChunkingConfig, EmbeddingConfig
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, EmbeddingError, ModelMissing
 from ragdocs.search.requests import Filters
@@ -106,7 +105,7 @@ def index(docs, models):
 def test_our_search_is_a_retriever(index):
     from llama_index.core.schema import MetadataMode
 
-    from ragdocs.integrations.retriever import RagdocsRetriever
+    from ragdocs.integrations.llama_index import RagdocsRetriever
 
     retriever = RagdocsRetriever(index, top_n=2)
     nodes = retriever.retrieve("tomatoes need sun")
@@ -125,7 +124,7 @@ def test_our_search_is_a_retriever(index):
 
 
 def test_its_filters_hold(index):
-    from ragdocs.integrations.retriever import RagdocsRetriever
+    from ragdocs.integrations.llama_index import RagdocsRetriever
 
     retriever = RagdocsRetriever(index, filters=Filters(tags=frozenset({"access"})))
     assert {one.node.metadata["path"] for one in retriever.retrieve("sun storm sign")} == {
@@ -137,7 +136,7 @@ def test_our_chunker_is_a_node_parser():
     from llama_index.core import Document
     from llama_index.core.ingestion import IngestionPipeline
 
-    from ragdocs.integrations.node_parser import RagdocsNodeParser
+    from ragdocs.integrations.llama_index import RagdocsNodeParser
 
     text = "# One\n\n" + "First words. " * 20 + "\n\n# Two\n\n```py\n# no heading\n```\n"
     text += "Second words. " * 20 + "\n"

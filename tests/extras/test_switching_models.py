@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ragdocs import open_index
-from ragdocs.chunking.embedding_text import embedding_text
+from ragdocs.chunking.splitting import embedding_text
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.index_state import Readiness
+from ragdocs.search.responses import Readiness
 from tests.tiny_models import WORDS
 
 PASSAGES_ALONE = {"search": {"query_expansion_enabled": False}}

@@ -1,6 +1,6 @@
 """The real program with a tiny real model: `python -m tests.faults.program COMMAND ...`."""
 
-from ragdocs.assembly import Assembly
+from ragdocs.app import Assembly
 from ragdocs.cli.main import main as program
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder

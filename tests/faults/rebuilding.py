@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragdocs.indexing.lock import watching, writing
+from ragdocs.store.lock import watching, writing
 from tests.mcp_process import PROJECT, ServerProcess
 from tests.storms.editor import Editor
 from tests.storms.oracle import compare

@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import seal
 from tests.faults.damage import Pair, copied, damage
 from tests.faults.notes import (
     Ask,

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.errors import EmbeddingError
-from ragdocs.indexing import batching
-from ragdocs.indexing.index_setup import Control
+from ragdocs.indexing import update
 from ragdocs.indexing.manager import IndexManager
+from ragdocs.indexing.session import Control
+from ragdocs.indices.engines import KeywordSetup, keyword_setup
 from ragdocs.indices.keyword import compile_query
-from ragdocs.indices.keyword_engines import KeywordSetup, keyword_setup
 from ragdocs.search.query_language import parse_query
 from ragdocs.store.reader import Reader
 from tests.corpus import ANALYZER
@@ -55,11 +55,11 @@ def manager_of(docs: Path, index: Path, control: Control | None = None) -> Index
 @contextmanager
 def unhurried() -> Generator[None]:
     """However slow the machine is, what fits into one commit goes into one."""
-    usual, batching.SECONDS_PER_BATCH = batching.SECONDS_PER_BATCH, math.inf
+    usual, update.SECONDS_PER_BATCH = update.SECONDS_PER_BATCH, math.inf
     try:
         yield
     finally:
-        batching.SECONDS_PER_BATCH = usual
+        update.SECONDS_PER_BATCH = usual
 
 
 def bring_in_step(manager: IndexManager) -> None:

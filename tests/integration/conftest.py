@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.app import App
-from ragdocs.assembly import Assembly
+from ragdocs.app import App, Assembly
 from ragdocs.embedding.builtin import BuiltinEmbedder
 
 

@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from ragdocs.cli.main import main
-from ragdocs.wording import OPTIONS, OPTIONS_OF, advised, remember_typed
+from ragdocs.text import OPTIONS, OPTIONS_OF, advised, remember_typed
 from tests.home import move_home
 from tests.mcp_client import written
 
 SOURCE = Path(__file__).parents[2] / "src" / "ragdocs"
 TEXTS = {
-    "config/rendering.py": "the page and the file of all settings",
-    "cli/starter.py": "the file that `init` writes",
-    "cli/agents.py": "the section for an agent's instructions",
+    "config/reference.py": "the page and the file of all settings",
+    "cli/config.py": "the file that `init` writes",
+    "cli/install.py": "the section for an agent's instructions",
     "store/variants.py": "a file in the index folder",
     "wording.py": "the function itself",
 }
@@ -150,7 +150,7 @@ def test_what_is_advised_works_on_the_same_documents_when_it_is_copied(folder: P
 
 def test_a_server_advises_whole_paths(folder: Path):
     """Whoever reads its answer may stand elsewhere."""
-    from ragdocs.cli.place import Place
+    from ragdocs.cli.main import Place
 
     place = Place(None, (folder / "my notes",), Path("the index"))
     old = os.getcwd()

@@ -7,9 +7,9 @@ import pytest
 from ragdocs.errors import QueryError
 from ragdocs.search.budget import Extent, tokens
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.evidence import standing, worth
-from ragdocs.search.index_state import Readiness
+from ragdocs.search.confidence import standing, worth
 from ragdocs.search.requests import QueryRequest
+from ragdocs.search.responses import Readiness
 from tests.engine import Engine
 
 LONG = "\n\n".join(f"Paragraph {n} says how tokens are refreshed with care." for n in range(30))

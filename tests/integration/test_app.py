@@ -6,8 +6,8 @@ from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.errors import ConfigError, OtherSettings
-from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import QueryRequest
+from ragdocs.search.responses import Readiness
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from ragdocs.config.choices import Stemmer
 from ragdocs.config.loading import load_config
 from ragdocs.evaluation.labelled_set import read_set
 from ragdocs.evaluation.metrics import score_all
-from ragdocs.evaluation.running import ask_all
+from ragdocs.evaluation.run import ask_all
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.search.requests import QueryRequest
 from tests.managed_index import write

@@ -3,9 +3,9 @@
 import pytest
 
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.index_state import Readiness
-from ragdocs.search.relaxing import NOWHERE
 from ragdocs.search.requests import Filters, QueryRequest
+from ragdocs.search.responses import Readiness
+from ragdocs.search.understanding import NOWHERE
 from tests.engine import Engine
 
 FILLER = "Other words stand here as well, so that it is not alone. " * 8

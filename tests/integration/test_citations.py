@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
 from ragdocs.models import NodeKind
 from ragdocs.search.orchestrator import Surroundings

@@ -13,7 +13,7 @@ from ragdocs.cli.main import main
 from ragdocs.evaluation.evaluating import index_folder, settings_for
 from ragdocs.evaluation.labelled_set import read_set
 from ragdocs.evaluation.metrics import METRICS
-from ragdocs.evaluation.running import ask_all
+from ragdocs.evaluation.run import ask_all
 from tests.managed_index import write
 
 DOCUMENTS = {

@@ -15,16 +15,15 @@ import pytest
 from click.testing import CliRunner
 
 from ragdocs.cli.index_run import Orders, run
-from ragdocs.cli.main import main
-from ragdocs.cli.place import named
+from ragdocs.cli.main import main, named
 from ragdocs.cli.progress import Lines, Silence
 from ragdocs.config.loading import load_config
 from ragdocs.embedding import model_files
 from ragdocs.errors import IndexLocked, IndexStoreError
-from ragdocs.indexing.lock import try_write_lock, watching, writing
-from ragdocs.indexing.outcome import Phase, Progress
-from ragdocs.lifecycle import Ending
+from ragdocs.indexing.changes import Phase, Progress
+from ragdocs.shutdown import Ending
 from ragdocs.store.folder import MARK_FILE
+from ragdocs.store.lock import try_write_lock, watching, writing
 from ragdocs.store.reader import Reader
 from ragdocs.store.variants import USED_FILE
 from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
@@ -201,7 +200,7 @@ def test_without_a_model_the_text_is_indexed_and_it_says_so(folder, monkeypatch)
 def test_sigterm_ends_it_in_time_whatever_the_model_does(folder):
     code = (
         "import ctypes\n"
-        "from ragdocs import lifecycle\n"
+        "from ragdocs import shutdown as lifecycle\n"
         # So late that it is its thread that ends it, with last words, on a busy machine too.
         f"lifecycle.ALARM_SECONDS = lifecycle.LAST_SECONDS = {LATE_SECONDS}\n"
         "from ragdocs.embedding.builtin import BuiltinEmbedder\n"
@@ -466,8 +465,8 @@ def test_a_folder_that_is_away_keeps_its_documents(folder):
 # Ends in between, and others at work
 
 TARRYING = f"""
-from ragdocs.indexing import batching
-from ragdocs.lifecycle import Ending
+from ragdocs.indexing import update as batching
+from ragdocs.shutdown import Ending
 
 # On a busy machine it is neither done before the signal comes, nor ended by force after it.
 Ending.__init__.__kwdefaults__["limit"] = {LATE_SECONDS}

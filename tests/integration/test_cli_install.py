@@ -15,12 +15,9 @@ from pathlib import Path
 import pytest
 
 from ragdocs import __version__
-from ragdocs.cli.clients.entries import entry_text
-from ragdocs.cli.clients.launching import Launch
-from ragdocs.cli.main import main
-from ragdocs.cli.serve import serve
-from ragdocs.diagnosis.client_files import ClientFile, registrations
-from ragdocs.diagnosis.client_table import CLIENTS, user_place
+from ragdocs.cli.install import Launch, entry_text
+from ragdocs.cli.main import main, serve
+from ragdocs.diagnosis.clients import CLIENTS, ClientFile, registrations, user_place
 from tests.called import run
 from tests.home import move_home
 from tests.managed_index import write

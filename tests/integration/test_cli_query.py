@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragdocs.cli.main import main
-from ragdocs.cli.query_options import queries_of
+from ragdocs.cli.query import queries_of
 from tests.managed_index import write
 
 AUTH = """# Authentication

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from ragdocs.assembly import index_directory
-from ragdocs.cli.agents import BEGIN, BLOCK, END, INSTRUCTIONS
+from ragdocs.app import index_directory
+from ragdocs.cli.install import BEGIN, BLOCK, END, INSTRUCTIONS
 from ragdocs.cli.main import main
 from ragdocs.config.loading import load_config
-from ragdocs.mcp_server.tools.catalogue import TOOLS
+from ragdocs.mcp_server.calls import TOOLS
 from tests.called import run
 from tests.home import move_home
 from tests.managed_index import write

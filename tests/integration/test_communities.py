@@ -11,7 +11,7 @@ import pytest
 
 from ragdocs import open_index
 from ragdocs.app import App
-from ragdocs.search.library.requests import RelatedRequest
+from ragdocs.library.requests import RelatedRequest
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.managed_index import CountingEmbedder, write

@@ -16,12 +16,12 @@ import pytest
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
-from ragdocs.assembly import Assembly
+from ragdocs.app import Assembly
 from ragdocs.cli.main import main
 from ragdocs.config.loading import load_config, read_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
+from ragdocs.indexing.changes import Scan
 from ragdocs.indexing.discovery import discover
-from ragdocs.indexing.scan import Scan
 from ragdocs.models import TreeName
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure

@@ -3,8 +3,8 @@
 import pytest
 
 from ragdocs.indices.fts5 import Fts5Engine
-from ragdocs.search.reach import HITS_PER_INDEX
 from ragdocs.search.requests import Filters, QueryRequest
+from ragdocs.search.vector_search import HITS_PER_INDEX
 from tests.engine import Engine
 
 MANUAL = "# Manual\n\n" + "\n\n".join(

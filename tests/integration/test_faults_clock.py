@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ragdocs.indexing.index_setup import Control
+from ragdocs.indexing.session import Control
 from tests.faults.hardship import Hardship
 from tests.faults.trouble import shim_for
 from tests.managed_index import Place, did, later

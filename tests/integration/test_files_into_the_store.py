@@ -8,7 +8,7 @@ import pytest
 
 from ragdocs.errors import SourceBinary, SourceTooLarge
 from ragdocs.indexing.discovery import Scan, discover
-from ragdocs.indexing.ingestion import Ingestion
+from ragdocs.indexing.reading import Ingestion
 from ragdocs.models import DocId, LinkKind, TreeName
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer

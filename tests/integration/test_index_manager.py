@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.indexing.hints import Hints
-from ragdocs.indexing.index_setup import Control
+from ragdocs.indexing.changes import Hints, Progress
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.outcome import Progress
+from ragdocs.indexing.session import Control
 from ragdocs.store.reader import Reader
 from tests.managed_index import CountingEmbedder, held, settled, setup, tree, write
 

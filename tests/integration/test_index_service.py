@@ -7,13 +7,12 @@ import time
 import pytest
 
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indexing import duty, watcher
-from ragdocs.indexing.duty import ServiceParts
-from ragdocs.indexing.lock import watching, write_lock
-from ragdocs.indexing.service import IndexService
-from ragdocs.indexing.service_state import Duty
+from ragdocs.indexing import service as duty
+from ragdocs.indexing import watcher
+from ragdocs.indexing.service import Duty, IndexService, ServiceParts
 from ragdocs.indexing.watcher import WatchMode
-from ragdocs.search.index_state import Readiness
+from ragdocs.search.responses import Readiness
+from ragdocs.store.lock import watching, write_lock
 from tests.managed_index import write
 from tests.served import ServedProcess, ask, paths, served, started
 from tests.waiting import until

@@ -32,7 +32,7 @@ main()
 """
 CASES = [
     ("threading", ["ls"]),
-    ("ragdocs.lifecycle", ["ls"]),
+    ("ragdocs.shutdown", ["ls"]),
     ("ragdocs.cli.main", ["ls"]),
     ("click", ["query", "lark"]),
     ("click", ["mcp"]),
@@ -47,7 +47,7 @@ CASES = [
     ("ragdocs.store.writer", ["update"]),
     ("ragdocs.config.loading", ["rebuild-index"]),
     ("ragdocs.store.writer", ["rebuild-index"]),
-    ("ragdocs.mcp_server.process", ["mcp"]),
+    ("ragdocs.mcp_server.server", ["mcp"]),
     ("anyio", ["mcp"]),
     ("mcp", ["mcp"]),
     ("ragdocs.diagnosis.doctor", ["doctor"]),

@@ -8,17 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from ragdocs.config.context_section import ContextConfig
+from ragdocs.config.settings import ContextConfig
 from ragdocs.errors import QueryError
+from ragdocs.library.answers import Extent, TextState
+from ragdocs.library.related import MAX_CHARS
+from ragdocs.library.requests import ContextRequest, DocumentRequest, ListKind, SourceFile
 from ragdocs.search.budget import tokens
-from ragdocs.search.library.answers import Extent, TextState
-from ragdocs.search.library.requests import (
-    ContextRequest,
-    DocumentRequest,
-    ListKind,
-    SourceFile,
-)
-from ragdocs.search.library.similarity import MAX_CHARS
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 from tests.compass import Compass

@@ -9,7 +9,7 @@ import pytest
 
 from ragdocs import open_index
 from ragdocs.api import Index
-from ragdocs.search.library.requests import ListKind, ListRequest
+from ragdocs.library.requests import ListKind, ListRequest
 from tests.documentation import documentation
 from tests.managed_index import CountingEmbedder
 

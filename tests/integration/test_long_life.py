@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.store import space
-from ragdocs.store.connection import store_path
+from ragdocs.store import stored_index
+from ragdocs.store.database import store_path
 from ragdocs.store.reader import Reader
 from tests.managed_index import CountingEmbedder, held, settled, setup, tree, write
 from tests.mcp_client import in_memory
@@ -27,7 +27,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.store import space
+from ragdocs.store import stored_index as space
 from tests.managed_index import CountingEmbedder, setup, tree
 space.STEP_BYTES, space.FREE_BYTES, space.FREE_SHARE = 8192, 0, 0.0
 docs, index = map(Path, sys.argv[1:])
@@ -130,8 +130,8 @@ def test_a_kill_while_space_is_given_back_leaves_a_sound_store(tmp_path):
 
 def test_steps_are_no_commits_and_end(tmp_path, monkeypatch):
     docs, index = deleted(tmp_path, 120, 10)
-    monkeypatch.setattr(space, "FREE_BYTES", 16384)
-    monkeypatch.setattr(space, "STEP_BYTES", 65536)
+    monkeypatch.setattr(stored_index, "FREE_BYTES", 16384)
+    monkeypatch.setattr(stored_index, "STEP_BYTES", 65536)
     before, size = held(index), file_bytes(index)
     with (
         IndexManager(setup(index, tree(docs)), CountingEmbedder()) as manager,
@@ -152,7 +152,7 @@ def test_steps_are_no_commits_and_end(tmp_path, monkeypatch):
 def test_the_log_is_put_away_although_someone_read_at_the_end(tmp_path, monkeypatch):
     docs, index = deleted(tmp_path, 120, 10)
     for name in ("FREE_BYTES", "LOG_BYTES"):
-        monkeypatch.setattr(space, name, 16384)
+        monkeypatch.setattr(stored_index, name, 16384)
     log = store_path(index).with_name("store.db-wal")
     with (
         IndexManager(setup(index, tree(docs)), CountingEmbedder()) as manager,
@@ -163,7 +163,7 @@ def test_the_log_is_put_away_although_someone_read_at_the_end(tmp_path, monkeypa
             while manager.shrink_some():
                 pass
             assert not manager.shrink_some()
-            assert log.stat().st_size > space.LOG_BYTES
+            assert log.stat().st_size > stored_index.LOG_BYTES
         manager.shrink_some()
         assert log.stat().st_size == 0
         assert reader.doubts == 0
@@ -172,9 +172,9 @@ def test_the_log_is_put_away_although_someone_read_at_the_end(tmp_path, monkeypa
 def test_a_store_that_could_not_be_converted_is_not_stepped_through_for_ever(tmp_path, monkeypatch):
     docs, index = deleted(tmp_path, 60, 10)
     make_unshrinkable(index)
-    monkeypatch.setattr(space, "FREE_BYTES", 4096)
+    monkeypatch.setattr(stored_index, "FREE_BYTES", 4096)
     # As on a full disk, on which VACUUM fails.
-    monkeypatch.setattr(space, "make_shrinkable", lambda _: None)
+    monkeypatch.setattr(stored_index, "make_shrinkable", lambda _: None)
     with IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=settled()) as manager:
         manager.open()
         for number in range(10, 20):
@@ -183,7 +183,7 @@ def test_a_store_that_could_not_be_converted_is_not_stepped_through_for_ever(tmp
         for number in range(10, 20):
             (docs / f"{number}.md").unlink()
         manager.update()
-        assert counted(index, "PRAGMA freelist_count") * 4096 > space.FREE_BYTES
+        assert counted(index, "PRAGMA freelist_count") * 4096 > stored_index.FREE_BYTES
         assert not manager.shrink_some()
         with Reader.open(index) as reader, reader.snapshot() as snapshot:
             assert snapshot.space.is_wasted

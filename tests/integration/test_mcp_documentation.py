@@ -8,12 +8,11 @@ import pytest
 from scripts.generate_tool_docs import reference_page
 
 from ragdocs.cli.main import main
+from ragdocs.mcp_server.answer import DEFAULT_TOKENS, MAX_TOKENS
+from ragdocs.mcp_server.calls import SECONDS_BETWEEN, TOOLS
 from ragdocs.mcp_server.host import SEARCHES_AT_ONCE
-from ragdocs.mcp_server.progress import SECONDS_BETWEEN
-from ragdocs.mcp_server.stdio.transport import MAX_UNANSWERED
-from ragdocs.mcp_server.tools.catalogue import TOOLS
-from ragdocs.mcp_server.tools.fields import DEFAULT_TOKENS, MAX_TOKENS
-from ragdocs.search.index_state import Readiness
+from ragdocs.mcp_server.stdio import MAX_UNANSWERED
+from ragdocs.search.responses import Readiness
 from tests.documentation import markdown
 from tests.mcp_client import in_memory, indexed_app
 

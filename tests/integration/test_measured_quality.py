@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.parsers.identity import decode_path
+from ragdocs.parsers.ids import decode_path
 from tests.engine import DefaultEngine
 from tests.remembering_embedder import RememberingEmbedder
 

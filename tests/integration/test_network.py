@@ -10,7 +10,7 @@ from ragdocs.config.loading import load_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.http import HttpEmbedder
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.index_state import Readiness
+from ragdocs.search.responses import Readiness
 from tests.embedding_server import EmbeddingServer
 from tests.home import move_home
 from tests.mcp_process import ServerProcess

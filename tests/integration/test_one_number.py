@@ -4,7 +4,7 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
-from ragdocs.search.ordering import ALIKE
+from ragdocs.search.candidates import ALIKE
 from ragdocs.search.requests import QueryRequest
 
 PAGES = {

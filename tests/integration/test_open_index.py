@@ -9,10 +9,9 @@ import pytest
 
 from ragdocs import open_index
 from ragdocs.errors import ConfigError, IndexMissing, IndexStoreError, QueryError
-from ragdocs.indexing.lock import try_watch_lock
-from ragdocs.search.index_state import Readiness
 from ragdocs.search.requests import Filters
-from ragdocs.search.responses import SearchResponse, SearchResult
+from ragdocs.search.responses import Readiness, SearchResponse, SearchResult
+from ragdocs.store.lock import try_watch_lock
 from tests import compass
 
 

@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragdocs.errors import ModelMissing
-from ragdocs.search.candidates import Strategy
-from ragdocs.search.ordering import ALIKE
+from ragdocs.search.candidates import ALIKE, Strategy
 from ragdocs.search.requests import Filters, QueryType
 from tests.engine import Engine, WordEmbedder
 

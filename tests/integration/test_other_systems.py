@@ -63,7 +63,7 @@ def test_the_calls_are_gone_and_the_program_is_imported_whole():
         "left += ['poll'] if hasattr(select, 'poll') else []\n"
         "left += ['dir_fd'] if os.supports_dir_fd else []\n"
         "print(left)\n"
-        "apart = ('ragdocs.integrations', 'ragdocs.__main__', 'ragdocs.indexing.inotify_source')\n"
+        "apart = ('ragdocs.integrations', 'ragdocs.__main__', 'ragdocs.indexing.inotify')\n"
         "names = [one.name for one in pkgutil.walk_packages(ragdocs.__path__, 'ragdocs.')]\n"
         "wanted = [name for name in names if not name.startswith(apart)]\n"
         "for name in wanted:\n"

@@ -10,12 +10,12 @@ import click
 import pytest
 
 from ragdocs.cli.main import main
-from ragdocs.config.notation import toml_value
-from ragdocs.config.sections import Settings
-from ragdocs.mcp_server.tools.catalogue import TOOLS
-from ragdocs.mcp_server.tools.search_answers import FoundPassage, SearchAnswer
+from ragdocs.config.settings import Settings
+from ragdocs.mcp_server.calls import TOOLS
+from ragdocs.mcp_server.search_tool import FoundPassage, SearchAnswer
 from ragdocs.search.responses import SearchResult
 from ragdocs.search.stages import CompressionStats
+from ragdocs.text import toml_value
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragdocs.search.merging import merged_score
 from ragdocs.search.requests import QueryRequest
+from ragdocs.search.sections import merged_score
 from tests.candidates import SMALL
 from tests.engine import Engine
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragdocs.search.index_state import Readiness
 from ragdocs.search.orchestrator import QueryOrchestrator
 from ragdocs.search.requests import QueryRequest
+from ragdocs.search.responses import Readiness
 from tests.engine import Engine, WordEmbedder
 from tests.store_builder import log_into_store
 

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
-from ragdocs.search.pipeline import StageTools, build_stages
 from ragdocs.search.requests import QueryRequest
-from ragdocs.search.reranker import Reranker
 from ragdocs.search.retrieval import Indices
-from ragdocs.search.stages import run_stages
+from ragdocs.search.stages import Reranker, StageTools, build_stages, run_stages
 from tests.candidates import Corpus
 from tests.corpus import ANALYZER, keyword_engine
 from tests.engine import NOW, Engine

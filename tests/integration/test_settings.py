@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from ragdocs import open_index
-from ragdocs.config.catalogue import ANY, key_text, settings
 from ragdocs.config.loading import read_config
 from ragdocs.config.locations import user_file
-from ragdocs.config.sections import NEEDS
-from ragdocs.search.library.requests import ListKind, ListRequest
+from ragdocs.config.problems import ANY, key_text, settings
+from ragdocs.config.settings import NEEDS
+from ragdocs.library.requests import ListKind, ListRequest
 from tests.called import called
 from tests.compass import CompassModel
 from tests.managed_index import write

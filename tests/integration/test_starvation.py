@@ -4,7 +4,7 @@ import threading
 
 from ragdocs.app import App
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.search.index_state import Readiness
+from ragdocs.search.responses import Readiness
 from tests.managed_index import write
 from tests.served import ask, config_of, paths
 from tests.waiting import until

@@ -9,11 +9,11 @@ from click.testing import CliRunner
 from ragdocs.app import App
 from ragdocs.cli.main import main
 from ragdocs.diagnosis.gathering import gather_status
-from ragdocs.indexing import lock
-from ragdocs.indexing.lock import try_watch_lock, watching
-from ragdocs.indexing.service_state import Duty
-from ragdocs.search.index_state import Readiness
-from ragdocs.search.library.requests import ListRequest
+from ragdocs.indexing.service import Duty
+from ragdocs.library.requests import ListRequest
+from ragdocs.search.responses import Readiness
+from ragdocs.store import lock
+from ragdocs.store.lock import try_watch_lock, watching
 from tests.examined import Bench, change, holding
 from tests.managed_index import CountingEmbedder, write
 from tests.permissions import bound_by_permissions
@@ -168,7 +168,7 @@ def test_a_watcher_that_is_stopped_is_no_reason_to_doubt_but_said(bench, monkeyp
     with holding(bench, "try_watch_lock") as pid, bench.app() as app:
         agree(BUILDING, app)
         os.kill(pid, signal.SIGSTOP)
-        monkeypatch.setattr("ragdocs.diagnosis.watch_look.SILENT_SECONDS", 0.0)
+        monkeypatch.setattr("ragdocs.diagnosis.looks.SILENT_SECONDS", 0.0)
         monkeypatch.setattr(lock, "SILENT_SECONDS", 0.0)
         agree(READY, app)
         (note,) = gather_status(app).notes

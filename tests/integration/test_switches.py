@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.chunking_section import ChunkingConfig
-from ragdocs.config.search_section import AdvancedSearchConfig, BoostsConfig, SearchConfig
+from ragdocs.config.settings import AdvancedSearchConfig, BoostsConfig, ChunkingConfig, SearchConfig
 from ragdocs.errors import QueryError
 from ragdocs.models import TreeName
 from ragdocs.search.budget import Extent

@@ -19,7 +19,7 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
-from ragdocs.search.index_state import Readiness
+from ragdocs.search.responses import Readiness
 from ragdocs.store.variants import DAY_SECONDS, USED_FILE, siblings
 from tests.called import called
 from tests.managed_index import CountingEmbedder, write

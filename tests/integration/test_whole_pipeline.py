@@ -2,9 +2,9 @@
 
 import pytest
 
-from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.chunking_section import ChunkingConfig
+from ragdocs.config.settings import ChunkingConfig
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.orchestrator import Surroundings

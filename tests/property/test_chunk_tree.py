@@ -5,7 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragdocs.chunking.header_chunker import MAX_BARE_CHARS, ChunkSizes
+from ragdocs.chunking.chunker import MAX_BARE_CHARS, ChunkSizes
 from ragdocs.chunking.splitting import BLANK_SLACK, Limits
 from ragdocs.models import BlockKind, NodeKind
 from tests.parsing import chunk, leaves, parse

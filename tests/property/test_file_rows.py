@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from ragdocs.errors import IndexCorrupt
 from ragdocs.models import FileState, TreeName
-from ragdocs.parsers.identity import document_id
-from ragdocs.store.file_rows import file_values, read_file
+from ragdocs.parsers.ids import document_id
 from ragdocs.store.records import ManifestEntry
-from ragdocs.store.rows import row_hash
+from ragdocs.store.schema import row_hash
+from ragdocs.store.tables import file_values, read_file
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 STATES = st.none() | st.builds(FileState, NUMBERS, NUMBERS, st.text("0123456789abcdef"))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragdocs.indices import flat_vectors
-from ragdocs.indices.flat_vectors import FlatVectors
+from ragdocs.indices import vector
+from ragdocs.indices.vector import FlatVectors
 from ragdocs.models import DocId
 from ragdocs.store.records import ChunkKey, VectorBatch
 from tests.kernels import assert_best
@@ -68,7 +68,7 @@ def scores(present):
 @settings(max_examples=40, deadline=None)
 def test_what_is_found_is_what_is_there(most_dead, taken, scope):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(flat_vectors, "MOST_DEAD", most_dead)
+        patched.setattr(vector, "MOST_DEAD", most_dead)
         vectors = FlatVectors(DIMENSION)
         present = play(vectors, taken)
     assert len(vectors) == len(present)

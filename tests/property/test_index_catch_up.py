@@ -4,11 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragdocs.indices.communities import detect, pair_weights
-from ragdocs.indices.graph import GraphIndex
+from ragdocs.indices.graph import GraphIndex, detect, pair_weights
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
-from ragdocs.parsers.identity import document_id
+from ragdocs.parsers.ids import document_id
 from tests.kernels import assert_same_hits
 from tests.store_builder import (
     READ_NS,

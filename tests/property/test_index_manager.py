@@ -15,9 +15,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from ragdocs.indexing.hints import Hints
+from ragdocs.indexing.changes import Hints, TreePath
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.scan import TreePath
 from tests.managed_index import DOCS, CountingEmbedder, fresh, held, setup, tree
 
 FOLDERS = ["", "a", "a/b", "c", "x.md"]

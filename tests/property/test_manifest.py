@@ -11,13 +11,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ragdocs.indexing.changes import Scan, TreePath, outermost
 from ragdocs.indexing.discovery import discover, look
-from ragdocs.indexing.hints import outermost
 from ragdocs.indexing.manifest import SETTLED_NS, Diff, concerned, diff, moves
 from ragdocs.indexing.reading import read_file
-from ragdocs.indexing.scan import Scan, TreePath
 from ragdocs.models import DocId, TreeName
-from ragdocs.parsers.identity import document_id
+from ragdocs.parsers.ids import document_id
 from ragdocs.store.records import ManifestEntry
 
 DOCS = TreeName("docs")

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
-from ragdocs.search.query_language import format_expression, parse_query
-from ragdocs.search.query_tokens import BRACKET_IS_TEXT, TOO_DEEP
+from ragdocs.search.query_language import BRACKET_IS_TEXT, TOO_DEEP, format_expression, parse_query
 
 WORDS = st.sampled_from(
     ["rust", "foo-bar", "C++", "x", "été", "語", "a/b.md", "12:30", "f(x)", "no:a"]

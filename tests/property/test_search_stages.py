@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.search_section import AdvancedSearchConfig, SearchConfig
-from ragdocs.indices.hits import Hit
+from ragdocs.config.settings import AdvancedSearchConfig, SearchConfig
 from ragdocs.indices.signatures import (
     MIN_BITS_SET,
     estimated_jaccard,
@@ -18,27 +17,23 @@ from ragdocs.indices.signatures import (
     ngram_signature,
     ngrams,
 )
-from ragdocs.search.boosts import BoostRules
-from ragdocs.search.calibration import Calibration
-from ragdocs.search.candidates import Strategy
-from ragdocs.search.chunk_tree import ChunkTree
+from ragdocs.indices.view import Hit
+from ragdocs.search.boosts import BoostRules, recency_factor
+from ragdocs.search.candidates import ChunkTree, Strategy, best_first, rescored, take_first
+from ragdocs.search.confidence import Calibration
 from ragdocs.search.dedup import (
     drop_identical,
     drop_near_copies,
     drop_similar,
     limit_per_document,
+    select_mmr,
 )
-from ragdocs.search.diversity import select_mmr
 from ragdocs.search.filters import cut_at_elbow, filter_by_confidence
 from ragdocs.search.fusion import by_ideal, by_range, fuse_by_rank, fuse_by_score
-from ragdocs.search.merging import MergeRules, merge_siblings
-from ragdocs.search.ordering import best_first, rescored, take_first
-from ragdocs.search.parents import expand_to_parents
-from ragdocs.search.pipeline import StageTools, build_stages
-from ragdocs.search.recency import recency_factor
 from ragdocs.search.requests import QueryRequest, Uniqueness
-from ragdocs.search.stages import CompressionStats, run_stages
-from ragdocs.search.variance import score_aware_weights
+from ragdocs.search.sections import MergeRules, expand_to_parents, merge_siblings
+from ragdocs.search.stages import CompressionStats, StageTools, build_stages, run_stages
+from ragdocs.search.weighing import score_aware_weights
 from tests.candidates import Corpus, scores
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)

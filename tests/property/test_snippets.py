@@ -9,14 +9,10 @@ from hypothesis import strategies as st
 from ragdocs.errors import SourceBinary
 from ragdocs.indices.keyword import compile_query
 from ragdocs.models import ChunkId, DocId, Span
-from ragdocs.search.budget import Extent, Item, pack, tokens
-from ragdocs.search.match_ranges import match_ranges
-from ragdocs.search.passages import REPLACEMENT, Passage
+from ragdocs.search.budget import Extent, Item, fences, pack, tokens
+from ragdocs.search.passages import REPLACEMENT, Passage, match_ranges
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.shortening import fences
-from ragdocs.search.shown_text import shown
-from ragdocs.search.snippets import SNIPPET_CHARS, Asked, SnippetMaker, Style
-from ragdocs.search.text_borders import is_word_border
+from ragdocs.search.snippets import SNIPPET_CHARS, Asked, SnippetMaker, Style, is_word_border, shown
 from tests.corpus import ANALYZER
 from tests.parsing import parse
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.models import DocId
-from ragdocs.parsers.identity import document_id
-from ragdocs.store.link_resolution import Catalogue, Names
+from ragdocs.parsers.ids import document_id
+from ragdocs.store.links import Catalogue, Names
 from ragdocs.store.records import FileFailure
 from tests.store_builder import (
     MODEL,

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs import open_index
-from ragdocs.chunking.embedding_text import embedding_text
+from ragdocs.chunking.splitting import embedding_text
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.index_state import Readiness
+from ragdocs.search.responses import Readiness
 from tests.managed_index import CountingEmbedder
 
 MODELS = ("one@1", "two@1")

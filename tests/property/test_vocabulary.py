@@ -6,8 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragdocs.indices.keyword import KeywordQuery, Unit
-from ragdocs.indices.tiers import search_in_tiers
+from ragdocs.indices.keyword import KeywordQuery, Unit, search_in_tiers
 from tests.corpus import Corpus, keyword_engine
 from tests.vocabularies import entries, put, vocabulary_store
 

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from ragdocs.indexing.lock import watching
+from ragdocs.store.lock import watching
 from tests.storms.editor import Editor, paced
 from tests.storms.server import Server
 from tests.storms.settling import seconds_until

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragdocs.errors import IndexStoreError
-from ragdocs.indexing.lock import watching, writing
+from ragdocs.store.lock import watching, writing
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 from tests.storms.editor import Editor, paced

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragdocs.app import App
-from ragdocs.search.index_state import Readiness
+from ragdocs.search.responses import Readiness
 from tests.served import ask, paths, served
 from tests.storms.editor import Editor
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragdocs.indexing.lock import watching
+from ragdocs.store.lock import watching
 from tests.managed_index import write
 from tests.storms.editor import Editor, paced
 from tests.storms.oracle import compare, on_disk

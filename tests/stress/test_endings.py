@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ragdocs.indexing.lock import watching, writing
+from ragdocs.store.lock import watching, writing
 from tests.endings import PROMISED_SECONDS
 from tests.unit.test_lifecycle import CASES, DEADLINE, line, started
 

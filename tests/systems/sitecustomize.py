@@ -65,7 +65,7 @@ def _take_away():
                 delattr(module, name)
     _refuse_descriptors_of_folders()
     # The layer below watchdog's observer is Linux's; the observer itself is on every system.
-    sys.modules["ragdocs.indexing.inotify_source"] = None
+    sys.modules["ragdocs.indexing.inotify"] = None
 
 
 def _take_modules():

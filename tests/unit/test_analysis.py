@@ -17,8 +17,7 @@ from ragdocs.indices.analysis import (
     code_analyzer,
     text_analyzer,
 )
-from ragdocs.indices.scripts import INVISIBLE, marks
-from ragdocs.indices.stop_words import stop_words
+from ragdocs.indices.languages import INVISIBLE, marks, stop_words
 
 ENGLISH = text_analyzer(Stemmer.ENGLISH)
 

@@ -1,7 +1,8 @@
 import pytest
 
 from ragdocs.indices.keyword import Unit
-from ragdocs.search.balance import (
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.fusion import (
     FAIRLY_PROMINENT,
     FEW_CHUNKS,
     LARGEST_SHARE,
@@ -13,7 +14,6 @@ from ragdocs.search.balance import (
     rare_weights,
     semantic_share,
 )
-from ragdocs.search.candidates import Strategy
 
 EVEN = {Strategy.SEMANTIC: 1.0, Strategy.KEYWORD: 1.0, Strategy.GRAPH: 0.7, Strategy.CODE: 0.3}
 USUAL = Signs(similarity=0.5, prose=0.5, code=0.0, words=5)

@@ -2,10 +2,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from ragdocs.search.boosts import BoostKind, BoostRules, boosted
-from ragdocs.search.community import raised_documents
-from ragdocs.search.locality import locality_factors
-from ragdocs.search.recency import recency_factor
+from ragdocs.search.boosts import (
+    BoostKind,
+    BoostRules,
+    boosted,
+    locality_factors,
+    raised_documents,
+    recency_factor,
+)
 from tests.candidates import Corpus, scores
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ import tracemalloc
 
 import pytest
 
-from ragdocs.bounded_cache import BoundedCache, bytes_of
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import Analyzer
+from ragdocs.memory import BoundedCache, bytes_of
 
 
 class Counted:

@@ -11,28 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragdocs.config.search_section import SearchConfig
-from ragdocs.embedding.base import QueryEmbedding
-from ragdocs.embedding.windows import MAX_TOKENS, SPECIAL_TOKENS, Tokens, split_text
+from ragdocs.config.settings import SearchConfig
+from ragdocs.embedding.base import MAX_TOKENS, SPECIAL_TOKENS, QueryEmbedding, Tokens, split_text
 from ragdocs.errors import QueryError
 from ragdocs.indices.keyword import FEW_UNITS, FEWEST_UNITS, Unit, compile_query, rarest
-from ragdocs.indices.near_words import Vocabulary
-from ragdocs.indices.term_frequencies import TermFrequencies
+from ragdocs.indices.vocabulary import TermFrequencies, Vocabulary
+from ragdocs.library.requests import SourceFile
+from ragdocs.library.source_code import MAX_CHANGED_FILES, MAX_READ_CHARS, read_diff, read_sources
+from ragdocs.library.terms import MAX_ANALYSED, TermCounter
 from ragdocs.models import DocId
-from ragdocs.search import meaning
+from ragdocs.search import vector_search
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.closeness import closeness
-from ragdocs.search.interpretation import Interpreter, WordSources
-from ragdocs.search.library.requests import SourceFile
-from ragdocs.search.library.source_texts import (
-    MAX_CHANGED_FILES,
-    MAX_READ_CHARS,
-    read_diff,
-    read_sources,
-)
-from ragdocs.search.library.telling_terms import MAX_ANALYSED, TermCounter
 from ragdocs.search.query_language import TOO_MANY, parse_query
-from ragdocs.search.reach import MOST_OF_ALL, Reach
+from ragdocs.search.refining import closeness
 from ragdocs.search.requests import (
     HYPOTHESIS_WINDOWS,
     MAX_CONDITIONS,
@@ -46,9 +37,10 @@ from ragdocs.search.requests import (
     QueryRequest,
 )
 from ragdocs.search.retrieval import fair_share
-from ragdocs.search.sentences import BestSentence
+from ragdocs.search.snippets import BestSentence
 from ragdocs.search.spelling import Spelling
-from ragdocs.search.understanding import MAX_ADDED, AddedWord, Origin
+from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, Origin, WordSources
+from ragdocs.search.vector_search import MOST_OF_ALL, Reach
 from tests.corpus import ANALYZER
 from tests.engine import Engine, WordEmbedder
 from tests.kernels import ROUNDING
@@ -352,7 +344,7 @@ def test_an_embedder_of_one_window_is_asked_as_ever():
         def embed_query(self, text):
             return np.ones(2, dtype=np.float32)
 
-    assert meaning.embed_within(Plain(), "x", 2).cut_characters == 0
+    assert vector_search.embed_within(Plain(), "x", 2).cut_characters == 0
 
 
 def test_queries_of_one_request_share_its_terms():

@@ -4,11 +4,9 @@ import time
 
 from ragdocs.indices.keyword import compile_query
 from ragdocs.models import ChunkId, DocId
-from ragdocs.search.budget import CITATION_TOKENS, Extent, Item, pack, tokens
-from ragdocs.search.match_ranges import match_ranges
-from ragdocs.search.passages import Passage
+from ragdocs.search.budget import CITATION_TOKENS, Extent, Item, fences, pack, tokens
+from ragdocs.search.passages import Passage, match_ranges
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.shortening import fences
 from tests.corpus import ANALYZER
 from tests.parsing import parse
 

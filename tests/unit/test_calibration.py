@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragdocs.search.calibration import Calibration, calibrate
+from ragdocs.search.confidence import Calibration, calibrate
 from tests.candidates import candidates
 
 SEED = Calibration(0.035, 150.0)

@@ -2,10 +2,9 @@ from itertools import pairwise
 
 import pytest
 
-from ragdocs.chunking.embedding_text import embedding_text
-from ragdocs.chunking.header_chunker import ChunkSizes
-from ragdocs.chunking.splitting import Limits
-from ragdocs.config.chunking_section import ChunkingConfig
+from ragdocs.chunking.chunker import ChunkSizes
+from ragdocs.chunking.splitting import Limits, embedding_text
+from ragdocs.config.settings import ChunkingConfig
 from ragdocs.models import NodeKind
 from tests.parsing import SEED_SIZES, chunk, leaves, parse
 

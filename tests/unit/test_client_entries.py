@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragdocs.cli.clients.json_text import NotPlain, Taken, with_entry
-from ragdocs.cli.kept_file import read_kept
-from ragdocs.diagnosis.client_files import starts_this_program
-from ragdocs.diagnosis.client_table import CLIENTS, user_place
+from ragdocs.cli.edit_files import NotPlain, Taken, read_kept, with_entry
+from ragdocs.diagnosis.clients import CLIENTS, starts_this_program, user_place
 from ragdocs.errors import FileKept
 
 ENTRY = {"command": "/bin/ragdocs", "args": ["mcp", "--docs", "/notes/ä"]}

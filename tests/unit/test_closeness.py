@@ -3,7 +3,7 @@ import pytest
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.search.candidates import Evidence, Strategy
-from ragdocs.search.closeness import NEAR, READ, with_closeness
+from ragdocs.search.refining import NEAR, READ, with_closeness
 from tests.candidates import Corpus
 
 ENGLISH = text_analyzer(Stemmer.ENGLISH)

@@ -7,7 +7,7 @@ import pytest
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
-from ragdocs.indices.hits import scope_of
+from ragdocs.indices.view import scope_of
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer

@@ -3,8 +3,7 @@
 import pytest
 
 from ragdocs.config.choices import Stemmer
-from ragdocs.indices.analysis import code_analyzer, text_analyzer
-from ragdocs.indices.identifiers import identifier_parts
+from ragdocs.indices.analysis import code_analyzer, identifier_parts, text_analyzer
 
 CODE = code_analyzer()
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from ragdocs.collection import NEW_OBJECTS, collect_seldom, no_collection
+from ragdocs.memory import NEW_OBJECTS, collect_seldom, no_collection
 
 
 @pytest.fixture(autouse=True)

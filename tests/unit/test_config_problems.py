@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragdocs.config.layers import DEEP_KEY
 from ragdocs.config.loading import read_config
-from ragdocs.config.toml_lines import DEEP_KEY
 from tests.permissions import bound_by_permissions
 from tests.processor_time import takes_less_than
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.config.catalogue import ANY, settings
 from ragdocs.config.loading import read_config
-from ragdocs.config.notation import toml_key, toml_value
-from ragdocs.config.rendering import example_file, reference_page
+from ragdocs.config.problems import ANY, settings
+from ragdocs.config.reference import example_file, reference_page
+from ragdocs.text import toml_key, toml_value
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

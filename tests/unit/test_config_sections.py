@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from ragdocs.config.catalogue import ANY, Setting, key_text, settings, tables
 from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngine, Pooling, Stemmer
-from ragdocs.config.chunking_section import ChunkingConfig
-from ragdocs.config.context_section import ContextConfig
-from ragdocs.config.embedding_section import EmbeddingConfig
-from ragdocs.config.indexing_section import IndexingConfig
-from ragdocs.config.search_section import SearchConfig
-from ragdocs.config.sections import Settings
+from ragdocs.config.problems import ANY, Setting, key_text, settings, tables
+from ragdocs.config.settings import (
+    ChunkingConfig,
+    ContextConfig,
+    EmbeddingConfig,
+    IndexingConfig,
+    SearchConfig,
+    Settings,
+)
 
 THREE_KINDS = ("**/*.md", "**/*.markdown", "**/*.txt")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ragdocs.config.loading import load_config
-from ragdocs.config.notation import toml_value
+from ragdocs.text import toml_value
 
 SETTINGS: list[dict[str, dict[str, Any]]] = [
     {

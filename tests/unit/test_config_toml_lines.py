@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragdocs.config.toml_lines import key_lines, line_of
+from ragdocs.config.layers import key_lines, line_of
 
 DOCUMENT = '''\
 # a comment with [brackets] and "quotes"

@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragdocs.errors import SourceUnreadable
-from ragdocs.indexing.containment import (
-    MAX_PATH_BYTES,
-    opened_below,
-    opened_root,
-    relative_parts,
-)
+from ragdocs.indexing.reading import MAX_PATH_BYTES, opened_below, opened_root, relative_parts
 
 
 @pytest.mark.parametrize(

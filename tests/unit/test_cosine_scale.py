@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ragdocs.indices import flat_vectors
-from ragdocs.indices.flat_vectors import (
+from ragdocs.indices import vector
+from ragdocs.indices.vector import (
     USUAL_DEVIATION,
     USUAL_MEAN,
     USUAL_SPREAD,
@@ -64,7 +64,7 @@ def test_too_few_passages_tell_nothing():
 
 
 def test_the_order_in_which_vectors_came_does_not_matter(monkeypatch):
-    monkeypatch.setattr(flat_vectors, "SAMPLED", 20)
+    monkeypatch.setattr(vector, "SAMPLED", 20)
     rows = units(60, 16.0)
     forwards, backwards = flat(rows), flat(rows, order=reversed(range(60)))
     assert forwards.scale() == pytest.approx(backwards.scale())

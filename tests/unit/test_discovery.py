@@ -24,9 +24,9 @@ from ragdocs.indexing.discovery import (
     discover,
     look,
 )
-from ragdocs.indexing.ignores import MAX_RULES_IN_ALL
+from ragdocs.indexing.ignore import MAX_RULES_IN_ALL
 from ragdocs.indexing.reading import read_file
-from ragdocs.parsers.identity import decode_path, encode_path
+from ragdocs.parsers.ids import decode_path, encode_path
 from tests.processor_time import takes_less_than
 from tests.storms.hostile_rows import NAMES
 from tests.systems.needs import resource

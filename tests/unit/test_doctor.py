@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from ragdocs.cli.doctor import print_examination
+from ragdocs.cli.status import print_examination
+from ragdocs.diagnosis.case import Finding, Level, Repair, is_fine
 from ragdocs.diagnosis.doctor import CHECKS, Check, examine, repair
-from ragdocs.diagnosis.findings import Finding, Level, Repair, is_fine
 from ragdocs.errors import IndexLocked
 from tests.examined import NOTES, Bench
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from ragdocs.diagnosis.findings import Level
+from ragdocs.diagnosis.case import Level
 from tests.examined import Bench, levels, only
 from tests.managed_index import write
 

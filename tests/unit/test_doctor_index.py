@@ -6,9 +6,9 @@ import stat
 import pytest
 
 from ragdocs.config.choices import KeywordEngine
+from ragdocs.diagnosis.case import Level, is_fine
 from ragdocs.diagnosis.doctor import examine, repair
-from ragdocs.diagnosis.findings import Level, is_fine
-from ragdocs.diagnosis.keyword_look import engine_folder
+from ragdocs.diagnosis.looks import engine_folder
 from ragdocs.search.requests import QueryRequest
 from ragdocs.store.folder import claim_folder
 from tests.examined import NOTES, ODD, Bench, change, holding, levels, only

@@ -5,14 +5,13 @@ import time
 
 import pytest
 
-from ragdocs.diagnosis import watch_look
-from ragdocs.diagnosis.checks import platform
+from ragdocs.diagnosis import looks, machine_checks
+from ragdocs.diagnosis.case import Level, is_fine
 from ragdocs.diagnosis.doctor import examine, open_case, repair
-from ragdocs.diagnosis.findings import Level, is_fine
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.embedding.verification import MEMORY_NAME
+from ragdocs.embedding.model_files import MEMORY_NAME
 from ragdocs.errors import EmbeddingError
-from ragdocs.indexing.lock import try_watch_lock
+from ragdocs.store.lock import try_watch_lock
 from tests.examined import NOTES, Bench, holding, levels, only
 from tests.managed_index import CountingEmbedder, write
 from tests.systems.needs import resource
@@ -26,7 +25,7 @@ LONG_AGO = time.time() - 7 * 86_400
 
 def test_the_platform(built, monkeypatch):
     assert levels(only(built.case(), "platform")) == ["ok"]
-    monkeypatch.setitem(platform.LIBRARIES, "no_such_module", "no-such-package")
+    monkeypatch.setitem(machine_checks.LIBRARIES, "no_such_module", "no-such-package")
     (found,) = only(built.case(), "platform")
     assert found.level is Level.ERROR
     assert found.advice == "pip install no-such-package"
@@ -304,7 +303,7 @@ def test_what_whoever_watches_says_is_told(tmp_path):
 def test_a_watcher_that_gives_no_sign_of_life(tmp_path, monkeypatch):
     bench = Bench(tmp_path)
     bench.build()
-    monkeypatch.setattr(watch_look, "SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(looks, "SILENT_SECONDS", -1.0)
     with holding(bench, "try_watch_lock") as pid:
         _, silent = only(bench.case(), "locks")
     assert silent.level is Level.WARNING

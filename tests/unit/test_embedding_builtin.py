@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pytest
 
-from ragdocs.embedding.base import Embedder, EmbeddingCounts
-from ragdocs.embedding.batches import BatchLimits
+from ragdocs.embedding.base import BatchLimits, Embedder, EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
 
 FILLER = "The tide table for the harbour is printed every spring and pinned to the door. "
@@ -162,7 +161,7 @@ def test_the_identity_tells_precisions_apart_and_is_stable(embedder, tmp_path):
     )
 
 
-@pytest.mark.parametrize("module", ["base", "builtin", "model_files", "windows"])
+@pytest.mark.parametrize("module", ["base", "builtin", "model_files"])
 def test_importing_and_making_an_embedder_loads_nothing_heavy(module):
     script = (
         f"import sys, ragdocs.embedding.{module} as m\n"

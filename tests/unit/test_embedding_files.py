@@ -12,12 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragdocs.embedding import verification
+from ragdocs.embedding import model_files
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.embedding.folders import cache_folder, data_folder
-from ragdocs.embedding.model_files import WeightsLayout, find_model
-from ragdocs.embedding.verification import MEMORY_NAME, FileVerifier
-from ragdocs.embedding.weights import LAYERS, read_weights
+from ragdocs.embedding.minilm import LAYERS, read_weights
+from ragdocs.embedding.model_files import (
+    MEMORY_NAME,
+    FileVerifier,
+    WeightsLayout,
+    cache_folder,
+    data_folder,
+    find_model,
+)
 from ragdocs.errors import ModelCorrupt, ModelMissing
 
 CARRIED = Path(
@@ -120,7 +125,7 @@ def test_an_unchanged_file_is_hashed_once(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_bytes(b"content")
     digest = FileVerifier(tmp_path / "memory", later).sha256(file)
-    monkeypatch.setattr(verification, "_hash", unexpected)
+    monkeypatch.setattr(model_files, "_hash", unexpected)
     assert FileVerifier(tmp_path / "memory", later).sha256(file) == digest
 
 
@@ -189,7 +194,7 @@ def damage(link: Path) -> None:
 
 def later() -> float:
     """A clock by which a file written just now is old enough to be remembered."""
-    return time.time() + 10 * verification.SETTLED_SECONDS
+    return time.time() + 10 * model_files.SETTLED_SECONDS
 
 
 def unexpected(path: Path) -> str:

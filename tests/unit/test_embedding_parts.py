@@ -9,21 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragdocs.embedding import loading
-from ragdocs.embedding.batches import BatchLimits, batches
-from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.embedding.onnx_graph import OnnxGraph
-from ragdocs.embedding.precision import Fp32Products, Int8Products, quantise_columns
-from ragdocs.embedding.runs import NICENESS, run_all
-from ragdocs.embedding.runtime import load_onnxruntime
-from ragdocs.embedding.windows import (
+from ragdocs.embedding import runtime
+from ragdocs.embedding.base import (
     MAX_CHARACTERS,
     MAX_TOKENS,
     MAX_WINDOWS,
+    NICENESS,
     SPECIAL_TOKENS,
+    BatchLimits,
     Tokens,
+    batches,
+    run_all,
     split_text,
 )
+from ragdocs.embedding.builtin import BuiltinEmbedder
+from ragdocs.embedding.minilm import Fp32Products, Int8Products, OnnxGraph, quantise_columns
+from ragdocs.embedding.runtime import load_onnxruntime
 from ragdocs.errors import EmbeddingError
 
 ROOM = MAX_TOKENS - SPECIAL_TOKENS
@@ -149,7 +150,7 @@ class UnknownOperator(Int8Products):
 def test_int8_that_does_not_work_here_gives_way_to_fp32_and_says_so(
     products, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(loading, "Int8Products", products)
+    monkeypatch.setattr(runtime, "Int8Products", products)
     embedder = BuiltinEmbedder(cache_dir=tmp_path, precision="auto")
     assert "precision=int8" in embedder.identity
     embedder.load()
@@ -159,7 +160,7 @@ def test_int8_that_does_not_work_here_gives_way_to_fp32_and_says_so(
 
 
 def test_wrong_vectors_are_an_error_when_nothing_is_left_to_fall_back_to(tmp_path, monkeypatch):
-    monkeypatch.setattr(loading, "Fp32Products", BrokenProducts)
+    monkeypatch.setattr(runtime, "Fp32Products", BrokenProducts)
     with pytest.raises(EmbeddingError, match="wrong fp32 vectors"):
         BuiltinEmbedder(cache_dir=tmp_path, precision="fp32").load()
 

@@ -4,10 +4,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.config.loading import load_config, read_config
+from ragdocs.config.settings import EmbeddingConfig
+from ragdocs.embedding.base import Pieces, combined, cut_to_fit
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.embedding.pieces import Pieces, combined, cut_to_fit
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, ModelMissing
 from tests.trusting import trust_files

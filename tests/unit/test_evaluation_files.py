@@ -5,8 +5,7 @@ import re
 import pytest
 
 from ragdocs.errors import EvaluationError
-from ragdocs.evaluation.labelled_set import read_set
-from ragdocs.evaluation.run_files import read_run, write_run
+from ragdocs.evaluation.labelled_set import read_run, read_set, write_run
 from tests.managed_index import write
 
 QUERIES = '{"id": "a", "text": "apples", "kind": "fruit"}\n{"id": 2, "text": "pears"}\n'

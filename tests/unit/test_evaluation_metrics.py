@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.evaluation.intervals import Estimate, estimate, percentile
-from ragdocs.evaluation.metrics import METRICS, score, score_all
-from ragdocs.evaluation.run_files import write_run
+from ragdocs.evaluation.labelled_set import write_run
+from ragdocs.evaluation.metrics import METRICS, Estimate, estimate, percentile, score, score_all
 
 SCORER = Path(__file__).parents[3] / "shared" / "eval" / "score.py"
 SEED = 20261116

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.search.candidates import Evidence, ExactToken, Grounds, Strategy
-from ragdocs.search.evidence import (
+from ragdocs.search.confidence import (
     CODE_PART,
     LACK_WEIGHT,
     NAMED_WEIGHT,

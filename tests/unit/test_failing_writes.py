@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 
 from ragdocs.errors import IndexStoreError, SourceError
-from ragdocs.indexing import batching
-from ragdocs.indexing.application import Batch, apply
-from ragdocs.indexing.ingestion import Ingestion
+from ragdocs.indexing import update
+from ragdocs.indexing.changes import FoundFile, TreePath
 from ragdocs.indexing.manifest import SourceFile
-from ragdocs.indexing.preparation import Preparation, Prepared
-from ragdocs.indexing.scan import FoundFile, TreePath
+from ragdocs.indexing.reading import Ingestion
+from ragdocs.indexing.update import Batch, Preparation, Prepared, apply
 from ragdocs.models import DocId, FileState
-from ragdocs.store.connection import Database
+from ragdocs.store.database import Database
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
 from ragdocs.store.writer import Writer
@@ -140,14 +139,14 @@ STOPS = {"interrupt", "a full disk", "SQLite interrupted"}
 def test_every_failure_leaves_one_commit_or_the_next(
     place: Sabotaged, kind: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(batching, "TURN_SECONDS", 0)
+    monkeypatch.setattr(update, "TURN_SECONDS", 0)
     rng = random.Random(kind)
     failures = 0
     place.edit(0)
     place.edit(1)
     place.manager.update()
     for at in range(1, 6):
-        monkeypatch.setattr(batching, "FILES_PER_BATCH", rng.choice((1, 2, 64)))
+        monkeypatch.setattr(update, "FILES_PER_BATCH", rng.choice((1, 2, 64)))
         place.edit(at + 1)
         place.saboteur.arm(at, ACTS[kind](rng))
         try:

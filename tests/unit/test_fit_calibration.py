@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragdocs.search.candidates import Grounds
-from ragdocs.search.evidence import Question, standing, worth
+from ragdocs.search.confidence import Question, standing, worth
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "fit_calibration.py"
 SEED = 5

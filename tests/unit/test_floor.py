@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragdocs.search.ordering import FLOOR_PLACE, surest_first, take_first
+from ragdocs.search.candidates import FLOOR_PLACE, surest_first, take_first
 from tests.candidates import Corpus
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragdocs.embedding.prefixes import is_english_only
-from ragdocs.search.foreign_question import foreign_question
+from ragdocs.embedding.base import is_english_only
+from ragdocs.search.classifier import foreign_question
 from tests.foreign_questions import ENGLISH, QUESTIONS
 
 EVERY = [(language, text) for language, texts in QUESTIONS.items() for text in texts]

@@ -6,8 +6,7 @@ import frontmatter
 import pytest
 
 from ragdocs.models import DateSource
-from ragdocs.parsers.dates import parse_date
-from ragdocs.parsers.front_matter import read_front_matter
+from ragdocs.parsers.front_matter import parse_date, read_front_matter
 from tests.parsing import chunk, leaves, parse
 from tests.processor_time import takes_less_than
 

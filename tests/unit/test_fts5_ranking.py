@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from ragdocs.config.search_section import BoostsConfig
-from ragdocs.indices.bm25 import MOST
-from ragdocs.indices.fts5_ranking import (
+from ragdocs.config.settings import BoostsConfig
+from ragdocs.indices.fts5 import (
     UNITS_PER_STATEMENT,
     Fts5Ranking,
     Restriction,
@@ -14,7 +13,7 @@ from ragdocs.indices.fts5_ranking import (
     most_possible,
     split_common,
 )
-from ragdocs.indices.keyword import FIELDS, Unit
+from ragdocs.indices.keyword import FIELDS, MOST, Unit
 from ragdocs.models import QueryField
 from tests.corpus import Corpus
 
@@ -101,7 +100,7 @@ def test_within_a_restriction_or_of_many_rows_not_all_scores_are_known(tmp_path)
 
 def test_both_ways_are_taken(tmp_path, monkeypatch):
     """Else the tests above would compare the plain way with itself."""
-    from ragdocs.indices.fts5_ranking import _Search
+    from ragdocs.indices.fts5 import _Search
 
     taken = []
     every = _Search.every

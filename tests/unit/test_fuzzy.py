@@ -2,9 +2,9 @@
 
 import pytest
 
-from ragdocs.indices.near_words import Vocabulary
+from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
-from ragdocs.search.hyde import Topic
+from ragdocs.search.requests import Topic
 from ragdocs.search.spelling import FILTERS, Spelling, did_you_mean, forgiving
 from ragdocs.search.understanding import Origin
 from tests.corpus import ANALYZER

@@ -10,14 +10,21 @@ import pytest
 
 import ragdocs
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indices.communities import detect
-from ragdocs.indices.graph import MAX_NEIGHBOURS, Edge, GraphIndex
-from ragdocs.indices.spreading import EDGE_WEIGHTS, FREE_LINKS, MAX_GAIN, Neighbour
+from ragdocs.indices.graph import (
+    EDGE_WEIGHTS,
+    FREE_LINKS,
+    MAX_GAIN,
+    MAX_NEIGHBOURS,
+    Edge,
+    GraphIndex,
+    Neighbour,
+    detect,
+)
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
-from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
-from ragdocs.store.community_rows import CommunityOrigin
+from ragdocs.search.vector_search import QueryVector, neighbour_hits
 from ragdocs.store.records import Position
+from ragdocs.store.tables import CommunityOrigin
 from tests.store_builder import Section, file, put, related, remove, store_communities, wiki
 from tests.word_vectors import WordModel, catch_up, embed_missing
 
@@ -210,7 +217,7 @@ def test_no_links_mean_no_communities_and_no_networkx():
     assert detect({}) == {}
     code = """if True:
         import sys
-        from ragdocs.indices.communities import detect
+        from ragdocs.indices.graph import detect
         print(detect({}), "networkx" in sys.modules)"""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
@@ -315,7 +322,7 @@ def test_communities_are_the_same_in_every_process():
     """Sets of strings have another order in each: with plain ids the result would differ."""
     code = """if True:
         import random
-        from ragdocs.indices.communities import detect
+        from ragdocs.indices.graph import detect
         choose = random.Random(7)
         ids = [f"docs:{n}.md" for n in range(200)]
         pairs = sorted({tuple(sorted(choose.sample(ids, 2))) for _ in range(500)})

@@ -19,22 +19,17 @@ from ragdocs.app import App
 from ragdocs.config.choices import Stemmer
 from ragdocs.config.loading import load_config
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indexing import batching
-from ragdocs.indexing.preparation import Prepared
+from ragdocs.indexing import update
+from ragdocs.indexing.update import Prepared
 from ragdocs.indices import vocabulary
 from ragdocs.indices.fts5 import Fts5Index
 from ragdocs.indices.vocabulary import MAX_WORDS, WordList
 from ragdocs.models import DocId, FileState, WarningKind
-from ragdocs.parsers.blocks import (
-    MAX_CODE_BLOCKS,
-    MAX_HEADINGS,
-    MAX_LINES,
-    MAX_REFERENCES,
-)
 from ragdocs.parsers.inline import MAX_LINKS, MAX_TAG_CHARS, MAX_TAGS
-from ragdocs.search.chunk_tree import ChunkTree
+from ragdocs.parsers.markdown import MAX_CODE_BLOCKS, MAX_HEADINGS, MAX_LINES, MAX_REFERENCES
+from ragdocs.search.candidates import ChunkTree
 from ragdocs.search.requests import QueryRequest
-from ragdocs.store import link_store
+from ragdocs.store import links
 from ragdocs.store.folder import STORE_FILE
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
@@ -336,7 +331,7 @@ def test_what_belongs_to_a_document_is_analysed_once_for_all_of_its_leaves(tmp_p
 
 
 def test_links_are_resolved_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(link_store, "LINKS_AT_ONCE", 3)
+    monkeypatch.setattr(links, "LINKS_AT_ONCE", 3)
     place = Place(tmp_path)
     with place.manager:
         place.write("hub.md", " ".join(f"[[n{n}#Part]]" for n in range(10)))
@@ -350,8 +345,8 @@ def test_links_are_resolved_a_few_at_a_time(tmp_path, monkeypatch):
 
 
 def test_a_batch_is_full_by_what_it_will_store(monkeypatch):
-    monkeypatch.setattr(batching, "ROWS_PER_BATCH", 100)
-    monkeypatch.setattr(batching, "SECONDS_PER_BATCH", 600.0)
+    monkeypatch.setattr(update, "ROWS_PER_BATCH", 100)
+    monkeypatch.setattr(update, "SECONDS_PER_BATCH", 600.0)
     state = FileState(1, 1, "")
 
     def prepare(file):
@@ -359,5 +354,5 @@ def test_a_batch_is_full_by_what_it_will_store(monkeypatch):
         return Prepared(file, state, 0, SimpleNamespace(document=document, chunks=(0,) * 10))
 
     files = [SimpleNamespace(found=SimpleNamespace(size=10)) for _ in range(7)]
-    found = [len(batch) for batch in batching.batches(files, prepare, Event())]
+    found = [len(batch) for batch in update.batches(files, prepare, Event())]
     assert found == [2, 2, 2, 1]

@@ -7,10 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from ragdocs.config.embedding_section import EmbeddingConfig
-from ragdocs.embedding.endpoint import Endpoint
-from ragdocs.embedding.http import HttpEmbedder
-from ragdocs.embedding.prefixes import Prefixes
+from ragdocs.config.settings import EmbeddingConfig
+from ragdocs.embedding.base import Prefixes
+from ragdocs.embedding.http import Endpoint, HttpEmbedder
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, EmbeddingError
 from tests.embedding_server import EmbeddingServer

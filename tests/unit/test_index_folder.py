@@ -17,12 +17,11 @@ from ragdocs.app import App
 from ragdocs.config.choices import KeywordEngine
 from ragdocs.diagnosis.doctor import examine, repair
 from ragdocs.diagnosis.gathering import gather_status
-from ragdocs.diagnosis.keyword_look import engine_folder
+from ragdocs.diagnosis.looks import engine_folder
 from ragdocs.errors import IndexFolderForeign, IndexStoreError, OthersIndex
-from ragdocs.indexing.lock import try_watch_lock, try_write_lock, watching, write_lock, writing
-from ragdocs.indices.derived_folder import DerivedFolder
-from ragdocs.search.index_state import Readiness
+from ragdocs.indices.engine_folder import DerivedFolder
 from ragdocs.search.requests import QueryRequest
+from ragdocs.search.responses import Readiness
 from ragdocs.store.folder import (
     MARK,
     MARK_FILE,
@@ -30,6 +29,7 @@ from ragdocs.store.folder import (
     claim_folder,
     folder_state,
 )
+from ragdocs.store.lock import try_watch_lock, try_write_lock, watching, write_lock, writing
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.examined import NOTES, Bench

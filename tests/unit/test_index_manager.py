@@ -13,24 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
 from ragdocs.errors import IndexIncompatible, IndexLocked, IndexStoreError
-from ragdocs.indexing import batching
 from ragdocs.indexing import manager as manager_module
-from ragdocs.indexing.hints import Hints
-from ragdocs.indexing.index_setup import Control
-from ragdocs.indexing.lock import write_lock
+from ragdocs.indexing import update
+from ragdocs.indexing.changes import Hints, Phase, Progress, TreePath
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.outcome import Phase, Progress
-from ragdocs.indexing.scan import TreePath
+from ragdocs.indexing.session import Control
 from ragdocs.indices.keyword import compile_query
-from ragdocs.indices.signature_table import SignatureIndex
+from ragdocs.indices.signatures import SignatureIndex
 from ragdocs.models import DocId
 from ragdocs.search.query_language import parse_query
-from ragdocs.store.connection import Database
+from ragdocs.store.database import Database
+from ragdocs.store.integrity import seal
+from ragdocs.store.lock import write_lock
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import seal
 from tests.corpus import ANALYZER, keyword_engine
 from tests.managed_index import (
     DOCS,
@@ -55,7 +53,7 @@ LONG = "\n\n".join(f"## Part {number}\n\n{'Some words here. ' * 30}" for number 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     # A busy machine would make the batches smaller.
-    monkeypatch.setattr(batching, "SECONDS_PER_BATCH", 3600.0)
+    monkeypatch.setattr(update, "SECONDS_PER_BATCH", 3600.0)
     made = Place(tmp_path)
     yield made
     made.manager.close()
@@ -134,7 +132,7 @@ def test_a_rename_embeds_nothing(place: Place):
 
 def test_a_renamed_document_is_never_absent(place: Place, monkeypatch: pytest.MonkeyPatch):
     """Each commit holds it under the one name or the other, whatever else is to be read."""
-    monkeypatch.setattr(batching, "FILES_PER_BATCH", 1)
+    monkeypatch.setattr(update, "FILES_PER_BATCH", 1)
     place.write("a.md", "# Same\n")
     place.update()
     (place.root / "a.md").rename(place.root / "z.md")
@@ -641,7 +639,7 @@ def test_programs_of_different_settings_are_told(place: Place, monkeypatch: pyte
 
 
 def test_a_stopped_update_goes_on_where_it_ended(place: Place, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(batching, "FILES_PER_BATCH", 2)
+    monkeypatch.setattr(update, "FILES_PER_BATCH", 2)
     for number in range(9):
         place.write(f"{number}.md", f"# Note {number}\n")
     stop = threading.Event()
@@ -688,7 +686,7 @@ def test_others_that_never_let_go(place: Place):
 
 
 def test_an_interrupt_leaves_a_usable_index(place: Place, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(batching, "FILES_PER_BATCH", 1)
+    monkeypatch.setattr(update, "FILES_PER_BATCH", 1)
     for number in range(3):
         place.write(f"{number}.md", f"# Note {number}\n")
 
@@ -811,7 +809,7 @@ def keep_updating(place: Place, done: threading.Event, problems: list[BaseExcept
 
 
 def test_several_managers_at_once_converge(place: Place, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(batching, "FILES_PER_BATCH", 3)
+    monkeypatch.setattr(update, "FILES_PER_BATCH", 3)
     rng = random.Random(7)
     done = threading.Event()
     problems: list[BaseException] = []
@@ -907,8 +905,8 @@ def test_a_stale_reading_does_not_bring_a_deleted_file_back(place: Place):
 WORKER = """
 import sys
 from pathlib import Path
-from ragdocs.indexing import batching
-from ragdocs.indexing.index_setup import Control
+from ragdocs.indexing import update as batching
+from ragdocs.indexing.session import Control
 from ragdocs.indexing.manager import IndexManager
 from tests.managed_index import CountingEmbedder, setup, tree
 batching.FILES_PER_BATCH = 4

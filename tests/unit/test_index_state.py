@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.indexing import batching
-from ragdocs.search.index_state import IndexState, IndexStates, Readiness
+from ragdocs.indexing import update
+from ragdocs.search.responses import IndexState, IndexStates, Readiness
 from ragdocs.store.reader import Reader
 from tests.engine import Engine
 from tests.managed_index import Place
@@ -70,7 +70,7 @@ def test_text_that_is_still_to_come_makes_it_building(tmp_path: Path):
 
 def test_without_vectors_the_files_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Degraded is what waiting does not mend."""
-    monkeypatch.setattr(batching, "FILES_PER_BATCH", 1)
+    monkeypatch.setattr(update, "FILES_PER_BATCH", 1)
     place = Place(tmp_path)
     place.write("a.md", "# A\n")
     place.manager.open()

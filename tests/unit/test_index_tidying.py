@@ -1,12 +1,12 @@
 """Vectors that nothing uses: kept for a while, not for ever."""
 
 from ragdocs.errors import IndexStoreError
-from ragdocs.indexing import filling
 from ragdocs.indexing import manager as manager_module
-from ragdocs.indexing.filling import SPARE_BYTES, SPARE_SECONDS, find_excess
-from ragdocs.indexing.index_setup import Control
+from ragdocs.indexing import vectors as filling
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.store.embedding_cache import UnusedVector
+from ragdocs.indexing.session import Control
+from ragdocs.indexing.vectors import SPARE_BYTES, SPARE_SECONDS, find_excess
+from ragdocs.store.embeddings import UnusedVector
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.managed_index import CountingEmbedder, held, settled, setup, tree, write

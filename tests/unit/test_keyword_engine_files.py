@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.errors import ConfigError, IndexLocked, IndexStoreError
-from ragdocs.indices import derived_index
+from ragdocs.indices import engine_folder
 from ragdocs.indices.analysis import text_analyzer
-from ragdocs.indices.derived_folder import DerivedFolder
+from ragdocs.indices.engine_folder import DerivedFolder
+from ragdocs.indices.engines import keyword_setup
 from ragdocs.indices.keyword import compile_query
-from ragdocs.indices.keyword_engines import keyword_setup
 from ragdocs.search.query_language import parse_query
 from tests.engine_corpus import NOTES, EngineCorpus, FolderCorpus
 from tests.permissions import bound_by_permissions
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
     """On a busy machine others take their time, which is not what these tests are about."""
-    monkeypatch.setattr(derived_index, "WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(engine_folder, "WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture(params=ENGINES)
@@ -88,7 +88,7 @@ def test_commits_without_text_write_nothing(notes):
 
 
 def test_too_many_commits_without_text_are_noted(notes, monkeypatch):
-    monkeypatch.setattr(derived_index, "UNSAVED_GENERATIONS", 1)
+    monkeypatch.setattr(engine_folder, "UNSAVED_GENERATIONS", 1)
     before = notes.current()
     for _ in range(3):
         notes.embed(1)
@@ -131,7 +131,7 @@ def test_an_older_copy_of_the_store_means_a_rebuild(notes, monkeypatch):
     assert "z.md" in notes.paths("engine")
     (notes.folder / "store.db").write_bytes(old)
     # Within half a minute it could be a late request; a CLI of tomorrow must not think so.
-    monkeypatch.setattr(derived_index, "IN_FLIGHT_SECONDS", 0.0)
+    monkeypatch.setattr(engine_folder, "IN_FLIGHT_SECONDS", 0.0)
     before = notes.current()
     assert answers(notes.restarted()) == EXPECTED
     assert notes.current() != before
@@ -284,7 +284,7 @@ def test_any_state_file_is_survived(notes, text):
 
 
 def test_a_state_that_names_files_elsewhere_is_not_followed(notes):
-    from ragdocs.indices.derived_state import _hash
+    from ragdocs.indices.engine_folder import _hash
 
     found = json.loads((notes.files / "state.json").read_bytes())
     found["body"]["files"]["../../store.db"] = [1, "x"]
@@ -309,7 +309,7 @@ def test_a_planted_index_of_whoosh_runs_no_code(tmp_path, is_written):
     from whoosh.filedb.filestore import FileStorage
     from whoosh.index import TOC
 
-    from ragdocs.indices.derived_state import _hash
+    from ragdocs.indices.engine_folder import _hash
 
     notes = FolderCorpus(tmp_path / "index", NOTES, "whoosh")
     notes.search("engine")
@@ -355,7 +355,7 @@ def test_foreign_files_in_the_folder_are_left_alone(notes):
 
 
 def test_a_lock_held_for_long_is_said_to_be_busy(notes, monkeypatch):
-    monkeypatch.setattr(derived_index, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(engine_folder, "WAIT_SECONDS", 0.1)
     notes.update({"z.md": "# Zebra\n"})
     with DerivedFolder(notes.files).lock() as is_ours:
         assert is_ours
@@ -365,7 +365,7 @@ def test_a_lock_held_for_long_is_said_to_be_busy(notes, monkeypatch):
 
 
 def test_a_query_does_not_wait_for_another_threads_rebuild(notes, monkeypatch):
-    monkeypatch.setattr(derived_index, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(engine_folder, "WAIT_SECONDS", 0.1)
     notes.update({"z.md": "# Zebra\n"})
     with notes.engine._catching_up, pytest.raises(IndexLocked, match="try again"):
         notes.search("zebra")
@@ -399,14 +399,14 @@ def python(code, *arguments, **options):
 
 ASK = """
     from pathlib import Path
-    from ragdocs.indices import derived_index
+    from ragdocs.indices import engine_folder as derived_index
     from tests.engine_corpus import FolderCorpus
     derived_index.WAIT_SECONDS = 60.0
     folder, engine, words = sys.argv[2:]
     notes = FolderCorpus.__new__(FolderCorpus)
     notes.folder, notes.files = Path(folder), Path(folder) / f"keyword-{engine}"
     from ragdocs.indices.analysis import text_analyzer
-    from ragdocs.config.search_section import SearchConfig
+    from ragdocs.config.settings import SearchConfig
     notes.settings = SearchConfig(keyword_engine=engine)
     notes.analyzer = text_analyzer(notes.settings.stemmer)
     notes.restarted()
@@ -508,9 +508,9 @@ def test_without_the_extra_the_error_names_it(tmp_path, monkeypatch):
 
 def test_choosing_an_engine_imports_no_library(tmp_path):
     code = """
-    from ragdocs.config.search_section import SearchConfig
+    from ragdocs.config.settings import SearchConfig
     from ragdocs.indices.analysis import text_analyzer
-    from ragdocs.indices.keyword_engines import keyword_setup
+    from ragdocs.indices.engines import keyword_setup
     from pathlib import Path
     for name in ("fts5", "whoosh", "tantivy"):
         settings = SearchConfig(keyword_engine=name)
@@ -522,7 +522,7 @@ def test_choosing_an_engine_imports_no_library(tmp_path):
 
 def test_whoosh_is_imported_without_a_word(tmp_path):
     code = """
-    from ragdocs.indices.whoosh_library import library
+    from ragdocs.indices.whoosh_engine import library
     for name in ("fields", "formats", "columns", "index", "writing", "filedb.filestore"):
         library(name)
     """

@@ -3,10 +3,10 @@
 import pytest
 
 from ragdocs.config.choices import KeywordEngine
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import text_analyzer
+from ragdocs.indices.engines import keyword_setup
 from ragdocs.indices.fts5 import Fts5Index
-from ragdocs.indices.hits import few_left_out, scope_of
 from ragdocs.indices.keyword import (
     All,
     InTree,
@@ -18,10 +18,10 @@ from ragdocs.indices.keyword import (
     Without,
     compile_query,
 )
-from ragdocs.indices.keyword_engines import keyword_setup
+from ragdocs.indices.view import few_left_out, scope_of
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.wishes import SMALL, look_up
+from ragdocs.search.understanding import SMALL, look_up
 from ragdocs.store.records import ChunkKey
 from tests.engine_corpus import NOTES, EngineCorpus
 

@@ -4,9 +4,8 @@ from math import log
 
 import pytest
 
-from ragdocs.config.search_section import BoostsConfig
-from ragdocs.indices.bm25 import K1, B
-from ragdocs.indices.keyword import FIELDS, MAX_FIELD_CHARS, compile_query, field_texts
+from ragdocs.config.settings import BoostsConfig
+from ragdocs.indices.keyword import FIELDS, K1, MAX_FIELD_CHARS, B, compile_query, field_texts
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
 from tests.corpus import ANALYZER, Corpus, keyword_engine, keyword_tables

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragdocs.errors import QueryError
+from ragdocs.library.paging import decode_cursor, encode_cursor, page_end
 from ragdocs.search.budget import tokens
-from ragdocs.search.library.cursors import decode_cursor, encode_cursor
-from ragdocs.search.library.paging import page_end
 
 TEXTS = st.text(
     st.one_of(st.sampled_from("ab \n"), st.characters(exclude_categories=["Cs"])), max_size=300

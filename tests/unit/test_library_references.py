@@ -5,8 +5,8 @@ from contextlib import suppress
 import pytest
 
 from ragdocs.errors import QueryError
-from ragdocs.search.library.references import Reading, readings, shown
-from ragdocs.search.library.requests import DocumentRequest
+from ragdocs.library.references import Reading, readings, shown
+from ragdocs.library.requests import DocumentRequest
 from tests.processor_time import takes_less_than
 
 TREES = ("docs", "notes")

@@ -8,20 +8,21 @@ from hypothesis import strategies as st
 
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import text_analyzer
-from ragdocs.models import Boost, Or
-from ragdocs.search.library.context_answers import ContextTerm
-from ragdocs.search.library.context_query import query_text
-from ragdocs.search.library.diffs import changed_files
-from ragdocs.search.library.requests import SourceFile
-from ragdocs.search.library.source_code import comments, definitions
-from ragdocs.search.library.source_texts import (
+from ragdocs.library.answers import ContextTerm
+from ragdocs.library.context import query_text
+from ragdocs.library.requests import SourceFile
+from ragdocs.library.source_code import (
     WEIGHTS,
     TermPlace,
+    changed_files,
+    comments,
+    definitions,
     read_diff,
     read_source,
     read_sources,
 )
-from ragdocs.search.library.telling_terms import TermCounter
+from ragdocs.library.terms import TermCounter
+from ragdocs.models import Boost, Or
 from ragdocs.search.query_language import parse_query
 from tests.processor_time import takes_less_than
 

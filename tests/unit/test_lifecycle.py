@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs import lifecycle
-from ragdocs.indexing.lock import watching, writing
-from ragdocs.lifecycle import PARENT_SECONDS, Ending, EndReason
+from ragdocs import shutdown
+from ragdocs.shutdown import PARENT_SECONDS, Ending, EndReason
 from ragdocs.store.folder import MARK_FILE
+from ragdocs.store.lock import watching, writing
 from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
 from tests.systems import needs
 from tests.waiting import until
@@ -25,9 +25,9 @@ DEADLINE = 60.0
 PROLOGUE = f"""
 import ctypes, os, signal, subprocess, sys, threading, time
 from pathlib import Path
-from ragdocs.indexing.lock import try_watch_lock, try_write_lock
-from ragdocs import lifecycle
-from ragdocs.lifecycle import Ending, EndReason
+from ragdocs.store.lock import try_watch_lock, try_write_lock
+from ragdocs import shutdown as lifecycle
+from ragdocs.shutdown import Ending, EndReason
 
 # As in `tests.endings`: so late that it is known who ended the process.
 usual, lifecycle.ALARM_SECONDS = lifecycle.ALARM_SECONDS, {LATE_SECONDS}
@@ -324,7 +324,7 @@ def handlers() -> tuple[object, ...]:
 
 
 def test_all_is_given_back(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lifecycle, "LAST_SECONDS", DEADLINE)  # for its thread to end
+    monkeypatch.setattr(shutdown, "LAST_SECONDS", DEADLINE)  # for its thread to end
     before, files = handlers(), len(os.listdir("/dev/fd"))
     with Ending(limit=None) as ending:
         os.kill(os.getpid(), signal.SIGTERM)

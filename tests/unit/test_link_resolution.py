@@ -1,9 +1,8 @@
 import pytest
 
 from ragdocs.models import Link, LinkKind, LinkSyntax, Span
-from ragdocs.parsers.identity import SlugCounter, document_id
-from ragdocs.store.anchors import Anchors
-from ragdocs.store.link_resolution import Catalogue, Names, fold, link_key, match_key
+from ragdocs.parsers.ids import SlugCounter, document_id
+from ragdocs.store.links import Anchors, Catalogue, Names, fold, link_key, match_key
 from tests.store_builder import markdown, related, wiki
 
 

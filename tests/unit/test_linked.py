@@ -1,9 +1,8 @@
 import pytest
 
-from ragdocs.indices.hits import Hit
+from ragdocs.indices.view import Hit
 from ragdocs.search.candidates import Evidence, Strategy
-from ragdocs.search.fusion import Fused
-from ragdocs.search.linked import with_links
+from ragdocs.search.fusion import Fused, with_links
 
 KEYWORD, GRAPH = Strategy.KEYWORD, Strategy.GRAPH
 

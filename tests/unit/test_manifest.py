@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.chunking.embedding_text import embedding_text
+from ragdocs.chunking.splitting import embedding_text
+from ragdocs.indexing.changes import FoundFile, RootProblem, RootUnavailable, Scan
 from ragdocs.indexing.discovery import discover, look
-from ragdocs.indexing.ingestion import Ingestion
 from ragdocs.indexing.manifest import SETTLED_NS, Diff, Moved, SourceFile, diff, moves
-from ragdocs.indexing.reading import read_file
-from ragdocs.indexing.scan import FoundFile, RootProblem, RootUnavailable, Scan
+from ragdocs.indexing.reading import Ingestion, read_file
 from ragdocs.models import DocId, FileState, TreeName
-from ragdocs.parsers.identity import document_id
+from ragdocs.parsers.ids import document_id
 from ragdocs.store.records import ManifestEntry
 from tests.parsing import SEED_SIZES
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ragdocs.chunking.header_chunker import chunk_document
+from ragdocs.chunking.chunker import chunk_document
 from ragdocs.models import DateSource, LinkKind, LinkSyntax
 from tests.parsing import SEED_SIZES, chunk, leaves, parse
 

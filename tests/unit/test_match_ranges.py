@@ -6,8 +6,7 @@ import pytest
 
 from ragdocs.indices.keyword import Unit, compile_query
 from ragdocs.models import QueryField, Span
-from ragdocs.search.match_ranges import densest, match_ranges
-from ragdocs.search.passages import Passage
+from ragdocs.search.passages import Passage, densest, match_ranges
 from ragdocs.search.query_language import parse_query
 from tests.corpus import ANALYZER
 from tests.parsing import parse

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from ragdocs.mcp_server.tools.arguments import BadArguments
-from ragdocs.mcp_server.tools.catalogue import TOOLS
-from ragdocs.mcp_server.tools.library_arguments import DocumentArguments, RelatedArguments
-from ragdocs.mcp_server.tools.search_arguments import QueryArguments
+from ragdocs.mcp_server.answer import BadArguments
+from ragdocs.mcp_server.calls import TOOLS
+from ragdocs.mcp_server.library_tools import DocumentArguments, RelatedArguments
+from ragdocs.mcp_server.search_tool import QueryArguments
 
 LISTED = {name: tool.listed().model_dump(by_alias=True) for name, tool in TOOLS.items()}
 WITHOUT_DEFAULT = {

@@ -5,8 +5,7 @@ import random
 import pytest
 from mcp.types import JSONRPCNotification, JSONRPCRequest
 
-from ragdocs.mcp_server.stdio.lines import HEAD_BYTES, Lines, Overlong
-from ragdocs.mcp_server.stdio.messages import Refused, parse
+from ragdocs.mcp_server.stdio import HEAD_BYTES, Lines, Overlong, Refused, parse
 
 
 @pytest.mark.parametrize("seed", [20260728])

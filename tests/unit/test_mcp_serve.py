@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.cli.here import refuse_everything
+from ragdocs.cli.main import refuse_everything
 from ragdocs.config.loading import load_config
 from ragdocs.errors import ConfigError
 

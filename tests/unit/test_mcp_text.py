@@ -12,11 +12,17 @@ from ragdocs.mcp_server.addresses import (
     parse_address,
     reference,
 )
-from ragdocs.mcp_server.tools.index_notes import BriefIndexNote
-from ragdocs.mcp_server.tools.quoting import fenced, headed, without_home, without_places
-from ragdocs.mcp_server.visible import Cleaner, moved
+from ragdocs.mcp_server.answer import (
+    BriefIndexNote,
+    Cleaner,
+    fenced,
+    headed,
+    moved,
+    without_home,
+    without_places,
+)
 from ragdocs.models import TreeName
-from ragdocs.parsers.identity import document_id
+from ragdocs.parsers.ids import document_id
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCResponse
 
-from ragdocs.mcp_server.stdio.transport import MAX_UNANSWERED, connected
-from ragdocs.mcp_server.stdio.wire import Wire
+from ragdocs.mcp_server.stdio import MAX_UNANSWERED, Wire, connected
 
 
 class Pipes:

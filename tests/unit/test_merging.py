@@ -1,9 +1,7 @@
 import pytest
 
-from ragdocs.search.candidates import Evidence, Strategy
-from ragdocs.search.chunk_tree import ChunkTree
-from ragdocs.search.merging import MergeRules, merge_siblings, merged_score, names_all
-from ragdocs.search.ordering import best_first
+from ragdocs.search.candidates import ChunkTree, Evidence, Strategy, best_first
+from ragdocs.search.sections import MergeRules, merge_siblings, merged_score, names_all
 from tests.candidates import Corpus, name_of, nobody, scores, slugs
 
 GUIDE = """# Guide

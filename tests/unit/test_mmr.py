@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ragdocs.search.diversity import MAX_CANDIDATES, select_mmr
+from ragdocs.search.dedup import MAX_CANDIDATES, select_mmr
 from tests.candidates import candidates, places, scores
 
 # Two close ones lead, a third that is quite different follows.

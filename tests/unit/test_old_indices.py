@@ -9,10 +9,10 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.loading import read_config
-from ragdocs.diagnosis.checks import variants as checked
+from ragdocs.diagnosis import folder_checks as checked
+from ragdocs.diagnosis.case import Finding
 from ragdocs.diagnosis.doctor import open_case, repair
-from ragdocs.diagnosis.findings import Finding
-from ragdocs.indexing.lock import try_write_lock
+from ragdocs.store.lock import try_write_lock
 from ragdocs.store.variants import DAY_SECONDS, USED_FILE, variants
 from tests.examined import only
 from tests.managed_index import CountingEmbedder, write

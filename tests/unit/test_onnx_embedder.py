@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragdocs.config.embedding_section import EmbeddingConfig
 from ragdocs.config.loading import read_config
-from ragdocs.embedding import onnx_export
-from ragdocs.embedding.onnx_export import choose_model, needed_files
+from ragdocs.config.settings import EmbeddingConfig
+from ragdocs.embedding import hub
+from ragdocs.embedding.hub import choose_model, needed_files
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ModelCorrupt, ModelMissing, ModelRefused
 from tests.tiny_export import DIMENSION, INT32, TinyExport, rows, unit
@@ -172,11 +172,11 @@ def test_a_file_for_another_processor_is_not_chosen(monkeypatch):
         "onnx/model_quint8_avx2.onnx",
         "onnx/model_O4.onnx",
     ]
-    monkeypatch.setattr(onnx_export.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(hub.platform, "machine", lambda: "aarch64")
     assert choose_model(names) == "onnx/model_qint8_arm64.onnx"
-    monkeypatch.setattr(onnx_export.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(hub.platform, "machine", lambda: "x86_64")
     assert choose_model(names) == "onnx/model_quint8_avx2.onnx"
-    monkeypatch.setattr(onnx_export.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(hub.platform, "machine", lambda: "riscv64")
     assert choose_model(names) == "onnx/model.onnx"
     assert choose_model(["README.md", "model.safetensors"]) is None
 

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from ragdocs.search.ordering import ALIKE, surest_first
+from ragdocs.search.candidates import ALIKE, surest_first
 from tests.candidates import candidates
 
 

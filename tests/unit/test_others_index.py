@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.config.making import Making, differences, read_making
+from ragdocs.config.fingerprint import Making, differences, read_making
 from ragdocs.errors import OtherFolders, OtherSettings, OthersIndex, OtherVersion
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.reader import Reader

@@ -1,9 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragdocs.chunking.header_chunker import ChunkSizes
-from ragdocs.chunking.parents import passage_around
+from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
+from ragdocs.search.sections import passage_around
 from tests.parsing import chunk, leaves
 
 CHILDREN = ChunkSizes(leaf=Limits(40, 120), small_document=0, overlap=0)

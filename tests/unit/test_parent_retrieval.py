@@ -1,14 +1,12 @@
 import pytest
 
-from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.chunking_section import ChunkingConfig
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import ChunkingConfig, SearchConfig
 from ragdocs.models import FileState, IndexedFile
-from ragdocs.search.parents import expand_to_parents
-from ragdocs.search.pipeline import StageTools, build_stages
 from ragdocs.search.requests import QueryRequest
-from ragdocs.search.stages import StageName
+from ragdocs.search.sections import expand_to_parents
+from ragdocs.search.stages import StageName, StageTools, build_stages
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.candidates import Corpus, name_of, scores, slugs

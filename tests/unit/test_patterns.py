@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragdocs.indexing.discovery import Scan, discover
-from ragdocs.indexing.patterns import RuleSet, ignore_file_patterns
+from ragdocs.indexing.ignore import RuleSet, ignore_file_patterns
 from tests.processor_time import takes_less_than
 
 FOLDERS = ["", "a", "b", "a/a", "a/foo", "foo", "foo/a", "foo/b", "a/foo/b", "b/v.1", "a b"]

@@ -6,7 +6,7 @@ import pytest
 
 from ragdocs.models import QueryReading
 from ragdocs.search.query_language import REASONS, parse_query
-from ragdocs.search.wishes import LEAST, strength
+from ragdocs.search.understanding import LEAST, strength
 
 PLAIN = {
     'find all "*.txt" files (case insensitive)': QueryReading.MANY_TERMS,

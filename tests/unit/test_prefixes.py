@@ -5,7 +5,7 @@ The texts are those of the models' own pages, and of the MTEB benchmark's runs o
 
 import pytest
 
-from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes, known_prefixes
+from ragdocs.embedding.base import Prefixes, chosen_prefixes, known_prefixes
 
 NONE = Prefixes()
 SEARCHING = Prefixes(query="Represent this sentence for searching relevant passages: ")

@@ -5,12 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragdocs.indices.near_words import Vocabulary
 from ragdocs.indices.term_vectors import NearTerm, TermVectors
-from ragdocs.indices.vocabulary import term_hash
-from ragdocs.search.expansion import MAX_TERMS, MIN_SIMILARITY, added_words, chosen_terms, mixed
-from ragdocs.search.hyde import Topic
-from ragdocs.search.understanding import Origin
+from ragdocs.indices.vocabulary import Vocabulary, term_hash
+from ragdocs.search.requests import Topic
+from ragdocs.search.understanding import (
+    MAX_TERMS,
+    MIN_SIMILARITY,
+    Origin,
+    added_words,
+    chosen_terms,
+    mixed,
+)
 from tests.concepts import ConceptEmbedder
 from tests.corpus import ANALYZER
 from tests.engine import Engine, found_by

@@ -5,13 +5,15 @@ from time import process_time
 import pytest
 
 from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
-from ragdocs.search.query_language import ONLY_EXCLUDES, format_expression, parse_query
-from ragdocs.search.query_tokens import (
+from ragdocs.search.query_language import (
     BRACKET_IS_TEXT,
     MAX_DEPTH,
+    ONLY_EXCLUDES,
     OR_IS_IDLE,
     QUOTE_IS_TEXT,
     TOO_DEEP,
+    format_expression,
+    parse_query,
 )
 
 

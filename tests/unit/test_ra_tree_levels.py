@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragdocs.search.tree_levels import MOST, best_by_tree, level_factors
+from ragdocs.search.boosts import MOST, best_by_tree, level_factors
 
 
 def test_by_full_strength_the_best_of_each_tree_scores_the_same():

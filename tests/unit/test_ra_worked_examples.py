@@ -2,9 +2,9 @@
 
 import pytest
 
-from ragdocs.chunking.header_chunker import ChunkSizes
+from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.chunking_section import ChunkingConfig
+from ragdocs.config.settings import ChunkingConfig
 from ragdocs.models import NodeKind
 from tests.parsing import SEED_SIZES, chunk, leaves, parse
 

@@ -13,7 +13,7 @@ from ragdocs.evaluation.reliability import (
     reliability,
     separation,
 )
-from ragdocs.evaluation.running import Cited
+from ragdocs.evaluation.run import Cited
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -14,17 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragdocs.config.search_section import SearchConfig
-from ragdocs.embedding.batches import BatchLimits
+from ragdocs.config.settings import SearchConfig
+from ragdocs.embedding.base import BatchLimits
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.embedding.cross_encoder_session import PairTokenizer, probabilities
-from ragdocs.embedding.external_data import ExternalData, external_data
+from ragdocs.embedding.model_files import ExternalData, external_data
 from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing, ModelRefused
-from ragdocs.search.ordering import rescored
-from ragdocs.search.pipeline import StageTools, build_stages
+from ragdocs.search.candidates import rescored
 from ragdocs.search.requests import QueryRequest
-from ragdocs.search.reranker import Reranker, passage_text
-from ragdocs.search.stages import run_stages
+from ragdocs.search.stages import Reranker, StageTools, build_stages, passage_text, run_stages
 from tests.candidates import Corpus, candidates, places, scores
 from tests.kernels import ROUNDING
 from tests.tiny_cross_encoder import DATA_FILE, OFFSET, SPECIAL, STEP, TinyCrossEncoder
@@ -410,7 +408,7 @@ def test_nothing_is_loaded_before_the_first_score(folder):
         "encoder = m.open_cross_encoder(sys.argv[1])\n"
         "encoder.name, encoder.score('query', [])\n"
         "early = heavy & set(sys.modules)\n"
-        "import ragdocs.search.reranker\n"
+        "import ragdocs.search.stages\n"
         "early |= {'onnxruntime', 'tokenizers'} & set(sys.modules)\n"
         "encoder.score('query', ['passage'])\n"
         "late = heavy - set(sys.modules)\n"

@@ -1,8 +1,8 @@
 import pytest
 
-from ragdocs.indices.hits import few_left_out
+from ragdocs.indices.view import few_left_out
+from ragdocs.search.filters import Scopes
 from ragdocs.search.requests import Filters
-from ragdocs.search.scopes import Scopes
 from ragdocs.store.reader import Reader
 from tests.corpus import Corpus
 

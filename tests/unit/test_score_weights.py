@@ -1,7 +1,7 @@
 import pytest
 
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.variance import score_aware_weights
+from ragdocs.search.weighing import score_aware_weights
 
 SEMANTIC, KEYWORD, _, GRAPH = Strategy
 EVEN = {SEMANTIC: 1.0, KEYWORD: 1.0}

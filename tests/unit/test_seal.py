@@ -11,12 +11,11 @@ import pytest
 
 from ragdocs.errors import IndexCorrupt
 from ragdocs.store import writer as writer_module
-from ragdocs.store.connection import look_at
+from ragdocs.store.database import checksum, look_at, reset
 from ragdocs.store.folder import SEAL_FILE
+from ragdocs.store.integrity import Unsealed, is_broken, is_sealed, read_seal, seal
 from ragdocs.store.lock import WRITE_LOCK, try_lock
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import Unsealed, is_broken, is_sealed, read_seal, seal
-from ragdocs.store.shared_memory import checksum, reset
 from ragdocs.store.writer import Writer
 from tests.faults.damage import DAMAGES, Victim
 from tests.managed_index import Place, settled
@@ -202,7 +201,7 @@ def test_requests_side_by_side_have_no_doubts_while_others_commit(tmp_path):
     """One that had begun before a commit, and compared after another had seen it, took that for
     another history."""
     code = (
-        "from ragdocs.indexing.lock import write_lock\n"
+        "from ragdocs.store.lock import write_lock\n"
         "writer = Writer.open(directory, FINGERPRINT)\n"
         "print('ready', flush=True)\n"
         "for number, _ in enumerate(sys.stdin):\n"

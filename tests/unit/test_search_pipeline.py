@@ -3,13 +3,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.search.boosts import BoostRules
-from ragdocs.search.merging import names_all
-from ragdocs.search.ordering import rescored
-from ragdocs.search.pipeline import StageTools, build_stages
+from ragdocs.search.candidates import rescored
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
-from ragdocs.search.stages import CompressionStats, StageName, run_stages
+from ragdocs.search.sections import names_all
+from ragdocs.search.stages import CompressionStats, StageName, StageTools, build_stages, run_stages
 from tests.candidates import Corpus, candidates, places, scores, slugs
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)

@@ -1,8 +1,7 @@
 import pytest
 
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indices.signature_table import TABLE, SignatureIndex, signatures_of
-from ragdocs.indices.signatures import ngram_signature
+from ragdocs.indices.signatures import TABLE, SignatureIndex, ngram_signature, signatures_of
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer

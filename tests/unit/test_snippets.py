@@ -7,12 +7,16 @@ import pytest
 
 from ragdocs.indices.keyword import Unit, compile_query
 from ragdocs.models import Span
-from ragdocs.search.match_ranges import match_ranges
-from ragdocs.search.passages import Passage
+from ragdocs.search.passages import Passage, match_ranges
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.sentences import sentences
-from ragdocs.search.snippets import Asked, SnippetMaker, Style
-from ragdocs.search.text_borders import is_character_border, is_word_border
+from ragdocs.search.snippets import (
+    Asked,
+    SnippetMaker,
+    Style,
+    is_character_border,
+    is_word_border,
+    sentences,
+)
 from tests.corpus import ANALYZER
 
 FILLER = "Nothing of interest stands in this sentence at all, really. "

@@ -8,20 +8,19 @@ import sys
 import pytest
 
 from ragdocs.app import App
-from ragdocs.cli.values import value_of
+from ragdocs.cli.output import value_of
 from ragdocs.config.choices import KeywordEngine
 from ragdocs.diagnosis.gathering import gather_status
-from ragdocs.diagnosis.keyword_look import EngineState, engine_folder
-from ragdocs.diagnosis.store_look import vectors_model
+from ragdocs.diagnosis.looks import EngineState, engine_folder, vectors_model
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.indexing.index_setup import Control
-from ragdocs.indexing.lock import try_watch_lock, try_write_lock
-from ragdocs.indexing.service_state import Duty, ServiceState
+from ragdocs.indexing.service import Duty, ServiceState
+from ragdocs.indexing.session import Control
 from ragdocs.indexing.watcher import WatchMode
-from ragdocs.indices.keyword_engines import keyword_folder
-from ragdocs.search.index_state import Readiness
+from ragdocs.indices.engines import keyword_folder
 from ragdocs.search.requests import QueryRequest
+from ragdocs.search.responses import Readiness
+from ragdocs.store.lock import try_watch_lock, try_write_lock
 from tests.examined import NOTES, ODD, change, holding
 from tests.managed_index import CountingEmbedder, write
 from tests.permissions import bound_by_permissions

@@ -8,10 +8,10 @@ import pytest
 
 from ragdocs.errors import IndexCorrupt, IndexMissing, IndexStoreError
 from ragdocs.store.folder import claim_folder
-from ragdocs.store.ledger import TABLES
+from ragdocs.store.generations import TABLES
+from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
-from ragdocs.store.seal import seal
 from ragdocs.store.writer import Writer
 from tests.store_builder import (
     FINGERPRINT,

@@ -2,10 +2,10 @@ import struct
 
 import pytest
 
-from ragdocs.chunking.embedding_text import embedding_text
+from ragdocs.chunking.splitting import embedding_text
 from ragdocs.models import DocId
-from ragdocs.store.chunk_rows import text_hash
 from ragdocs.store.records import ChangeKind, PendingText
+from ragdocs.store.tables import text_hash
 from ragdocs.store.writer import Writer
 from tests.store_builder import MODEL, Section, file, put, remove
 

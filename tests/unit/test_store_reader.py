@@ -15,7 +15,7 @@ from ragdocs.errors import (
     IndexStoreError,
 )
 from ragdocs.store import schema
-from ragdocs.store.files import delete_files
+from ragdocs.store.database import delete_files
 from ragdocs.store.folder import MARK_FILE, claim_folder
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer

@@ -4,8 +4,8 @@ import pytest
 
 from ragdocs.errors import IndexIncompatible, SourceError
 from ragdocs.models import FileState
-from ragdocs.store import change_log
-from ragdocs.store.ledger import TABLES
+from ragdocs.store import generations
+from ragdocs.store.generations import TABLES
 from ragdocs.store.records import Change, ChangeKind, FileFailure, Position
 from ragdocs.store.writer import Writer
 from tests.store_builder import FINGERPRINT, MODEL, READ_NS, Section, file, put, remove, wiki
@@ -215,7 +215,7 @@ def test_documents_whose_links_lead_elsewhere_are_in_the_log(writer, reader):
 
 
 def test_a_view_too_far_behind_is_told_to_start_over(writer, reader, monkeypatch):
-    monkeypatch.setattr(change_log, "KEPT_GENERATIONS", 3)
+    monkeypatch.setattr(generations, "KEPT_GENERATIONS", 3)
     seen = [put(writer, file("a.md", intro=f"{n}\n")) for n in range(6)]
     assert [changes(reader, position) is None for position in seen] == [True] * 3 + [False] * 3
     assert changes(reader, Position(0, "")) is None

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from ragdocs.errors import IndexIncompatible
-from ragdocs.indices.signature_table import SignatureIndex
+from ragdocs.indices.signatures import SignatureIndex
 from ragdocs.indices.vocabulary import VocabularyIndex
-from ragdocs.store.connection import Database
+from ragdocs.store.database import Database
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.managed_index import ENGLISH, Place, did, held, settled, tables

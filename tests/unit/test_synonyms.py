@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragdocs.errors import ConfigError
-from ragdocs.search.synonyms import MAX_SYNONYMS, synonyms
-from ragdocs.search.understanding import Origin
+from ragdocs.search.understanding import MAX_SYNONYMS, Origin, synonyms
 from ragdocs.search.wordnet import WordNet, find_line, wordnet_folder
 from tests.corpus import ANALYZER
 from tests.engine import Engine

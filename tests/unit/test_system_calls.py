@@ -13,14 +13,12 @@ import yaml
 
 from ragdocs import files
 from ragdocs.config.locations import APPLICATION, base_folder
-from ragdocs.diagnosis.client_files import starts_this_program
-from ragdocs.diagnosis.client_table import CLIENTS, user_place
+from ragdocs.diagnosis.clients import CLIENTS, starts_this_program, user_place
 from ragdocs.errors import SourceUnreadable
 from ragdocs.files import is_link, open_file, replace, without_marker
-from ragdocs.indexing import containment
-from ragdocs.indexing.containment import PathFolder, is_windows_name, relative_parts
-from ragdocs.indexing.reading import read_file
-from ragdocs.mcp_server.tools.quoting import without_places
+from ragdocs.indexing import reading
+from ragdocs.indexing.reading import PathFolder, is_windows_name, read_file, relative_parts
+from ragdocs.mcp_server.answer import without_places
 from tests.systems import needs
 
 PROJECT = Path(__file__).parents[2]
@@ -130,10 +128,10 @@ def test_a_file_that_is_open_elsewhere_is_replaced_when_it_is_let_go(
 
 @pytest.fixture(params=["the system tells", "realpath tells"])
 def by_paths(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containment, "FolderKind", PathFolder)
+    monkeypatch.setattr(reading, "FolderKind", PathFolder)
     monkeypatch.setattr(files, "_NO_FOLLOW", 0)
     if request.param == "realpath tells":
-        monkeypatch.setattr(containment, "path_of", lambda _descriptor: None)
+        monkeypatch.setattr(reading, "path_of", lambda _descriptor: None)
 
 
 @pytest.mark.parametrize("by_paths", ["the system tells"], indirect=True)
@@ -309,7 +307,7 @@ _POSIX_ONLY = re.compile(
 )
 _ALLOWED = {
     "files.py": {"os.pread", "os.pwrite"},  # asked for by `hasattr`
-    "cli/kept_file.py": {"os.fchown"},  # an AttributeError is expected
+    "cli/edit_files.py": {"os.fchown"},  # an AttributeError is expected
 }
 
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragdocs.indices.keyword import KeywordQuery, Unit
-from ragdocs.indices.tiers import search_in_tiers
+from ragdocs.indices.keyword import KeywordQuery, Unit, search_in_tiers
 from tests.corpus import Corpus, keyword_engine
 
 NOTES = {

@@ -7,11 +7,11 @@ from contextlib import closing
 import pytest
 
 from ragdocs.errors import IndexCorrupt, IndexIncompatible
-from ragdocs.indexing import index_access
-from ragdocs.indices.signature_table import signatures_of
+from ragdocs.indexing import session
+from ragdocs.indices.signatures import signatures_of
 from ragdocs.store.folder import SEAL_FILE
+from ragdocs.store.integrity import Unsealed, seal
 from ragdocs.store.reader import Reader
-from ragdocs.store.seal import Unsealed, seal
 from ragdocs.store.writer import Writer
 from tests.corpus import Corpus
 from tests.managed_index import Place, held, settled, setup
@@ -118,7 +118,7 @@ def test_a_damaged_seal_of_our_own_is_made_again_and_nothing_is_looked_at(place)
 
 def test_a_store_that_is_changed_again_and_again_is_not_checked_all_the_time(place, monkeypatch):
     """Every second all of it was checked and all files compared: in a large index, without end."""
-    monkeypatch.setattr(index_access, "CHECKING_SHARE", 1e-9)
+    monkeypatch.setattr(session, "CHECKING_SHARE", 1e-9)
     assert place.manager.is_continued()
     flip(place.index / "store.db")
     with pytest.raises(Unsealed) as caught:

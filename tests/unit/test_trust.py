@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.config.catalogue import key_text, settings
 from ragdocs.config.loading import load_config, read_config
 from ragdocs.config.locations import trust_file
+from ragdocs.config.problems import key_text, settings
 from ragdocs.config.trust import MAX_NAMED, Standing, digest, in_words, read_grants
 from ragdocs.files import user_id
 from tests.trusting import trust_files

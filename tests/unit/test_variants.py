@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.assembly import Assembly, index_directory
+from ragdocs.app import Assembly, index_directory
 from ragdocs.config.loading import load_config
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.lock import WATCH_LOCK, WRITE_LOCK, try_lock

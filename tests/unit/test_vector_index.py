@@ -7,16 +7,15 @@ import faiss
 import numpy as np
 import pytest
 
-from ragdocs.chunking.embedding_text import embedding_text
+from ragdocs.chunking.splitting import embedding_text
 from ragdocs.errors import EmbeddingError, IndexCorrupt
-from ragdocs.indices import flat_vectors, progress, vector
-from ragdocs.indices.flat_vectors import FlatVectors
-from ragdocs.indices.progress import IN_FLIGHT_SECONDS, Progress
-from ragdocs.indices.vector import VectorIndex
+from ragdocs.indices import vector, view
+from ragdocs.indices.vector import FlatVectors, VectorIndex
+from ragdocs.indices.view import IN_FLIGHT_SECONDS, Progress
 from ragdocs.models import DocId
-from ragdocs.store.chunk_rows import text_hash
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, VectorBatch
+from ragdocs.store.tables import text_hash
 from ragdocs.store.writer import Writer
 from tests.corpus import indexed
 from tests.kernels import assert_best, assert_same_hits
@@ -148,8 +147,8 @@ def test_a_small_folder_in_a_big_corpus_is_not_starved(writer, reader):
 
 @pytest.mark.parametrize("limits", [(1000, 1 << 26), (0, 1 << 26), (0, 0)])
 def test_every_way_to_restrict_a_search_answers_the_same(writer, reader, monkeypatch, limits):
-    monkeypatch.setattr(flat_vectors, "EXACT_LIMIT", limits[0])
-    monkeypatch.setattr(flat_vectors, "BITMAP_LIMIT", limits[1])
+    monkeypatch.setattr(vector, "EXACT_LIMIT", limits[0])
+    monkeypatch.setattr(vector, "BITMAP_LIMIT", limits[1])
     fill(writer, reader, *corpus())
     doc_ids = [f"docs:{n}.md" for n in range(0, 30, 3)]
     scope = frozenset(map(DocId, [*doc_ids, "docs:unknown.md"]))
@@ -282,7 +281,7 @@ def test_catching_up_twice_changes_nothing(writer, reader, rebuilds):
 def test_a_log_that_does_not_reach_back_means_starting_over(writer, reader, rebuilds, monkeypatch):
     fill(writer, reader, note("a.md", "ship"))
     index = index_of(reader)
-    monkeypatch.setattr("ragdocs.store.change_log.KEPT_GENERATIONS", 2)
+    monkeypatch.setattr("ragdocs.store.generations.KEPT_GENERATIONS", 2)
     for number in range(4):
         fill(writer, reader, note("b.md", f"bread {number}"))
     catch_up(index, reader)
@@ -291,7 +290,7 @@ def test_a_log_that_does_not_reach_back_means_starting_over(writer, reader, rebu
 
 
 def test_an_older_copy_of_the_store_leaves_no_ghosts(tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "IN_FLIGHT_SECONDS", 0.0)
+    monkeypatch.setattr(view, "IN_FLIGHT_SECONDS", 0.0)
     home, copy = tmp_path / "index", tmp_path / "copy"
     with Writer.open(home, FINGERPRINT) as writer, Reader.open(home) as reader:
         fill(writer, reader, note("a.md", "ship"))
@@ -378,7 +377,7 @@ def test_a_damaged_vector_is_reported_and_the_index_stays_as_it_was(writer, read
     before, position = index.search(MODEL.embed("ship"), 50), index.position
     fill(writer, reader, note("1.md", "changed"))
     with monkeypatch.context() as damaged:
-        damaged.setattr("ragdocs.store.embedding_cache._is_whole", lambda *_: False)
+        damaged.setattr("ragdocs.store.embeddings._is_whole", lambda *_: False)
         with pytest.raises(IndexCorrupt):
             catch_up(index, reader)
     assert (index.search(MODEL.embed("ship"), 50), index.position) == (before, position)
@@ -452,7 +451,7 @@ def test_importing_the_views_and_making_one_loads_nothing_heavy():
         import sys
         from ragdocs.indices.graph import GraphIndex
         from ragdocs.indices.vector import VectorIndex
-        import ragdocs.search.graph_neighbours
+        import ragdocs.search.vector_search
         GraphIndex(), VectorIndex(None)
         print(*{"numpy", "faiss", "networkx"} & set(sys.modules))"""
     done = subprocess.run(

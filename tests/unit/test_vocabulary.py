@@ -2,8 +2,7 @@
 
 import pytest
 
-from ragdocs.indices.near_words import Vocabulary
-from ragdocs.indices.vocabulary import VocabularyIndex, term_hash
+from ragdocs.indices.vocabulary import Vocabulary, VocabularyIndex, term_hash
 from ragdocs.store.writer import Writer
 from tests.corpus import ANALYZER, ENGLISH
 from tests.vocabularies import entries, put, vocabulary_store

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.indexing import batching
-from ragdocs.indexing.hints import Hints
-from ragdocs.indexing.index_setup import Control
+from ragdocs.indexing import update
+from ragdocs.indexing.changes import Hints, Phase, Progress, TreePath
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.outcome import Phase, Progress
-from ragdocs.indexing.scan import TreePath
+from ragdocs.indexing.session import Control
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.managed_index import DOCS, Place, held, later, setup, tree
@@ -19,10 +17,10 @@ from tests.store_builder import FINGERPRINT, file, put
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(batching, "FILES_PER_BATCH", 2)
+    monkeypatch.setattr(update, "FILES_PER_BATCH", 2)
     # A busy machine would make the batches smaller.
-    monkeypatch.setattr(batching, "SECONDS_PER_BATCH", 3600.0)
-    monkeypatch.setattr(batching, "TURN_SECONDS", 0)
+    monkeypatch.setattr(update, "SECONDS_PER_BATCH", 3600.0)
+    monkeypatch.setattr(update, "TURN_SECONDS", 0)
     made = Place(tmp_path)
     yield made
     made.manager.close()

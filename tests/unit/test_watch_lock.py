@@ -16,21 +16,22 @@ from time import monotonic
 import pytest
 
 from ragdocs.errors import IndexLocked, IndexStoreError
-from ragdocs.indexing.lock import (
+from ragdocs.indexing.service import ServiceState
+from ragdocs.locks import Holder, holder
+from ragdocs.store.folder import claim_folder
+from ragdocs.store.lock import (
     LOOK_SECONDS,
     WATCH_LOCK,
     WRITE_LOCK,
     Succession,
+    lock,
+    try_lock,
     try_watch_lock,
     try_write_lock,
     watching,
     write_lock,
     writing,
 )
-from ragdocs.indexing.service_state import ServiceState
-from ragdocs.locks import Holder, holder
-from ragdocs.store.folder import claim_folder
-from ragdocs.store.lock import lock, try_lock
 from tests.systems import needs
 from tests.waiting import until
 
@@ -43,7 +44,7 @@ def started(code: str, directory: Path) -> Iterator["subprocess.Popen[str]"]:
     prologue = (
         "import os, subprocess, sys, threading\n"
         "from pathlib import Path\n"
-        "from ragdocs.indexing.lock import *\n"
+        "from ragdocs.store.lock import *\n"
         "directory = Path(sys.argv[1])\n"
         "def say(*words):\n"
         "    print(*words, flush=True)\n"

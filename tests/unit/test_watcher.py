@@ -19,11 +19,18 @@ from time import monotonic
 import pytest
 
 from ragdocs.indexing import watcher as watcher_module
+from ragdocs.indexing.changes import (
+    MAX_PATHS,
+    FoundFile,
+    Hints,
+    Inbox,
+    Pending,
+    Scan,
+    TreePath,
+    outermost,
+)
 from ragdocs.indexing.discovery import discover, look
-from ragdocs.indexing.event_source import EventSource, Target
-from ragdocs.indexing.hints import MAX_PATHS, Hints, Inbox, Pending, outermost
-from ragdocs.indexing.scan import FoundFile, Scan, TreePath
-from ragdocs.indexing.watch_rules import WatchRules
+from ragdocs.indexing.watch_events import EventSource, Target, WatchRules
 from ragdocs.indexing.watcher import Watcher, WatchMode, WatchOptions
 from tests.systems.needs import resource
 from tests.waiting import until
@@ -531,7 +538,7 @@ def test_stopping_in_the_middle_of_a_storm(root: Path):
 @linux_only
 def test_an_overflow_asks_for_a_scan_and_watching_goes_on(root: Path):
     """A real one: watchdog's thread is held up while more happens than the kernel keeps."""
-    from ragdocs.indexing.inotify_source import InotifySource
+    from ragdocs.indexing.inotify import InotifySource
 
     room = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text(encoding="utf-8"))
     if room > 100_000:
@@ -762,7 +769,7 @@ def test_the_observer_of_other_systems(root: Path):
     """With watchdog's own polling, which works everywhere."""
     from watchdog.observers.polling import PollingObserver
 
-    from ragdocs.indexing.observer_source import ObserverSource
+    from ragdocs.indexing.watch_events import ObserverSource
 
     for name in ("a.md", "sub/b.md", "gone/c.md", ".git/d.md"):
         write(root / name)

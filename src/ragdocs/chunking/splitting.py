@@ -1,16 +1,32 @@
-"""Cutting a range of text into pieces that fit, at the best places there are.
-
-Between blocks first, then between sentences, then at spaces, and hard at the maximum when there
-is no better place. A code block, table or formula is cut only when it alone is too long, and
-then between its lines.
-"""
+"""The text of leaves: cut to fit between the limits, and what of it the embedder gets."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ragdocs.models import Block, BlockKind
+from ragdocs.models import Block, BlockKind, Chunk
+
+# What a leaf gives the embedder: its heading path, a blank line, and its words.
+
+PATH_SEPARATOR = " > "
+
+
+def heading_path(chunk: Chunk) -> str:
+    return PATH_SEPARATOR.join(chunk.breadcrumb)
+
+
+def embedding_text(chunk: Chunk) -> str:
+    """Empty for a node without text of its own, and for one that holds only blanks."""
+    content = f"{chunk.overlap}{chunk.text or ''}".strip()
+    return f"{heading_path(chunk)}\n\n{content}" if content else ""
+
+
+# Cutting a range of text into pieces that fit, at the best places there are.
+#
+# Between blocks first, then between sentences, then at spaces, and hard at the maximum when there
+# is no better place. A code block, table or formula is cut only when it alone is too long, and
+# then between its lines.
 
 Range = tuple[int, int]
 

@@ -1,27 +1,128 @@
-"""`rebuild-index` and `update`: bring the index in step with the files, now."""
+"""`update` and `rebuild-index`, and the update that other commands run before they answer."""
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ragdocs.cli.here import refuse_everything
-from ragdocs.cli.options import json_option
-from ragdocs.cli.place import Place, place_options
-from ragdocs.cli.values import json_text
+from ragdocs.cli.main import Place, json_option, place_options, refuse_everything
+from ragdocs.cli.output import json_text
+from ragdocs.cli.output import shown as safe
+from ragdocs.errors import (
+    IndexCorrupt,
+    IndexFolderForeign,
+    IndexIncompatible,
+    IndexLocked,
+    IndexMissing,
+    IndexStoreError,
+    OtherSettings,
+)
 
 if TYPE_CHECKING:
+    from ragdocs.app import App
     from ragdocs.cli.index_run import Run
     from ragdocs.config.resolved import Config
-    from ragdocs.lifecycle import EndReason
+    from ragdocs.shutdown import EndReason
+
+# Before a question is answered: the index is built where there is none, and brought in step where
+# no server does that.
+
+FRESHNESS_SECONDS = 2.0
+"""Another program that writes brings it in step as well: the answer need not wait for it."""
+
+
+def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
+    """The exit status when it was interrupted, otherwise None.
+
+    Raises IndexStoreError when the index cannot be written.
+    """
+    from ragdocs.app import index_directory
+    from ragdocs.cli.index_run import Orders, run
+    from ragdocs.cli.progress import display
+    from ragdocs.shutdown import Ending
+    from ragdocs.store.lock import is_looked_after
+
+    if is_looked_after(index_directory(config)):
+        return None
+    orders = Orders(rebuild=False, wait=FRESHNESS_SECONDS)
+    with Ending(watch_parent=False) as ending:
+        with closing(display(quiet=quiet)) as shown:
+            ending.before_force(shown.close)
+            try:
+                done = run(config, orders, ending, shown)
+            except (IndexLocked, OtherSettings):
+                return None  # the answer says how the index is
+            except (IndexCorrupt, IndexFolderForeign, IndexIncompatible, IndexMissing):
+                raise
+            except IndexStoreError as error:
+                click.echo(f"note: answering from the index as it is: {error}", err=True)
+                return None
+        if ending.reason:
+            click.echo("Stopped. What was indexed is kept; the next run continues.", err=True)
+            return ending.exit_code
+    for kept in done.outcome.kept:
+        click.echo(
+            f"note: {safe(kept.tree)} {kept.reason}; showing its last indexed state", err=True
+        )
+    if done.vectors.lacking:
+        click.echo(f"note: searching by words only: {done.vectors.lacking}", err=True)
+    return None
+
+
+# What commands that read have in common: where, in step or not, and in which form.
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The options of every command that reads the index."""
+
+    place: Place
+    as_json: bool
+    no_update: bool
+
+    @contextmanager
+    def app(self) -> "Generator[App]":
+        """Its index is built where there is none, and brought in step where no server does that.
+
+        Raises click's Exit when that was interrupted.
+        """
+        from ragdocs.app import App
+
+        config = self.place.config()
+        if not self.no_update:
+            refuse_everything(config)
+            interrupted = bring_in_step(config)
+            if interrupted is not None:
+                raise click.exceptions.Exit(interrupted)
+        with App(config) as app:
+            yield app
+
+
+def reading_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    """Adds them; the command is given them as its argument `reading`."""
+
+    @json_option
+    @click.option("--no-update", is_flag=True, help="Answer from the index as it is.")
+    @place_options
+    @wraps(command)
+    def with_reading(
+        *arguments: object, place: Place, as_json: bool, no_update: bool, **options: object
+    ) -> _T:
+        return command(*arguments, reading=Reading(place, as_json, no_update), **options)
+
+    return with_reading
+
+
+# `rebuild-index` and `update`: bring the index in step with the files, now.
 
 INCOMPLETE = 1
 """The exit status when something that should be in the index is not."""
 WAIT_SECONDS = 60.0
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +194,11 @@ def rebuild_index(context: click.Context, place: Place, wishes: _Wishes) -> None
 
 
 def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
-    from ragdocs.assembly import index_directory
-    from ragdocs.cli.index_report import KEPT, opening, taken_from
-    from ragdocs.cli.index_run import Orders, run
+    from ragdocs.app import index_directory
+    from ragdocs.cli.index_run import KEPT, Orders, opening, run, taken_from
     from ragdocs.cli.progress import display
-    from ragdocs.indexing.lock import watching
-    from ragdocs.lifecycle import Ending
+    from ragdocs.shutdown import Ending
+    from ragdocs.store.lock import watching
 
     config = place.config()
     refuse_everything(config)
@@ -126,7 +226,7 @@ def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
 
 
 def _report(run: "Run", config: "Config", reason: "EndReason | None", wishes: _Wishes) -> None:
-    from ragdocs.cli.index_report import as_json, notes, problems, summary
+    from ragdocs.cli.index_run import as_json, notes, problems, summary
 
     if wishes.as_json:
         click.echo(json_text(as_json(run, config, reason)))

@@ -1,17 +1,24 @@
-"""The command line's front door: the group that every command joins."""
+"""The entry point of the command line: the group of commands, their common options and exit
+statuses, and the two commands that need nothing else (`mcp`, `completion`).
+"""
 
 import errno
 import os
+import re
 import sys
 from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from ragdocs import __version__
-from ragdocs.cli.exits import NOTHING_FOUND, UNUSABLE, WRONG_USE
-from ragdocs.cli.output import shown_lines
+from ragdocs.cli.output import shown, shown_lines
 from ragdocs.errors import (
     ConfigError,
     EvaluationError,
@@ -20,7 +27,52 @@ from ragdocs.errors import (
     QueryError,
     RagdocsError,
 )
-from ragdocs.wording import remember_typed
+from ragdocs.text import remember_typed
+
+if TYPE_CHECKING:
+    from ragdocs.config.loading import Reading
+    from ragdocs.config.resolved import Config, Tree
+    from ragdocs.mcp_server.host import Backend
+
+# `completion`: the script by which a shell completes commands and options.
+
+NAMES = ("ragdocs", "mcp-markdown-ragdocs")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that makes a shell complete commands and options.
+
+    \b
+    Examples:
+      ragdocs completion bash >> ~/.bashrc
+      ragdocs completion zsh >> ~/.zshrc
+      ragdocs completion fish > ~/.config/fish/completions/ragdocs.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    root = context.find_root()
+    name = Path(root.info_name or "").name
+    name = name if name in NAMES else NAMES[0]
+    variable = f"_{name}_complete".replace("-", "_").upper()
+    script = kind(root.command, {}, name, variable)
+    # Not `script.source()`: it starts a bash to see how old that is.
+    click.echo(script.source_template % script.source_vars())
+
+
+# What the exit statuses of the commands mean; 0 is success, click itself uses 2.
+
+NOTHING_FOUND = 1
+WRONG_USE = 2
+UNUSABLE = 3
+"""The index cannot be used."""
+
+
+# The command line's front door: the group that every command joins.
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as a shell gives it."""
@@ -43,26 +95,26 @@ class _Unusable(_Failure):
 
 
 _COMMANDS = {
-    "mcp": "serve:serve",
+    "mcp": "main:serve",
     "query": "query:query",
-    "get": "get:get",
-    "ls": "ls:ls",
-    "related": "related:related",
-    "context": "context:context",
+    "get": "documents:get",
+    "ls": "documents:ls",
+    "related": "documents:related",
+    "context": "documents:context",
     "update": "indexing:update",
     "rebuild-index": "indexing:rebuild_index",
     "status": "status:show_status",
-    "doctor": "doctor:run_doctor",
-    "init": "init:init",
-    "config": "configuration:show_config",
-    "check-config": "configuration:check_config",
+    "doctor": "status:run_doctor",
+    "init": "config:init",
+    "config": "config:show_config",
+    "check-config": "config:check_config",
     "trust": "trust:trust",
     "inspect": "inspect:inspect",
     "eval": "evaluate:evaluate",
     "install": "install:install",
-    "agents": "agents:agents",
+    "agents": "install:agents",
     "models": "models:models",
-    "completion": "completion:completion",
+    "completion": "main:completion",
 }
 """Where each command is: only the one that is called is imported."""
 
@@ -139,3 +191,279 @@ def main(ctx: click.Context) -> None:
         if isinstance(stream, TextIOWrapper):
             # A terminal that cannot show a character gets a mark in its place, not a traceback.
             stream.reconfigure(errors="replace")
+
+
+# The folder that a command is run in, and whether it may be taken for that of the documents.
+
+
+def here() -> Path:
+    """Raises ConfigError when it is gone."""
+    try:
+        return Path.cwd().resolve()
+    except OSError as error:
+        raise ConfigError(
+            f"the working directory cannot be used: {error.strerror}; change to another folder"
+        ) from error
+
+
+def documents_here() -> Path:
+    """Nobody means a whole home or disk by saying nothing. Raises ConfigError."""
+    folder = here()
+    home = Path(os.path.realpath(os.path.expanduser("~")))
+    if folder in (home, Path(folder.anchor)):
+        raise ConfigError(
+            f"{folder} is more than your documents: name their folder with --docs DIR"
+        )
+    return folder
+
+
+def refuse_everything(config: "Config") -> None:
+    """Clients start servers anywhere, and a terminal opens at home: nobody means to index a whole
+    disk or home by that. Raises ConfigError.
+    """
+    from ragdocs.config.problems import OriginKind
+
+    home = Path(os.path.expanduser("~"))  # unlike Path.home, where nobody says where it is
+    for tree in config.trees:
+        is_everything = tree.root in (home, Path(tree.root.anchor))
+        if is_everything and config.tree_origin(tree).kind is OriginKind.DEFAULT:
+            raise ConfigError(
+                "no documents are configured, and a home folder or a whole disk is not indexed "
+                "unless it is asked for: name a folder with --docs DIR"
+            )
+
+
+# Options that mean the same in every command that has them.
+
+
+def _remember(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
+    if given is not None:
+        remember_typed([("--config", str(given))])
+    return given
+
+
+config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE|DIR",
+    callback=_remember,
+    help="Read this file alone, instead of the project's and the user's; a folder: the project "
+    "files found from there.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+
+
+# Which documents and which index a command works on: the same three options everywhere.
+
+_MAX_NAME = 60
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What was said on the command line of where things are; the configuration says the rest."""
+
+    config_file: Path | None = None
+    docs: tuple[Path, ...] = ()
+    index: Path | None = None
+
+    def config(self, *, tell: bool = True) -> "Config":
+        """The configuration in force; what is ignored of it is told, unless the command shows it
+        itself. Raises ConfigError.
+        """
+        from ragdocs.config.loading import load_config
+
+        config = load_config(self.config_file, flags=self._flags())
+        if tell:
+            tell_ignored(config)
+        return config
+
+    def reading(self) -> "Reading":
+        """The same with all that is wrong with it, for those who look into that."""
+        from ragdocs.config.loading import read_config
+
+        return read_config(self.config_file, flags=self._flags())
+
+    def typed(self, *, whole_paths: bool) -> Iterator[tuple[str, str]]:
+        """The options by which another command works on the same. Paths below the working
+        directory are relative to it, unless whoever reads them may stand elsewhere."""
+        given = [("--config", self.config_file), *(("--docs", one) for one in self.docs)]
+        for option, path in (*given, ("--index", self.index)):
+            if path is not None:
+                whole = os.path.abspath(os.path.expanduser(path))
+                short = whole if whole_paths else _relative(whole)
+                yield option, short
+
+    def _flags(self) -> dict[str, object]:
+        indexing: dict[str, object] = {}
+        flags: dict[str, object] = {"indexing": indexing}
+        if self.index is not None:
+            indexing["index_path"] = str(self.index)
+        if len(self.docs) == 1:
+            indexing["documents_path"] = str(self.docs[0])
+        elif self.docs:
+            flags["tree"] = {name: {"path": str(at)} for name, at in named(self.docs).items()}
+        return flags
+
+
+def _relative(path: str) -> str:
+    try:
+        found = os.path.relpath(os.path.realpath(path))
+    except (OSError, ValueError):  # no working directory any more; another drive
+        return path
+    return path if found.startswith("..") else found
+
+
+def tell_ignored(config: "Config") -> None:
+    """Settings that are not in force because their file is not trusted: once, on stderr."""
+    from ragdocs.config.trust import in_words
+
+    context = click.get_current_context(silent=True)
+    told: dict[str, object] = context.find_root().meta if context else {}
+    for line in in_words(config.ignored):
+        if line not in told:
+            told[line] = True
+            click.echo(f"warning: {line}", err=True)
+
+
+def named(folders: tuple[Path, ...]) -> Mapping[str, Path]:
+    """A name for each folder, from its own; the same in whichever order they are given."""
+    names: dict[str, Path] = {}
+    for folder in sorted(folders):
+        stem = re.sub(r"[^\w.-]+", "-", folder.name).strip("-._")[:_MAX_NAME] or "docs"
+        name, number = stem, 1
+        while name in names:
+            number += 1
+            name = f"{stem}-{number}"
+        names[name] = folder
+    return names
+
+
+def place_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    """Adds --config, --docs and --index; the command is given them as its argument `place`."""
+    return _with_place(command, existing_folders)
+
+
+def tolerant_place_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    """The same for a server and for diagnosis: a folder in --docs may be missing for now."""
+    return _with_place(command, expected_folders)
+
+
+def _with_place(
+    command: Callable[..., _T],
+    folders: Callable[[click.Context, click.Parameter, tuple[Path, ...]], tuple[Path, ...]],
+) -> Callable[..., _T]:
+    @config_option
+    @click.option(
+        "--docs",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="DIR",
+        callback=folders,
+        help="The documents, in place of the configured ones. Repeat it for several folders.",
+    )
+    @click.option(
+        "--index",
+        type=click.Path(path_type=Path, readable=False),  # `doctor` can make it so
+        metavar="DIR",
+        callback=_index,
+        help="Where the index is kept, in place of the configured folder.",
+    )
+    @wraps(command)
+    def with_place(
+        *arguments: object,
+        config_file: Path | None,
+        docs: tuple[Path, ...],
+        index: Path | None,
+        **options: object,
+    ) -> _T:
+        place = Place(config_file, docs, index)
+        remember_typed(place.typed(whole_paths=click.get_current_context().info_name == "mcp"))
+        return command(*arguments, place=place, **options)
+
+    return with_place
+
+
+def described(tree: "Tree") -> str:
+    """A tree and its folder as a person reads them."""
+    return f"{shown(tree.name)} ({shown(os.fspath(tree.root))})"
+
+
+def existing_folders(
+    _: click.Context, __: click.Parameter, given: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """For an option that names folders: whole paths, each once."""
+    return tuple(dict.fromkeys(_folder(one, may_be_missing=False) for one in given))
+
+
+def expected_folders(
+    _: click.Context, __: click.Parameter, given: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """The same, where a folder that is not there now may come later."""
+    return tuple(dict.fromkeys(_folder(one, may_be_missing=True) for one in given))
+
+
+def _folder(given: Path, *, may_be_missing: bool) -> Path:
+    path = Path(os.path.expanduser(given))  # no shell does it for --docs=~/notes
+    try:
+        folder = path.resolve(strict=not may_be_missing)
+        # Also "not there": a dead mount, or a parent that may not be entered.
+        if os.path.isdir(folder) or (may_be_missing and not os.path.exists(folder)):
+            return folder
+        problem = "is not a folder; give the folder that holds the documents"
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = _reason(error)
+    raise click.BadParameter(f"{shown(str(given))} {problem}")
+
+
+def _index(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
+    if given is None:
+        return None
+    path = Path(os.path.expanduser(given))
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise click.BadParameter(f"{shown(str(given))} is not a folder")
+    return path
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "does not exist"
+    return f"cannot be used: {getattr(error, 'strerror', None) or error}"
+
+
+# `mcp`: the server that an MCP client starts.
+
+
+@click.command("mcp")
+@tolerant_place_options
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="What is said on stderr. Only debug shows text of queries or documents.",
+)
+def serve(place: Place, log_level: str) -> None:
+    """Serve the documents to an MCP client, over standard input and output.
+
+    The index is built and kept in step in the background.
+
+    \b
+    Example:
+      ragdocs mcp --docs ~/notes
+    """
+    from ragdocs.mcp_server.server import run
+
+    run(lambda: _open(place), log_level)
+
+
+def _open(place: Place) -> "Backend":
+    from ragdocs.app import App
+    from ragdocs.mcp_server.served_app import FIRST_SECONDS, ServedApp
+
+    config = place.config()
+    refuse_everything(config)
+    app = App(config)
+    app.service.start()
+    return ServedApp(app, FIRST_SECONDS)

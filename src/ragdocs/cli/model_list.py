@@ -7,19 +7,17 @@ from pathlib import Path
 
 from ragdocs.app import App
 from ragdocs.config.choices import EmbeddingProvider
-from ragdocs.config.notation import printable
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
-from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
-from ragdocs.embedding.cross_encoder_files import EXPECTED, find_files
-from ragdocs.embedding.cross_encoder_torch import TorchCrossEncoder
+from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, TorchCrossEncoder, open_cross_encoder
+from ragdocs.embedding.hub import NEEDED_FILES, fetched_models, find_files
 from ragdocs.embedding.huggingface import HuggingFaceEmbedder
 from ragdocs.embedding.llama_index import LlamaIndexEmbedder, require_llama_index
 from ragdocs.embedding.model_files import MODEL_NAME
-from ragdocs.embedding.model_hub import fetched_models
 from ragdocs.embedding.onnx import OnnxEmbedder
 from ragdocs.errors import RagdocsError
+from ragdocs.text import printable
 
 EXTRAS = {
     "huggingface": ("llama-index-embeddings-huggingface", "sentence-transformers"),
@@ -162,7 +160,7 @@ def _reranker(config: Config) -> Reranker:
             folder = model if Path(model).is_absolute() else ""
             folder = os.fspath(encoder.find())
         else:
-            problem = f"only its name is given: put {EXPECTED} into a folder, and name that"
+            problem = f"only its name is given: put {NEEDED_FILES} into a folder, and name that"
     except RagdocsError as error:
         problem = str(error)
     return Reranker(

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragdocs.cli.exits import NOTHING_FOUND
-from ragdocs.cli.options import config_option, json_option
+from ragdocs.cli.main import NOTHING_FOUND, config_option, json_option, tell_ignored
 from ragdocs.cli.output import shown_lines
-from ragdocs.cli.place import tell_ignored
 from ragdocs.cli.status import short
 from ragdocs.config.choices import EmbeddingProvider
-from ragdocs.wording import size_text
+from ragdocs.text import size_text
 
 if TYPE_CHECKING:
     from ragdocs.cli.model_list import Builtin, Extra, Models, Reranker
@@ -36,7 +34,7 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
     if context.invoked_subcommand:
         return
     from ragdocs.cli.model_list import list_models
-    from ragdocs.cli.values import as_json as in_json
+    from ragdocs.cli.output import as_json as in_json
     from ragdocs.config.loading import load_config
 
     config = load_config(config_file)
@@ -75,9 +73,8 @@ def fetch(name: str, provider: str | None, config_file: Path | None) -> None:
       ragdocs models fetch intfloat/multilingual-e5-small
     """
     from ragdocs.config.loading import load_config
-    from ragdocs.embedding.fetching import fetch_export, fetch_model
-    from ragdocs.embedding.model_hub import find_model, has_torch_extra
-    from ragdocs.embedding.onnx_export import read_export
+    from ragdocs.embedding.download import fetch_export, fetch_model
+    from ragdocs.embedding.hub import find_model, has_torch_extra, read_export
 
     config = load_config(config_file)
     tell_ignored(config)

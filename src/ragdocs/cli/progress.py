@@ -9,7 +9,7 @@ from typing import Protocol
 import click
 
 from ragdocs.cli.output import counted
-from ragdocs.indexing.outcome import Phase, Progress
+from ragdocs.indexing.changes import Phase, Progress
 
 LINE_SECONDS = 5.0
 """Between two lines of one phase: a log that someone reads later should stay short."""
@@ -42,7 +42,7 @@ def display(*, quiet: bool) -> Display:
     if quiet:
         return Silence()
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        from ragdocs.cli.progress_bars import Bars
+        from ragdocs.cli.rich_output import Bars
 
         return Bars()
     return Lines(lambda line: click.echo(line, err=True))

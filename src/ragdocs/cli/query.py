@@ -1,18 +1,267 @@
-"""`query`: the passages that answer a question."""
+"""`query`: its options and the request they make."""
+
+from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
 
-from ragdocs.cli.exits import NOTHING_FOUND, UNUSABLE
-from ragdocs.cli.opened import Reading, reading_options
-from ragdocs.cli.output import shown
-from ragdocs.cli.query_options import QueryOptions, query_options, request_of
+from ragdocs.cli.indexing import Reading, reading_options
+from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
+from ragdocs.cli.output import shown, shown_lines
+from ragdocs.text import advised
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
-    from ragdocs.search.responses import SearchResponse
+    from ragdocs.search.passages import MatchRange
+    from ragdocs.search.requests import QueryRequest
+    from ragdocs.search.responses import SearchResponse, SearchResult
+
+# What may be said on the command line of a question, and the request that it makes.
+
+_T = TypeVar("_T")
+_DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z")
+
+
+class QueryOptions(TypedDict):
+    """The options, by the names that click gives them."""
+
+    top_n: int
+    min_score: float | None
+    strict: bool
+    paths: tuple[str, ...]
+    trees: tuple[str, ...]
+    tags: tuple[str, ...]
+    category: str
+    author: str
+    language: str
+    modified_after: datetime | None
+    modified_before: datetime | None
+    excluded_files: tuple[str, ...]
+    query_type: str | None
+    uniqueness: str | None
+    similarity_threshold: float | None
+    max_tokens: int | None
+    explain: bool
+    metadata: bool
+
+
+_OPTIONS = (
+    click.option(
+        "--top-n", "-n", type=int, default=5, show_default=True, help="How many, up to 50."
+    ),
+    click.option("--min-score", type=float, metavar="0..1", help="Only with this confidence."),
+    click.option(
+        "--strict", is_flag=True, help="The query language binds: every word, field and bracket."
+    ),
+    click.option("--path", "paths", multiple=True, metavar="PATH", help="Only below this folder."),
+    click.option("--tree", "trees", multiple=True, metavar="NAME", help="Only in this tree."),
+    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag."),
+    click.option("--category", default="", metavar="TEXT", help="Only of this category."),
+    click.option("--author", default="", metavar="NAME", help="Only by this author."),
+    click.option("--language", default="", metavar="NAME", help="Only with code of this language."),
+    click.option(
+        "--modified-after", type=click.DateTime(_DATES), metavar="DATE", help="Only newer ones."
+    ),
+    click.option(
+        "--modified-before", type=click.DateTime(_DATES), metavar="DATE", help="Only older ones."
+    ),
+    click.option(
+        "--exclude", "excluded_files", multiple=True, metavar="PATH", help="Not this file."
+    ),
+    click.option(
+        "--query-type",
+        type=click.Choice(["factual", "navigational", "exploratory"]),
+        help="What kind of answer is wanted, when it should not be guessed.",
+    ),
+    click.option(
+        "--uniqueness",
+        type=click.Choice(["off", "document", "content"]),
+        help="What may appear only once.",
+    ),
+    click.option(
+        "--similarity-threshold", type=float, metavar="0..1", help="What counts as the same."
+    ),
+    click.option("--max-tokens", type=int, metavar="N", help="As much text as N tokens hold."),
+    click.option("--explain", is_flag=True, help="Show what each index found, each stage left."),
+    click.option("--metadata", is_flag=True, help="With --json: add tags, author, date, links."),
+)
+
+
+def query_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    """Adds them all, in the order in which the help shows them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def queries_of(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Nobody wants to quote every question; whoever quotes means what is within."""
+    if any(len(word.split()) > 1 for word in words):
+        return words
+    return (" ".join(words),)
+
+
+def request_of(words: tuple[str, ...], options: QueryOptions) -> QueryRequest:
+    """Raises QueryError for values outside their range."""
+    from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
+
+    query_type, uniqueness = options["query_type"], options["uniqueness"]
+    return QueryRequest(
+        queries=queries_of(words),
+        top_n=options["top_n"],
+        min_score=options["min_score"],
+        strict=options["strict"],
+        filters=Filters(
+            trees=frozenset(options["trees"]),
+            paths=options["paths"],
+            excluded_files=options["excluded_files"],
+            tags=frozenset(options["tags"]),
+            category=options["category"],
+            author=options["author"],
+            language=options["language"],
+            modified_after=_with_zone(options["modified_after"]),
+            modified_before=_with_zone(options["modified_before"]),
+        ),
+        query_type=QueryType(query_type) if query_type else None,
+        uniqueness=Uniqueness(uniqueness) if uniqueness else None,
+        similarity_threshold=options["similarity_threshold"],
+        max_tokens=options["max_tokens"],
+        explain=options["explain"],
+        metadata=options["metadata"],
+    )
+
+
+def _with_zone(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=moment.tzinfo or UTC) if moment else None
+
+
+# An answer on a terminal: whole passages, one line each, or the lines that match.
+
+_INDENT = "   "
+DOUBTFUL = 0.3
+"""Below this the best passage is more often wrong than right."""
+
+
+def full(response: SearchResponse) -> Iterator[str]:
+    return passages(response.results)
+
+
+def passages(results: Sequence[SearchResult]) -> Iterator[str]:
+    """Each with its citation; matches stand out."""
+    for number, result in enumerate(results, 1):
+        yield f"{number}. {_citation(result)}"
+        yield from (f"{_INDENT}{click.style(line, dim=True)}" for line in _around(result))
+        text = marked(result.text, result.matches)
+        yield from (f"{_INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
+        yield ""
+
+
+def short(response: SearchResponse) -> Iterator[str]:
+    """A line for where, and one for what."""
+    for number, result in enumerate(response.results, 1):
+        yield f"{number}. {_citation(result)}"
+        yield f"{_INDENT}{_snippet(result)}"
+
+
+def matches(response: SearchResponse) -> Iterator[str]:
+    """As grep gives them, `path:line: text`; what was found by meaning gives its first line."""
+    for result in response.results:
+        lines = result.text.split("\n")
+        hits = sorted({match.line_start for match in result.matches})
+        first = result.text_lines[0]
+        for line in hits or [first]:
+            at = line - first
+            text = lines[at] if 0 <= at < len(lines) else lines[0]
+            yield f"{click.style(shown(result.path), fg='cyan')}:{line}: {shown(text.strip())}"
+
+
+def remarks(response: SearchResponse) -> Iterator[str]:
+    """What must be known of the answer besides its results."""
+    if response.index.is_there:
+        yield from _worth(response)
+    if response.did_you_mean:
+        yield f"Did you mean: {shown(response.did_you_mean)}"
+    for left_out in response.left_out:
+        where = f"{shown(left_out.path)}:{left_out.line_start}-{left_out.line_end}"
+        yield f"{left_out.extent.value.replace('_', ' ')}: {where} ({left_out.tokens} tokens)"
+    for note in response.notes:
+        yield f"note: {shown(note)}"
+    if not response.index.complete:
+        yield f"index {response.index.in_words()}"
+
+
+def _worth(response: SearchResponse) -> Iterator[str]:
+    results = response.results
+    if results and max(result.confidence for result in results) >= DOUBTFUL:
+        return
+    if results:
+        listing = f"{advised('ls docs')} lists documents"
+        yield f"None of these is a sure answer: try other words. {listing}."
+    elif response.index.documents:
+        yield "Nothing was found."
+    else:
+        where = f"{advised('status')} says where it looks"
+        yield f"Nothing was found: the index has no document. {where}."
+    if response.nearest_terms:
+        terms = ", ".join(map(shown, response.nearest_terms))
+        yield f"No document has these words; the nearest they have: {terms}"
+
+
+def marked(text: str, ranges: Sequence[MatchRange]) -> str:
+    parts: list[str] = []
+    at = 0
+    for found in ranges:
+        parts.append(shown_lines(text[at : found.start]))
+        parts.append(_marked(shown_lines(text[found.start : found.end])))
+        at = found.end
+    parts.append(shown_lines(text[at:]))
+    return "".join(parts)
+
+
+def _marked(text: str) -> str:
+    return click.style(text, fg="yellow", bold=True)
+
+
+def _citation(result: SearchResult) -> str:
+    where = f"{result.path}:{result.line_start}-{result.line_end}"
+    headings = " > ".join(result.heading_path) or result.title
+    confidence = click.style(f"{result.confidence:.0%}", fg="green")
+    return f"{click.style(shown(where), fg='cyan', bold=True)}  {shown(headings)}  {confidence}"
+
+
+def _around(result: SearchResult) -> Iterator[str]:
+    """Which lines are shown, where that is not all of the section, and in what they stand."""
+    told: list[str] = []
+    first, last = result.text_lines
+    if (first, last) != (result.line_start, result.line_end):
+        told.append(f"lines {first}-{last}")
+    if result.within is not None:
+        wider = result.within
+        headings = " > ".join(wider.heading_path)
+        lines = f"{wider.line_start}-{wider.line_end}"
+        told.append(f"within {shown(headings)} ({lines})")
+    if told:
+        yield ", ".join(told)
+
+
+def _snippet(result: SearchResult) -> str:
+    snippet = result.snippet
+    parts: list[str] = []
+    at = 0
+    for start, end in snippet.highlights:
+        parts += [
+            shown(snippet.text[at:start]),
+            _marked(shown(snippet.text[start:end])),
+        ]
+        at = end
+    return "".join([*parts, shown(snippet.text[at:])])
+
+
+# `query`: the passages that answer a question.
 
 
 class _Options(QueryOptions):
@@ -72,9 +321,9 @@ def _run(reading: Reading, words: tuple[str, ...], options: _Options) -> int:
     return 0 if response.results else NOTHING_FOUND
 
 
-def _debug(config: "Config", response: "SearchResponse") -> None:
+def _debug(config: Config, response: SearchResponse) -> None:
     """Where things came from, how the index is, and where the time went."""
-    from ragdocs.assembly import index_directory
+    from ragdocs.app import index_directory
 
     files = ", ".join(map(str, config.files)) or "none, all defaults"
     trees = ", ".join(f"{tree.name} ({tree.root})" for tree in config.trees)
@@ -89,23 +338,22 @@ def _debug(config: "Config", response: "SearchResponse") -> None:
         click.echo(f"debug: {shown(line)}", err=True)
 
 
-def _show(response: "SearchResponse", output: str) -> None:
-    from ragdocs.cli import query_results
-    from ragdocs.cli.values import as_json
+def _show(response: SearchResponse, output: str) -> None:
+    from ragdocs.cli.output import as_json
 
     if output == "json":
         click.echo(as_json(response))
         return
     show = {
-        "full": query_results.full,
-        "list": query_results.short,
-        "matches": query_results.matches,
+        "full": full,
+        "list": short,
+        "matches": matches,
     }[output]
     for line in show(response):
         click.echo(line)
-    for line in query_results.remarks(response):
+    for line in remarks(response):
         click.echo(line, err=True)
     if response.explanation:
-        from ragdocs.cli.query_explained import tables
+        from ragdocs.cli.rich_output import tables
 
         tables(response.explanation)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragdocs.cli.exits import NOTHING_FOUND
+from ragdocs.cli.main import NOTHING_FOUND
 from ragdocs.cli.output import shown
 from ragdocs.cli.status import short
 from ragdocs.errors import ConfigError, FileKept
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "--json", "as_json", is_flag=True, help="Answer in JSON; without --yes nothing is changed."
 )
 @click.pass_context
-def trust(  # noqa: PLR0913  click's options
+def trust(
     context: click.Context, place: Path, yes: bool, revoke: bool, is_list: bool, as_json: bool
 ) -> None:
     """Show what a project's file asks for, and trust it if you agree.
@@ -158,7 +158,7 @@ def _grant(file: "ProjectFile") -> "Grant":
 
 
 def _show(file: "ProjectFile") -> None:
-    from ragdocs.config.notation import toml_value
+    from ragdocs.text import toml_value
 
     request = file.request
     click.echo(f"{short(str(request.file))} {file.standing.words}. It asks for:")
@@ -177,7 +177,7 @@ def _show(file: "ProjectFile") -> None:
 
 
 def _setting(ask: "Ask") -> str:
-    from ragdocs.config.notation import toml_value
+    from ragdocs.text import toml_value
 
     where = f"line {ask.origin.line}: " if ask.origin.line else ""
     return shown(f"{where}{ask.key} = {toml_value(ask.value)}")
@@ -218,8 +218,8 @@ def _revoke(place: Path, as_json: bool) -> int:
 
 
 def _list(as_json: bool) -> None:
-    from ragdocs.config.notation import toml_value
     from ragdocs.config.trust import read_grants
+    from ragdocs.text import toml_value
 
     grants = read_grants(_place())
     if as_json:
@@ -266,8 +266,8 @@ def _grant_value(name: str, grant: "Grant") -> dict[str, object]:
 def _project_files_value(
     files: "list[ProjectFile]", trusted: "dict[str, Grant]"
 ) -> dict[str, object]:
-    from ragdocs.config.notation import plain_value
     from ragdocs.config.trust import Standing
+    from ragdocs.text import plain_value
 
     def value(one: "ProjectFile") -> dict[str, object]:
         name = os.fspath(one.request.file)
@@ -295,7 +295,7 @@ def _project_files_value(
 
 
 def _show_json(value: object) -> None:
-    from ragdocs.cli.values import as_json
+    from ragdocs.cli.output import as_json
 
     click.echo(as_json(value))
 

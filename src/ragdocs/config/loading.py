@@ -1,6 +1,11 @@
-"""From files, environment and flags to the configuration in force, or to all that is wrong."""
+"""Reads files, environment and flags into the configuration in force, or into everything that is
+wrong.
+"""
 
 import os
+import re
+import stat
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,14 +14,13 @@ from typing import Self, cast
 
 from pydantic import ValidationError
 
-from ragdocs.config.advice import advise
-from ragdocs.config.catalogue import ANY, KeyPath, key_text, settings
-from ragdocs.config.files import ConfigFile, project_chain, read, user_config
-from ragdocs.config.indexing_section import IndexingConfig
 from ragdocs.config.layers import (
+    DEEP_KEY,
+    MAX_KEY_PARTS,
     Assigned,
     Layer,
     Source,
+    Table,
     environment_layers,
     layer_of,
     merge,
@@ -24,25 +28,299 @@ from ragdocs.config.layers import (
 )
 from ragdocs.config.locations import (
     PROJECT_FOLDER,
+    SINGLE_FILE,
     IndexPlace,
     cache_folder,
     default_index,
+    folder_of,
+    project_files,
     trust_file,
     user_file,
 )
-from ragdocs.config.problems import Findings, Origin, OriginKind, Problem, explain
-from ragdocs.config.resolved import DOCUMENTS_PATH, Config, trees_of
-from ragdocs.config.sections import Settings
-from ragdocs.config.trust import (
-    Ignored,
-    Ledger,
-    Request,
-    Standing,
-    granted,
-    ignored,
-    request_of,
+from ragdocs.config.problems import (
+    ANY,
+    Findings,
+    KeyPath,
+    Origin,
+    OriginKind,
+    Problem,
+    explain,
+    key_text,
+    settings,
 )
+from ragdocs.config.resolved import DEFAULT_TREE, DOCUMENTS_PATH, Config, Tree, trees_of
+from ragdocs.config.settings import NEEDS, IndexingConfig, Need, Settings
+from ragdocs.config.trust import Ignored, Ledger, Request, Standing, granted, ignored, request_of
 from ragdocs.errors import ConfigError
+from ragdocs.files import open_file, user_id
+from ragdocs.text import printable, toml_value
+
+# What is allowed but probably not meant: `check-config` says it, nothing else minds.
+
+_DOCUMENTS = key_text(DOCUMENTS_PATH)
+_CALIBRATION = "search.score_calibration_threshold"
+_CALIBRATION_SETTINGS = (_CALIBRATION, "search.score_calibration_steepness")
+_SMALLEST_EVIDENCE = 0.1
+"""Even a query that nothing answers has more: the earlier systems' 0.035 was a sum of ranks."""
+
+
+def advise(config: Config) -> Iterator[Problem]:
+    yield from _missing_folders(config)
+    yield from _overlaps(config)
+    yield from _idle_documents_path(config)
+    yield from _unknown_trees(config)
+    yield from _old_calibration(config)
+    yield from _idle_settings(config)
+
+
+def _idle_settings(config: Config) -> Iterator[Problem]:
+    """What is set to another value than usual and has no effect, with what takes it away."""
+    for key, needs in NEEDS.items():
+        unmet = next((need for need in needs if not _is_met(config, need)), None)
+        origin = _given_at(config, key)
+        if unmet is not None and origin is not None and not _is_usual(config, key):
+            values = (f"{other} = {toml_value(config.value_of(other))}" for other in unmet.keys)
+            why = unmet.words or "while " + " and ".join(values)
+            still = f", except that {unmet.still}" if unmet.still else ""
+            yield Problem(origin, key, f"has no effect {why}{still}")
+
+
+def _is_met(config: Config, need: Need) -> bool:
+    return need.is_met(*(config.value_of(key) for key in need.keys))
+
+
+def _is_usual(config: Config, key: str) -> bool:
+    """Whoever writes a default down expects nothing of it."""
+    return config.value_of(key) == settings()[tuple(key.split("."))].default
+
+
+def _given_at(config: Config, key: str) -> Origin | None:
+    """Where the user has set it, or a key of the table that it is; None: nowhere."""
+    inside = (one for at, one in config.origins.items() if at.startswith(f"{key}."))
+    every = (config.origins[key], *inside)
+    return next((one for one in every if one.kind is not OriginKind.DEFAULT), None)
+
+
+def _about(config: Config, tree: Tree, message: str) -> Problem:
+    key = f"tree.{tree.name}"
+    key = key if key in config.origins else _DOCUMENTS
+    return Problem(config.tree_origin(tree), key, message)
+
+
+def _missing_folders(config: Config) -> Iterator[Problem]:
+    for tree in config.trees:
+        try:
+            is_folder = tree.root.is_dir()
+        except OSError:
+            is_folder = False
+        if not is_folder:
+            shown = printable(str(tree.root))
+            yield _about(config, tree, f"{shown} is not a folder, or cannot be looked into")
+
+
+def _overlaps(config: Config) -> Iterator[Problem]:
+    """Each tree with the first that has the same folder, and with those that have one above it."""
+    first_at: dict[Path, int] = {}
+    for number, tree in enumerate(config.trees):
+        first_at.setdefault(tree.root, number)
+    pairs = {
+        tuple(sorted((number, first_at[folder])))
+        for number, tree in enumerate(config.trees)
+        for folder in (tree.root, *tree.root.parents)
+        if first_at.get(folder, number) != number
+    }
+    for one, other in sorted(pairs):
+        name = config.trees[one].name
+        message = f"shares a folder with tree {name}: files in both are indexed twice"
+        yield _about(config, config.trees[other], message)
+
+
+def _idle_documents_path(config: Config) -> Iterator[Problem]:
+    origin = config.origins[_DOCUMENTS]
+    if origin.kind is not OriginKind.DEFAULT and f"tree.{DEFAULT_TREE}" in config.origins:
+        yield Problem(origin, _DOCUMENTS, f"has no effect beside [tree.{DEFAULT_TREE}]")
+
+
+def _unknown_trees(config: Config) -> Iterator[Problem]:
+    known = {str(tree.name) for tree in config.trees}
+    for number, rule in enumerate(config.context.rules):
+        for name in sorted(set(rule.trees) - known):
+            origin = config.origins["context.rules"]
+            key = f"context.rules[{number}].trees"
+            yield Problem(origin, key, f"there is no tree {printable(name)} here")
+
+
+def _old_calibration(config: Config) -> Iterator[Problem]:
+    curve = config.search.rank_sum_curve
+    if curve is not None:
+        for key in _CALIBRATION_SETTINGS:
+            if origin := _given_at(config, key):
+                message = f"with rank fusion confidence is made from the {curve.words}"
+                yield Problem(origin, key, message)
+    elif config.search.score_calibration_threshold < _SMALLEST_EVIDENCE:
+        message = (
+            "is on the scale of rank sums: here evidence runs from 0 to 1, and every result would "
+            'look certain; leave the setting out, or set fusion = "rrf"'
+        )
+        yield Problem(config.origins[_CALIBRATION], _CALIBRATION, message)
+
+
+# Configuration files: finding them from a folder upwards, and reading them.
+
+MAX_CONFIG_BYTES = 1_000_000
+_AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
+_AT_END = re.compile(r"\(at end of document\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file that was read: its source for messages, its path, and its tables.
+
+    `project` is the folder in which it was found; None for one that the user named or owns.
+    """
+
+    source: Source
+    path: Path
+    table: Table
+    project: Path | None = None
+
+
+class _Unusable(Exception):
+    """A file that cannot be read as a configuration, and the line where that shows."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def read(path: Path, kind: OriginKind, findings: Findings) -> ConfigFile | None:
+    """The file, or nothing and a problem."""
+    try:
+        text = _text(path)
+        table = _parsed(text)
+    except _Unusable as error:
+        origin = Origin(kind, str(path), error.line)
+        findings.problems.append(Problem(origin, "", str(error)))
+        return None
+    return ConfigFile(Source(kind, str(path), folder_of(path), text), path, table)
+
+
+def project_chain(start: Path, findings: Findings, foreign: list[Path]) -> Iterator[ConfigFile]:
+    """The files that speak for `start`, the nearest first, up to the one that says `root = true`.
+
+    A file of another account is not read, and added to `foreign`: whoever may write into a folder
+    above would otherwise decide for all below it. The owner of `start` may.
+    """
+    accounts = _accounts(start)
+    for folder in (start, *start.parents):
+        present = [path for path in project_files(folder) if _is_there(path, findings)]
+        there = [path for path in present if _owners(path) <= accounts]
+        foreign += [path for path in present if path not in there]
+        if len(there) > 1:
+            message = (
+                f"this folder has two configurations, {PROJECT_FOLDER}/config.toml and "
+                f"{SINGLE_FILE}: keep one"
+            )
+            origin = Origin(OriginKind.PROJECT, str(folder))
+            findings.problems.append(Problem(origin, "", message))
+        for path in there:
+            file = read(path, OriginKind.PROJECT, findings)
+            if file is not None:
+                # Not `folder_of`: the folder itself may bear our folder's name.
+                yield replace(file, project=folder, source=replace(file.source, base=folder))
+            if file is not None and file.table.get("root") is True:
+                return
+
+
+def _accounts(start: Path) -> frozenset[int]:
+    """Whose files count: the user's, the administrator's, and those of the folder's owner."""
+    mine = {0, user_id() or 0}  # all are 0 where files have no owners
+    try:
+        return frozenset({*mine, os.stat(start).st_uid})
+    except OSError:
+        return frozenset(mine)
+
+
+def _owners(path: Path) -> set[int]:
+    """Of the file, of a link that leads to it, and of a folder that is there for it alone."""
+    around = [path.parent] if path.parent.name == PROJECT_FOLDER else []
+    try:
+        found = {os.lstat(one).st_uid for one in (path, *around)}
+        return found | {os.stat(one).st_uid for one in (path, *around)}
+    except OSError:  # reading it will say why
+        return set()
+
+
+def _is_there(path: Path, findings: Findings) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        # A folder above that may not be searched is no reason to fail, but worth saying.
+        origin = Origin(OriginKind.PROJECT, str(path))
+        message = f"cannot look for a configuration here: {error.strerror}"
+        findings.notes.append(Problem(origin, "", message))
+        return False
+    return True
+
+
+def user_config(path: Path | None, findings: Findings) -> ConfigFile | None:
+    if path is None or not _is_there(path, findings):
+        return None
+    return read(path, OriginKind.USER, findings)
+
+
+def _text(path: Path) -> str:
+    try:
+        data = _data(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _Unusable(f"cannot be read: {reason}") from error
+    try:
+        return data.decode("utf-8-sig")  # some editors begin a file with a mark that TOML forbids
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _Unusable("is not UTF-8 text", line) from error
+
+
+def _data(path: Path) -> bytes:
+    descriptor = open_file(path, os.O_RDONLY, follow=True)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _Unusable("is not a regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > MAX_CONFIG_BYTES:
+        raise _Unusable(f"is larger than {MAX_CONFIG_BYTES:,} bytes, which no configuration needs")
+    return data
+
+
+def _parsed(text: str) -> Table:
+    if deep := DEEP_KEY.search(text):
+        line = text.count("\n", 0, deep.start()) + 1
+        raise _Unusable(f"is not usable: a key has more than {MAX_KEY_PARTS} parts", line)
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise _Unusable("is not usable: its values are nested too deeply") from error
+    except ValueError as error:  # also a number of too many digits, which is no TOMLDecodeError
+        raise _Unusable(f"is not TOML: {_reason(str(error))}", _line(str(error), text)) from error
+
+
+def _reason(message: str) -> str:
+    return printable(_AT_END.sub("", _AT_LINE.sub("", message)).strip())
+
+
+def _line(message: str, text: str) -> int | None:
+    if found := _AT_LINE.search(message):
+        return int(found[1])
+    return text.rstrip("\n").count("\n") + 1 if _AT_END.search(message) else None
+
+
+# From files, environment and flags to the configuration in force, or to all that is wrong.
 
 _BY_DEFAULT = Origin(OriginKind.DEFAULT)
 

@@ -5,19 +5,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from ragdocs.config.catalogue import KeyPath, key_text, settings
-from ragdocs.config.chunking_section import ChunkingConfig
-from ragdocs.config.context_section import ContextConfig
-from ragdocs.config.embedding_section import EmbeddingConfig
-from ragdocs.config.indexing_section import IndexingConfig, TreeConfig
 from ragdocs.config.layers import Assigned, Layer
 from ragdocs.config.locations import IndexPlace
-from ragdocs.config.notation import plain_value
-from ragdocs.config.problems import Origin, OriginKind
-from ragdocs.config.search_section import SearchConfig
-from ragdocs.config.sections import Settings
+from ragdocs.config.problems import KeyPath, Origin, OriginKind, key_text, settings
+from ragdocs.config.settings import (
+    ChunkingConfig,
+    ContextConfig,
+    EmbeddingConfig,
+    IndexingConfig,
+    SearchConfig,
+    Settings,
+    TreeConfig,
+)
 from ragdocs.config.trust import Ignored
 from ragdocs.models import TreeName
+from ragdocs.text import plain_value
 
 DEFAULT_TREE = TreeName("docs")
 DOCUMENTS_PATH: KeyPath = ("indexing", "documents_path")

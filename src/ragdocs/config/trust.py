@@ -21,15 +21,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from ragdocs.config.catalogue import KeyPath, authority_of, find, key_text
 from ragdocs.config.layers import Assigned, Layer
 from ragdocs.config.locations import TRUST_FILE
-from ragdocs.config.notation import plain_value, printable
-from ragdocs.config.problems import Origin
+from ragdocs.config.problems import KeyPath, Origin, authority_of, find, key_text
 from ragdocs.config.values import Authority, absolute, leaves_project
 from ragdocs.files import is_link, open_file, user_id
 from ragdocs.files import replace as replace_file
-from ragdocs.wording import advised
+from ragdocs.text import advised, plain_value, printable
 
 MAX_BYTES = 5_000_000
 """Of the file of grants: some thousand projects."""

@@ -92,7 +92,7 @@ class Authority:
     is_loaded: bool = False
 
 
-def setting(  # noqa: PLR0913  all that is said of a setting, once
+def setting(
     default: object,
     description: str,
     *,

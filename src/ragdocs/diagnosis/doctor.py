@@ -6,26 +6,36 @@ from dataclasses import dataclass, replace
 
 from ragdocs.app import App
 from ragdocs.config.loading import Reading
-from ragdocs.config.notation import printable
-from ragdocs.diagnosis.case import Case, Machine
-from ragdocs.diagnosis.checks.clients import check_clients
-from ragdocs.diagnosis.checks.configuration import check_configuration
-from ragdocs.diagnosis.checks.counts import check_counts
-from ragdocs.diagnosis.checks.engine import check_engine
-from ragdocs.diagnosis.checks.failures import check_failures, check_links, check_warnings
-from ragdocs.diagnosis.checks.leftovers import check_leftovers
-from ragdocs.diagnosis.checks.locks import check_locks
-from ragdocs.diagnosis.checks.model import check_model, check_reranker
-from ragdocs.diagnosis.checks.permissions import check_permissions
-from ragdocs.diagnosis.checks.platform import check_platform
-from ragdocs.diagnosis.checks.space import check_space
-from ragdocs.diagnosis.checks.store import check_store
-from ragdocs.diagnosis.checks.trees import check_trees
-from ragdocs.diagnosis.checks.variants import check_gone, check_variants
-from ragdocs.diagnosis.checks.vectors import check_vectors
-from ragdocs.diagnosis.checks.watching import check_descriptors, check_watching
-from ragdocs.diagnosis.findings import Finding, Level, Repair, Repaired
+from ragdocs.diagnosis.case import Case, Finding, Level, Machine, Repair, Repaired
+from ragdocs.diagnosis.folder_checks import (
+    check_engine,
+    check_gone,
+    check_leftovers,
+    check_locks,
+    check_variants,
+)
+from ragdocs.diagnosis.index_checks import (
+    check_counts,
+    check_failures,
+    check_links,
+    check_store,
+    check_vectors,
+    check_warnings,
+)
+from ragdocs.diagnosis.machine_checks import (
+    check_clients,
+    check_configuration,
+    check_descriptors,
+    check_model,
+    check_permissions,
+    check_platform,
+    check_reranker,
+    check_space,
+    check_trees,
+    check_watching,
+)
 from ragdocs.errors import RagdocsError
+from ragdocs.text import printable
 
 QUICK_SECONDS = 20.0
 LONG_SECONDS = 300.0

@@ -1,38 +1,219 @@
-"""`status`: looks at every part and never fails; what cannot be told is said to be so."""
+"""Collects the status of every part without ever failing, and derives one state and its advice."""
 
-from dataclasses import replace
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ragdocs import __version__
 from ragdocs.app import App
-from ragdocs.config.notation import printable, toml_value
 from ragdocs.config.resolved import Tree
 from ragdocs.config.trust import Ignored, in_words
-from ragdocs.diagnosis.index_files import disk_use, exposure_of, variants_of
-from ragdocs.diagnosis.keyword_look import look_at_keyword
-from ragdocs.diagnosis.model_look import look_at_model, look_at_reranker
+from ragdocs.diagnosis.looks import (
+    BUSY_SECONDS,
+    MAX_WARNINGS,
+    EngineState,
+    StoreLook,
+    disk_use,
+    exposure_of,
+    is_upgraded,
+    look_at_keyword,
+    look_at_model,
+    look_at_reranker,
+    look_at_store,
+    look_at_watcher,
+    look_at_writer,
+    variants_of,
+    warning_counts,
+)
 from ragdocs.diagnosis.status import (
     Agreement,
+    Holdings,
     IgnoredSetting,
+    KeywordStatus,
+    ModelStatus,
     SettingDifference,
     Status,
     TreeStatus,
+    WatchStatus,
+    WriterStatus,
 )
-from ragdocs.diagnosis.store_look import (
-    BUSY_SECONDS,
-    MAX_WARNINGS,
-    StoreLook,
-    is_upgraded,
-    look_at_store,
-    warning_counts,
+from ragdocs.errors import (
+    ConfigError,
+    IndexCorrupt,
+    IndexFolderForeign,
+    IndexIncompatible,
+    IndexLocked,
+    IndexMissing,
+    IndexStoreError,
+    OtherSettings,
 )
-from ragdocs.diagnosis.verdict import Evidence, judge
-from ragdocs.diagnosis.watch_look import look_at_watcher, look_at_writer
-from ragdocs.errors import ConfigError, IndexMissing, IndexStoreError, OtherSettings
-from ragdocs.indexing.roots import root_problem
-from ragdocs.indexing.service_state import ServiceState
-from ragdocs.search.upkeep import Upkeep, unchecked
+from ragdocs.health import Upkeep, judged, unchecked
+from ragdocs.indexing.reading import root_problem
+from ragdocs.indexing.service import ServiceState
+from ragdocs.search.responses import IndexState, Readiness, readiness_of
 from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION
+from ragdocs.text import advised, number_of, printable, process_text, toml_value
+
+# From what was looked at to one state, and to words that say what to do next. Pure.
+
+_WORDS_ONLY = "passages are found by their words only, because there is no usable model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that counts for the state."""
+
+    holdings: Holdings
+    error: IndexStoreError | None
+    read_only: str
+    """Why the index is only read: it is another program's."""
+    agreement: Agreement
+    trees: Sequence[TreeStatus]
+    model: ModelStatus
+    reranker: ModelStatus
+    keyword: KeywordStatus
+    writer: WriterStatus | None
+    watcher: WatchStatus | None
+    upkeep: Upkeep
+    is_upgraded: bool = False
+    """There is an index of these documents in the format of another version of this program."""
+    exposure: str = ""
+    """Why the index folder is not its user's alone."""
+
+    @property
+    def worker(self) -> str:
+        """Who works on the index now; empty when nobody does."""
+        at_work = self.watcher or self.writer
+        if at_work is None:
+            return ""
+        if at_work.pid == os.getpid():
+            return "this process"
+        return process_text(at_work.pid)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The state, one line about it, and what else should be known."""
+
+    state: Readiness
+    summary: str
+    notes: tuple[str, ...]
+
+
+def judge(evidence: Evidence) -> Verdict:
+    if problem := _why_unusable(evidence):
+        is_begun = evidence.error is not None and evidence.upkeep.comes_by_waiting(evidence.error)
+        state = Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE
+        return Verdict(state, f"{state.value}: {problem}", tuple(_notes(evidence, state)))
+    found = judged(_held(evidence), evidence.upkeep)
+    if evidence.read_only:
+        found = found.behind(evidence.read_only)
+    if evidence.keyword.state == EngineState.NOT_INSTALLED:
+        found = found.behind(evidence.keyword.problem)
+    return Verdict(found.state, found.in_words(), tuple(_notes(evidence, found.state)))
+
+
+def _why_unusable(evidence: Evidence) -> str:
+    """What happened, and what makes it good; empty when the store can be read."""
+    error = evidence.error
+    if error is None:
+        return ""
+    if isinstance(error, IndexMissing):
+        return _why_missing(evidence)
+    if isinstance(error, IndexIncompatible):
+        return _why_incompatible(evidence)
+    if isinstance(error, IndexCorrupt):
+        return f"the index is damaged; {advised('doctor --fix')} rebuilds it from the files"
+    if isinstance(error, IndexLocked):
+        return "the index is busy; try again"
+    if isinstance(error, IndexFolderForeign):
+        return str(error)
+    return f"{error}; {advised('doctor')} says what can be done"
+
+
+def _why_missing(evidence: Evidence) -> str:
+    if evidence.upkeep.error:
+        return f"the index cannot be made: {evidence.upkeep.error}"
+    if evidence.worker:
+        return f"{evidence.worker} has begun to make the index: ask again soon"
+    if evidence.is_upgraded:
+        return (
+            "the index is in the format of another version of this program; "
+            f"{advised('update')} upgrades it and keeps its vectors, and so does a server"
+        )
+    away = [tree for tree in evidence.trees if tree.problem]
+    if away and len(away) == len(evidence.trees):
+        named = ", ".join(f"{tree.root} {tree.problem}" for tree in away)
+        return f"there is no index yet, and nothing to make it from: {named}; correct the path"
+    return f"there is no index yet; {advised('update')} makes it, and so does a server"
+
+
+def _why_incompatible(evidence: Evidence) -> str:
+    agreement = evidence.agreement
+    if agreement.stored_fingerprint is None and agreement.stored_schema is None:
+        return "store.db is not an index of this program: move it away"
+    return str(evidence.error)
+
+
+def _held(evidence: Evidence) -> IndexState:
+    """As answers have it, by what is in the store and whether there is a model."""
+    holdings = evidence.holdings
+    readiness = readiness_of(
+        holdings.files_waiting,
+        holdings.vectors_pending,
+        has_vectors=not evidence.model.problem,
+    )
+    return IndexState(
+        state=readiness,
+        complete=readiness is Readiness.READY and not holdings.files_failed,
+        generation=holdings.generation,
+        documents=holdings.documents,
+        passages=holdings.passages,
+        vectors_pending=holdings.vectors_pending,
+        failed_files=holdings.files_failed,
+        files_waiting=holdings.files_waiting,
+        reason=_WORDS_ONLY if readiness is Readiness.DEGRADED else "",
+    )
+
+
+def _notes(evidence: Evidence, state: Readiness) -> Iterator[str]:
+    if state is Readiness.BUILDING and evidence.error is None:
+        yield _who_goes_on(evidence)
+    if isinstance(evidence.error, IndexCorrupt):
+        yield str(evidence.error)
+    if evidence.exposure:
+        yield evidence.exposure
+    if evidence.model.problem:
+        yield evidence.model.problem
+    yield from evidence.model.notes
+    if evidence.reranker.problem:
+        yield f"re-ranking does nothing: {evidence.reranker.name} {evidence.reranker.problem}"
+    for tree in evidence.trees:
+        if tree.problem and tree.documents:
+            kept = number_of(tree.documents, "document")
+            stays = "stays as it was" if tree.documents == 1 else "stay as they were"
+            yield f"the folder of {tree.name} {tree.problem}: its {kept} {stays} last seen"
+    yield from _on_watcher(evidence)
+
+
+def _on_watcher(evidence: Evidence) -> Iterator[str]:
+    watcher = evidence.watcher
+    if watcher and watcher.trouble:
+        yield f"{evidence.worker} says: {watcher.trouble}"
+    if watcher and not watcher.is_heard:
+        silent = f"{evidence.worker} should keep the index in step, and is not heard of"
+        yield f"{silent}: is it stopped? {advised('update')} finds changes too"
+
+
+def _who_goes_on(evidence: Evidence) -> str:
+    if not evidence.worker:
+        return f"nobody works on it now: {advised('update')} goes on, and so does a server"
+    activity = evidence.watcher.activity if evidence.watcher else ""
+    return f"{evidence.worker} is at it" + (f": {activity}" if activity else "")
+
+
+# `status`: looks at every part and never fails; what cannot be told is said to be so.
 
 
 def gather_status(app: App, service: ServiceState | None = None) -> Status:

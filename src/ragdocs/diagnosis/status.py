@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from ragdocs.embedding.base import EmbeddingCounts
-from ragdocs.search.index_state import Readiness
-from ragdocs.wording import number_of
+from ragdocs.search.responses import Readiness
+from ragdocs.text import number_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,33 @@
 """What the rest of the program knows of an embedding model: text in, unit vectors out.
 
-Whatever stands behind the protocol is loaded on first use, so that holding an embedder costs
-nothing; this module imports numpy only when it computes.
+Also what all embedders share: prefixes, windows over long texts, batches and threads. An embedder
+loads its model on first use; this module imports numpy only when it computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+from ragdocs.config.values import AUTO
+from ragdocs.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
     Vectors: TypeAlias = NDArray[float32]
+
+# Whatever stands behind the protocol is loaded on first use, so that holding an embedder costs
+# nothing; this module imports numpy only when it computes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +125,312 @@ def unit(vectors: Vectors) -> Vectors:
 
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return (vectors / np.maximum(norms, np.float32(1e-12))).astype(np.float32)
+
+
+# Texts as pieces that fit the model's window, and what did not fit anywhere.
+#
+# A text over the window is split into as few, equally long pieces as fit; its vector is the mean of
+# theirs, weighted by length. So its end counts as much as its beginning. A cap on the pieces bounds
+# the work for one text, and what lies beyond it is counted.
+
+MAX_TOKENS = 256
+SPECIAL_TOKENS = 2
+MAX_WINDOWS = 16
+# Tokenising costs time too: no more of a text is looked at than 16 windows of natural language
+# could hold (16 characters for a token is four times what English prose has).
+MAX_CHARACTERS = MAX_WINDOWS * (MAX_TOKENS - SPECIAL_TOKENS) * 16
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_ROOM = MAX_TOKENS - SPECIAL_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A text as the tokenizer sees it, without special tokens; `ends` are character offsets."""
+
+    ids: Sequence[int]
+    ends: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedText:
+    """The pieces of one text, each within the window, and the characters beyond the cap."""
+
+    pieces: tuple[Sequence[int], ...]
+    cut_characters: int
+
+    @property
+    def counts(self) -> EmbeddingCounts:
+        cut = self.cut_characters > 0
+        return EmbeddingCounts(1, int(len(self.pieces) > 1), int(cut), self.cut_characters)
+
+
+def split_text(
+    text: str, tokenise: Callable[[str], Tokens], windows: int = MAX_WINDOWS
+) -> WindowedText:
+    """An empty text has one empty piece: the model has a vector for it too."""
+    tokens = tokenise(clean(text[:MAX_CHARACTERS]))
+    most = windows * _ROOM
+    end = tokens.ends[most - 1] if len(tokens.ids) > most else MAX_CHARACTERS
+    return WindowedText(_pieces(tokens.ids[:most]), len(text[end:].strip()))
+
+
+def clean(text: str) -> str:
+    """Text that can be encoded: a lone surrogate (half a character) becomes U+FFFD."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _pieces(ids: Sequence[int]) -> tuple[Sequence[int], ...]:
+    number = max(1, -(-len(ids) // _ROOM))
+    bounds = [len(ids) * index // number for index in range(number + 1)]
+    return tuple(ids[start:end] for start, end in pairwise(bounds))
+
+
+# Texts as pieces within a model's window, cut where its tokens end, and one vector from theirs.
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of one text, and the characters that were beyond the last."""
+
+    texts: tuple[str, ...]
+    cut_characters: int = 0
+
+    @property
+    def counts(self) -> EmbeddingCounts:
+        is_cut = self.cut_characters > 0
+        return EmbeddingCounts(1, int(len(self.texts) > 1), int(is_cut), self.cut_characters)
+
+
+def cut_to_fit(text: str, ends: Sequence[int], room: int, windows: int = MAX_WINDOWS) -> Pieces:
+    """`ends` are where the text's tokens end, `room` how many tokens a piece may have, `windows`
+    how many pieces there may be."""
+    if len(ends) <= room:
+        return Pieces((text,))
+    kept = ends[: room * windows]
+    number = -(-len(kept) // room)
+    bounds = [0, *(kept[len(kept) * at // number - 1] for at in range(1, number + 1))]
+    texts = tuple(text[start:end] for start, end in pairwise(bounds))
+    return Pieces(texts, len(text[bounds[-1] :].strip()))
+
+
+def combined(vectors: Vectors, pieces: Sequence[Pieces]) -> Vectors:
+    """One vector of unit length for each text: the mean of its pieces', weighted by length."""
+    import numpy as np
+
+    rows = np.empty((len(pieces), vectors.shape[1]), dtype=np.float32)
+    start = 0
+    for row, one in enumerate(pieces):
+        end = start + len(one.texts)
+        lengths = np.array([max(1, len(text)) for text in one.texts], dtype=np.float32)
+        rows[row] = lengths @ vectors[start:end]
+        start = end
+    return unit(rows)
+
+
+# Which pieces go through the model together: those of one length, a few hundred tokens at a time.
+#
+# Equal lengths need no padding, so no work is wasted and nothing in a batch depends on its
+# neighbours. Larger batches are no faster: the activations leave the processor's cache
+# (specs/0015).
+
+BATCH_TOKENS = 512
+BATCH_SIZE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """What one run of the model may hold; a single piece always may."""
+
+    tokens: int = BATCH_TOKENS
+    size: int = BATCH_SIZE
+
+
+def batches(lengths: Sequence[int], limits: BatchLimits) -> list[list[int]]:
+    """Positions grouped by equal length, longest first: the last to finish is then a short one."""
+    order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
+    groups: list[list[int]] = []
+    for position in order:
+        length = lengths[position]
+        room = min(limits.size, limits.tokens // max(1, length))
+        if groups and lengths[groups[-1][0]] == length and len(groups[-1]) < room:
+            groups[-1].append(position)
+        else:
+            groups.append([position])
+    return groups
+
+
+# What is known of a family of models: what it wants before a query and a passage, and whether it
+# knows other languages than English.
+#
+# Models are known by their names, as the Hub, Ollama or a folder spells them.
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """Put before every query, and before every passage."""
+
+    query: str = ""
+    passage: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Part of a model's identity: with other prefixes it gives other vectors."""
+        return f"{self.query!r}+{self.passage!r}"
+
+
+_SEARCHING = "Represent this sentence for searching relevant passages: "
+_SEARCHING_CODE = "Represent this query for searching relevant code: "
+_TASK = "Given a web search query, retrieve relevant passages that answer the query"
+_INSTRUCT = f"Instruct: {_TASK}\nQuery: "
+_BGE_CHINESE = "为这个句子生成表示以用于检索相关文章\N{FULLWIDTH COLON}"
+_BGE_INSTRUCT = f"<instruct>{_TASK}.\n<query>"
+# From the models' own pages and the MTEB benchmark's runs of them, blanks at the end included; the
+# first pattern that is found in the name counts.
+_FAMILIES = (
+    (r"bge[-_](multilingual|en-icl|code)", Prefixes(query=_BGE_INSTRUCT)),
+    (r"bge[-_](m3|reranker)", Prefixes()),
+    (r"bge[-_][a-z]+-zh", Prefixes(query=_BGE_CHINESE)),
+    (r"bge[-_]", Prefixes(query=_SEARCHING)),
+    (r"e5-.*instruct|e5-mistral", Prefixes(query=_INSTRUCT)),
+    (r"(^|[-_])e5([-_]|$)", Prefixes(query="query: ", passage="passage: ")),
+    (r"gte[-_]qwen", Prefixes(query=_INSTRUCT)),
+    (r"(^|[-_])gte-", Prefixes()),
+    (r"nomic-embed-code|coderankembed", Prefixes(query=_SEARCHING_CODE)),
+    (
+        r"nomic-embed|modernbert-embed",
+        Prefixes(query="search_query: ", passage="search_document: "),
+    ),
+    (r"arctic-embed(2|-[a-z]+-v2)", Prefixes(query="query: ")),
+    (r"arctic-embed", Prefixes(query=_SEARCHING)),
+    (r"mxbai-embed", Prefixes(query=_SEARCHING)),
+    (r"qwen3-embedding", Prefixes(query=_INSTRUCT.rstrip(" "))),
+    (
+        r"embedding-?gemma",
+        Prefixes(query="task: search result | query: ", passage="title: none | text: "),
+    ),
+)
+
+
+# Of what is not here nothing is known: it may be multilingual.
+_ENGLISH = re.compile(
+    r"^all-minilm|^all-(mpnet|distilroberta|roberta)|^multi-qa-|^msmarco-|[-_]en([-_.]|$)"
+    r"|^bge-(small|base|large)$|^gte-(tiny|small|base|large)$|^e5-(small|base|large)"
+    r"|^nomic-embed-text(-v1|:|$)|^arctic-embed-(xs|s|m|l)$|^snowflake-arctic-embed(:|-[a-z]+(-v1|$))"
+    r"|^mxbai-embed-(large|xsmall)|^potion-(base|retrieval)"
+)
+_MULTILINGUAL = re.compile(r"multilingual|[-_]m3([-_.]|$)|[-_](de|zh|es|fr|ja|ko)[-_]en|[-_]v2-moe")
+
+
+def known_prefixes(model: str) -> Prefixes:
+    """Of the family that the model's name shows; nothing for one that is not known."""
+    name = _last_part(model)
+    found = (prefixes for pattern, prefixes in _FAMILIES if re.search(pattern, name))
+    return next(found, Prefixes())
+
+
+def is_english_only(model: str) -> bool:
+    """Whether the model's name shows that it was trained with English texts alone."""
+    name = _last_part(model)
+    return _ENGLISH.search(name) is not None and _MULTILINGUAL.search(name) is None
+
+
+def _last_part(model: str) -> str:
+    return re.split(r"[/\\]", model.rstrip("/\\"))[-1].lower()
+
+
+def chosen_prefixes(query: str, passage: str, known: Prefixes) -> Prefixes:
+    """The settings, where they say something else than "auto"."""
+    return Prefixes(
+        query=known.query if query == AUTO else query,
+        passage=known.passage if passage == AUTO else passage,
+    )
+
+
+# Embedders that say nothing of themselves: how many numbers a vector has is read from a first one.
+#
+# What they share; how a text becomes a vector is for each to say.
+
+PROBE = "What is this model?"
+
+
+class ProbedEmbedder(ABC):
+    """A model known by its answers only."""
+
+    def __init__(self, prefixes: Prefixes) -> None:
+        self._prefixes = prefixes
+        self._lock = threading.Lock()
+        self._dimension = 0
+        self._texts = 0
+
+    @property
+    def dimension(self) -> int:
+        """0 while it cannot be used."""
+        try:
+            self._learn()
+        except EmbeddingError:
+            return 0
+        return self._dimension
+
+    @property
+    def max_tokens(self) -> int:
+        """Not told."""
+        return 0
+
+    @property
+    def counts(self) -> EmbeddingCounts:
+        return EmbeddingCounts(texts=self._texts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    @abstractmethod
+    def load(self) -> None: ...
+
+    def _learn(self) -> None:
+        """For whoever asks what it is, and embeds nothing. Raises EmbeddingError."""
+        self.load()
+
+    def _count(self, texts: int) -> None:
+        with self._lock:
+            self._texts += texts
+
+
+# Several runs of a model at once, each on a thread of its own.
+
+NICENESS = 10
+"""Bulk work may take every core, as long as nobody asks a question."""
+
+
+def run_all(
+    run: Callable[[list[int]], None], groups: Sequence[list[int]], threads: int, nice: bool = False
+) -> None:
+    """Every group once, `nice` behind all other work; the first failure ends it and is raised."""
+    if not nice and (threads == 1 or len(groups) <= 1):
+        for group in groups:
+            run(group)
+        return
+    if not groups:
+        return
+    workers = min(threads, len(groups))
+    begin = _be_nice if nice else None
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="model", initializer=begin)
+    try:
+        for _ in pool.map(run, groups):
+            pass
+    finally:
+        # After a failure or an interrupt nothing more is started: at most one run is waited for.
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _be_nice() -> None:
+    """Lowers this thread alone; only Linux can do that."""
+    with suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -14,13 +14,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding, unit
-from ragdocs.embedding.batches import BatchLimits, batches
-from ragdocs.embedding.folders import cache_folder
-from ragdocs.embedding.model_files import MODEL_NAME, WEIGHTS_SHA256, ModelFiles, find_model
-from ragdocs.embedding.runs import run_all, usable_cores
-from ragdocs.embedding.verification import FileVerifier
-from ragdocs.embedding.windows import MAX_TOKENS, MAX_WINDOWS, WindowedText, split_text
+from ragdocs.embedding.base import (
+    MAX_TOKENS,
+    MAX_WINDOWS,
+    BatchLimits,
+    EmbeddingCounts,
+    QueryEmbedding,
+    WindowedText,
+    batches,
+    run_all,
+    split_text,
+    unit,
+    usable_cores,
+)
+from ragdocs.embedding.model_files import (
+    MODEL_NAME,
+    WEIGHTS_SHA256,
+    FileVerifier,
+    ModelFiles,
+    cache_folder,
+    find_model,
+)
 
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Vectors
@@ -171,7 +185,7 @@ def _combined(vectors: Vectors, texts: Sequence[WindowedText]) -> Vectors:
 
 
 def _load(files: ModelFiles, precision: Literal["fp32", "int8"]) -> _Loaded:
-    from ragdocs.embedding.loading import load_session
+    from ragdocs.embedding.runtime import load_session
 
     session, pieces, used, notes = load_session(files, precision)
     return _Loaded(session, pieces, used, files.place, (*files.notes, *notes))

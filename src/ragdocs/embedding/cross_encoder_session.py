@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragdocs.embedding.cross_encoder_files import CrossEncoderFiles
+from ragdocs.embedding.base import clean
+from ragdocs.embedding.hub import CrossEncoderFiles
 from ragdocs.embedding.runtime import Encoded, ExportedModel, load_tokenizer
-from ragdocs.embedding.windows import clean
 from ragdocs.errors import EmbeddingError, ModelCorrupt
 
 Figures: TypeAlias = NDArray[np.float64]
 
-# As in windows.py: four times what English prose has for a token, so that a text of megabytes is
+# As in base.py: four times what English prose has for a token, so that a text of megabytes is
 # not tokenised for its first page.
 _CHARACTERS_PER_TOKEN = 16
 

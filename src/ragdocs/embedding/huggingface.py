@@ -13,18 +13,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragdocs.config.values import AUTO
-from ragdocs.embedding.base import EmbeddingCounts
-from ragdocs.embedding.declared import declared_dimension, declared_prefixes
-from ragdocs.embedding.fetching import find_or_fetch
+from ragdocs.embedding.base import (
+    EmbeddingCounts,
+    Pieces,
+    Prefixes,
+    chosen_prefixes,
+    clean,
+    combined,
+    cut_to_fit,
+    known_prefixes,
+)
+from ragdocs.embedding.download import find_or_fetch
 from ragdocs.embedding.foreign_code import check_folder
-from ragdocs.embedding.model_hub import digest, find_folder, find_model
-from ragdocs.embedding.pieces import Pieces, combined, cut_to_fit
-from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes, known_prefixes
-from ragdocs.embedding.windows import clean
+from ragdocs.embedding.hub import (
+    declared_dimension,
+    declared_prefixes,
+    digest,
+    find_folder,
+    find_model,
+)
 from ragdocs.errors import EmbeddingError, ModelCorrupt
 
 if TYPE_CHECKING:
-    from ragdocs.config.embedding_section import EmbeddingConfig
+    from ragdocs.config.settings import EmbeddingConfig
     from ragdocs.embedding.base import Vectors
 
 _LEAST_ROOM = 16

@@ -14,20 +14,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragdocs.embedding.base import unit
-from ragdocs.embedding.fetching import find_or_fetch
+from ragdocs.embedding.base import PROBE, Prefixes, ProbedEmbedder, chosen_prefixes, clean, unit
+from ragdocs.embedding.download import find_or_fetch
 from ragdocs.embedding.foreign_code import (
     check_arguments,
     check_folder,
     without_working_folder,
 )
-from ragdocs.embedding.prefixes import Prefixes, chosen_prefixes
-from ragdocs.embedding.probed import PROBE, ProbedEmbedder
-from ragdocs.embedding.windows import clean
 from ragdocs.errors import ConfigError, EmbeddingError, ModelMissing
 
 if TYPE_CHECKING:
-    from ragdocs.config.embedding_section import EmbeddingConfig
+    from ragdocs.config.settings import EmbeddingConfig
     from ragdocs.embedding.base import Vectors
 
 EXTRA = "pip install 'mcp-markdown-ragdocs[llama-index]'"

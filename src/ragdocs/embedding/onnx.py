@@ -11,26 +11,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragdocs.config.choices import Pooling
-from ragdocs.embedding.base import EmbeddingCounts, QueryEmbedding, unit
-from ragdocs.embedding.batches import BATCH_TOKENS, BatchLimits, batches
-from ragdocs.embedding.folders import cache_folder
-from ragdocs.embedding.model_hub import find_export_folder
-from ragdocs.embedding.onnx_export import OnnxExport, read_export
-from ragdocs.embedding.pieces import Pieces, combined, cut_to_fit
-from ragdocs.embedding.runs import run_all, usable_cores
-from ragdocs.embedding.verification import FileVerifier
-from ragdocs.embedding.windows import MAX_WINDOWS, clean
+from ragdocs.embedding.base import (
+    BATCH_TOKENS,
+    MAX_WINDOWS,
+    BatchLimits,
+    EmbeddingCounts,
+    Pieces,
+    QueryEmbedding,
+    batches,
+    clean,
+    combined,
+    cut_to_fit,
+    run_all,
+    unit,
+    usable_cores,
+)
+from ragdocs.embedding.hub import OnnxExport, find_export_folder, read_export
+from ragdocs.embedding.model_files import FileVerifier, cache_folder
 from ragdocs.errors import EmbeddingError, ModelCorrupt
 
 if TYPE_CHECKING:
-    from ragdocs.config.embedding_section import EmbeddingConfig
+    from ragdocs.config.settings import EmbeddingConfig
     from ragdocs.embedding.base import Vectors
     from ragdocs.embedding.runtime import Encoded, ExportedModel
 
 _WHOLE = ("sentence_embedding", "sentence_embeddings", "text_embeds")
 _BY_TOKEN = ("last_hidden_state", "token_embeddings")
 _MAX_DIMENSION = 16_384
-# As in windows.py: four times what English prose has for a token.
+# As in base.py: four times what English prose has for a token.
 _CHARACTERS_PER_TOKEN = 16
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragdocs.config.choices import EmbeddingProvider
-from ragdocs.config.embedding_section import EmbeddingConfig
+from ragdocs.config.settings import EmbeddingConfig
 from ragdocs.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,9 +57,8 @@ def _llama_index(settings: EmbeddingConfig) -> "Embedder":
 
 
 def _http(settings: EmbeddingConfig) -> "Embedder":
-    from ragdocs.embedding.endpoint import Endpoint
-    from ragdocs.embedding.http import HttpEmbedder
-    from ragdocs.embedding.prefixes import chosen_prefixes, known_prefixes
+    from ragdocs.embedding.base import chosen_prefixes, known_prefixes
+    from ragdocs.embedding.http import Endpoint, HttpEmbedder
 
     endpoint = Endpoint(
         settings.url, settings.allow_remote, settings.timeout_seconds, settings.retries

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from ragdocs.errors import EvaluationError
-from ragdocs.evaluation.measuring import Report
+from ragdocs.evaluation.evaluating import Report
 from ragdocs.evaluation.metrics import METRICS
 from ragdocs.evaluation.reliability import Bin
 
@@ -209,9 +209,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str = "grid") -> str:
     return f'<line {ends} class="{kind}"/>'
 
 
-def box(  # noqa: PLR0913  what an SVG rectangle has
-    x: float, y: float, width: float, height: float, kind: str, title: str = ""
-) -> str:
+def box(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> str:
     """`title` is shown where the pointer rests on it."""
     size = f'width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}"'
     told = f"<title>{escape(title)}</title>" if title else ""

@@ -1,28 +1,240 @@
-"""A whole evaluation: the corpus indexed, the queries asked as often as was wished, a report."""
+"""A whole evaluation: indexes the corpus, asks the questions and reports means, intervals and
+differences; an ablation switches one part off at a time.
+"""
 
 import hashlib
 import os
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ragdocs.config.loading import load_config
 from ragdocs.config.locations import PROJECT_FOLDER, IndexPlace, cache_folder
 from ragdocs.config.resolved import Config
+from ragdocs.config.values import Section
 from ragdocs.errors import EvaluationError
-from ragdocs.evaluation.ablation import without_each
-from ragdocs.evaluation.intervals import SEED
-from ragdocs.evaluation.labelled_set import LABELS, LabelledQuery, LabelledSet, read_set
-from ragdocs.evaluation.measuring import Difference, Judge, Report
-from ragdocs.evaluation.reliability import Honesty
-from ragdocs.evaluation.run_files import Ranked, read_run
-from ragdocs.evaluation.running import Answers, ask_all
+from ragdocs.evaluation.labelled_set import (
+    LABELS,
+    QUERIES,
+    LabelledQuery,
+    LabelledSet,
+    Ranked,
+    read_run,
+    read_set,
+)
+from ragdocs.evaluation.metrics import (
+    METRICS,
+    SEED,
+    Estimate,
+    Scores,
+    estimate,
+    percentile,
+    score_all,
+)
+from ragdocs.evaluation.reliability import Honesty, disagrees, honesty
+from ragdocs.evaluation.run import Answers, ask_all
+from ragdocs.text import toml_value
 
 if TYPE_CHECKING:
     from ragdocs.app import App
     from ragdocs.embedding.base import Embedder
+
+# One part of the search at a time is switched off, to see what it is worth.
+
+_OFF: MappingProxyType[str, tuple[str, object]] = MappingProxyType(
+    {
+        "vectors": ("search.semantic_weight", 0.0),
+        "keywords": ("search.keyword_weight", 0.0),
+        "code": ("search.code_search_enabled", False),
+        "graph": ("search.graph_weight", 0.0),
+        "balance": ("search.balance_enabled", False),
+        "document meaning": ("search.document_weight", 0.0),
+        "closeness": ("search.closeness_weight", 0.0),
+        "resemblance": ("search.resemblance_weight", 0.0),
+        "adaptive weights": ("search.adaptive_weights_enabled", False),
+        "dynamic weights": ("search.advanced.dynamic_weights_enabled", False),
+        "expansion": ("search.query_expansion_enabled", False),
+        "synonyms": ("search.synonyms_enabled", False),
+        "fuzzy words": ("search.fuzzy_distance", 0),
+        "communities": ("search.advanced.community_detection_enabled", False),
+        "recency": ("search.recency_bias", 0.0),
+        "confidence": ("search.min_confidence", 0.0),
+        "cutoff": ("search.cutoff_ratio", 0.0),
+        "n-gram dedup": ("search.ngram_dedup_enabled", False),
+        "semantic dedup": ("search.dedup_enabled", False),
+        "MMR": ("search.mmr_enabled", False),
+        "document limit": ("search.max_chunks_per_doc", 0),
+        "re-ranking": ("search.rerank_enabled", False),
+        "merging": ("search.merge_threshold", 0),
+        "parents": ("chunking.parent_retrieval_enabled", False),
+    }
+)
+"""Part → the setting that switches it, and the value that means off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The configuration without one part."""
+
+    part: str
+    setting: str
+    config: Config
+
+
+def without_each(config: Config) -> Iterator[Variant]:
+    """Only of what is on."""
+    for part, (key, off) in _OFF.items():
+        changed = _with(config, key.split("."), off)
+        if changed != config:
+            yield Variant(part, f"{key} = {toml_value(off)}", changed)
+
+
+def _with(config: Config, path: Sequence[str], value: object) -> Config:
+    section, *inner, setting = path
+    chosen = cast("Section", getattr(config, section))
+    changes: dict[str, object] = {setting: value}
+    for name in inner:
+        changes = {name: getattr(chosen, name).model_copy(update=changes)}
+    return replace(config, **{section: chosen.model_copy(update=changes)})
+
+
+# What runs come to: means with their intervals, by group, and the difference of two runs.
+
+Estimates: TypeAlias = Mapping[str, Estimate]
+"""Metric → what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long a query took, in milliseconds."""
+
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run against the labels. `unordered` is the share of answers in which a result's
+    confidence is more than five points above that of one before it. A run from a file has neither
+    this nor a latency.
+    """
+
+    label: str
+    metrics: Estimates
+    latency: Latency | None = None
+    unordered: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The queries that have one value of a field."""
+
+    value: str
+    queries: int
+    metrics: Estimates
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Another run less this one, query by query."""
+
+    other: Measured
+    setting: str
+    metrics: Estimates
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that was measured. `unanswerable`: queries without an answer, which are not scored;
+    `missing`: documents that are labelled and not in the corpus, so that nobody can find them.
+    """
+
+    name: str
+    documents: int
+    queries: int
+    unanswerable: int
+    missing: int
+    level: float
+    run: Measured
+    field: str = ""
+    groups: tuple[Group, ...] = ()
+    compared: Difference | None = None
+    ablated: tuple[Difference, ...] = ()
+    honesty: Honesty | None = None
+
+
+class Judge:
+    """The labels of one set, with the level from which a document counts as relevant."""
+
+    def __init__(self, labelled: LabelledSet, level: float = 1.0) -> None:
+        self._labelled = labelled
+        self.level = level
+
+    def scores(self, ranked: Ranked) -> dict[str, Scores]:
+        return score_all(ranked, self._labelled.labels, self.level)
+
+    def measured(self, label: str, answers: Answers) -> Measured:
+        latency = None
+        if answers.seconds:
+            at = [percentile(answers.seconds, part) * 1000 for part in (0.5, 0.95)]
+            latency = Latency(*at)
+        metrics = _estimates(list(self.scores(answers.ranked).values()))
+        return Measured(label, metrics, latency, _unordered(answers))
+
+    def honesty(self, answers: Answers, near: Answers, foreign: Answers) -> Honesty:
+        """`near`: the questions without the documents that answer them; `foreign`: those that the
+        corpus does not answer."""
+        scores = self.scores(answers.ranked)
+        right = {query: scores[query]["Hit@1"] > 0 for query in near.cited}
+        return honesty(answers.firsts, near.firsts, foreign.firsts, right)
+
+    def difference(
+        self, other: Measured, theirs: Ranked, ours: Ranked, setting: str = ""
+    ) -> Difference:
+        mine, others = self.scores(ours), self.scores(theirs)
+        rows = [
+            {metric: others[query][metric] - mine[query][metric] for metric in METRICS}
+            for query in mine
+        ]
+        return Difference(other, setting, _estimates(rows))
+
+    def check_field(self, field: str) -> None:
+        """Raises EvaluationError when no query has the field."""
+        queries = self._labelled.queries
+        if any(field in query.fields for query in queries):
+            return
+        known = sorted({name for query in queries for name in query.fields} - {"id", "text"})
+        choice = f"there are {', '.join(known)}" if known else "there is no field to group by"
+        file = self._labelled.folder / QUERIES
+        raise EvaluationError(f"no query of {file} has the field {field!r}: {choice}")
+
+    def groups(self, field: str, ranked: Ranked) -> tuple[Group, ...]:
+        scores = self.scores(ranked)
+        rows: defaultdict[str, list[Scores]] = defaultdict(list)
+        for query in self._labelled.queries:
+            if query.id in scores:
+                rows[str(query.fields.get(field, "(none)"))].append(scores[query.id])
+        return tuple(
+            Group(value, len(found), _estimates(found)) for value, found in sorted(rows.items())
+        )
+
+
+def _unordered(answers: Answers) -> Estimate | None:
+    if not answers.cited:
+        return None
+    told = ([each.confidence for each in found] for found in answers.cited.values())
+    return estimate([float(disagrees(confidences)) for confidences in told])
+
+
+def _estimates(rows: Sequence[Scores]) -> Estimates:
+    return {metric: estimate([row[metric] for row in rows]) for metric in METRICS}
+
+
+# A whole evaluation: the corpus indexed, the queries asked as often as was wished, a report.
 
 AS_CONFIGURED = "as configured"
 FOREIGN = 40

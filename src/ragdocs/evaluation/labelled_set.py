@@ -1,14 +1,60 @@
-"""A labelled set: a folder with `corpus/`, `queries.jsonl` and `qrels.tsv`, read and checked."""
+"""Reads a labelled set (`corpus/`, `queries.jsonl`, `qrels.tsv`) and files of runs, and checks
+them.
+"""
 
+import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias, cast
 
 from ragdocs.errors import EvaluationError
-from ragdocs.evaluation.json_lines import identity, objects, text_of, wrong
 from ragdocs.evaluation.metrics import Grades
+
+# Files of one JSON object on a line, and what is wrong with them, by line.
+
+
+def text_of(file: Path) -> str:
+    """Raises EvaluationError when it cannot be read as text."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise EvaluationError(f"{file} is not UTF-8: {error.reason}; save it as UTF-8") from error
+    except OSError as error:
+        raise EvaluationError(f"{file} cannot be read: {error.strerror or error}") from error
+
+
+def objects(file: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """Each with the number of its line; blank lines are left out. Raises EvaluationError."""
+    for number, line in enumerate(text_of(file).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value: object = json.loads(line)
+        except ValueError as error:
+            raise wrong(file, number, f"is not JSON: {error}") from error
+        except RecursionError as error:
+            raise wrong(file, number, "is nested too deep") from error
+        if not isinstance(value, dict):
+            raise wrong(file, number, 'must be an object: {"id": …}')
+        yield number, cast("dict[str, object]", value)
+
+
+def identity(file: Path, number: int, found: dict[str, object]) -> str:
+    """A query's id, which may be written as a number. Raises EvaluationError."""
+    given = found.get("id")
+    if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
+        raise wrong(file, number, 'has no "id": a string or a whole number')
+    return str(given)
+
+
+def wrong(file: Path, line: int, problem: str) -> EvaluationError:
+    return EvaluationError(f"{file}:{line}: the line {problem}")
+
+
+# A labelled set: a folder with `corpus/`, `queries.jsonl` and `qrels.tsv`, read and checked.
 
 CORPUS, QUERIES, LABELS = "corpus", "queries.jsonl", "qrels.tsv"
 _GRADE_NAMES = ("grade", "score", "relevance")
@@ -129,3 +175,51 @@ def plain_path(path: str) -> str:
     while path.startswith("./"):
         path = path[2:]
     return path
+
+
+# Runs in files, a query on a line: {"id": …, "results": [path, …]}, best first.
+
+Ranked: TypeAlias = Mapping[str, Sequence[str]]
+"""Query → documents, best first, each once."""
+
+
+def read_run(file: Path) -> Ranked:
+    """Raises EvaluationError with the file and the line."""
+    run: dict[str, Sequence[str]] = {}
+    for number, fields in objects(file):
+        name = identity(file, number, fields)
+        if name in run:
+            raise wrong(file, number, f"has the id {name!r} for the second time")
+        run[name] = _paths(file, number, fields.get("results"))
+    return run
+
+
+def _paths(file: Path, number: int, results: object) -> Sequence[str]:
+    if not isinstance(results, list):
+        raise wrong(file, number, 'has no "results": a list of paths')
+    paths: list[str] = []
+    for result in cast("list[object]", results):
+        named = (
+            cast("dict[str, object]", result).get("path") if isinstance(result, dict) else result
+        )
+        if not isinstance(named, str):
+            raise wrong(file, number, 'has a result that is not a path: write "folder/file.md"')
+        paths.append(plain_path(named))
+    return tuple(dict.fromkeys(paths))
+
+
+def write_run(file: Path, run: Ranked) -> None:
+    """Raises EvaluationError when it cannot be written."""
+    lines = [
+        json.dumps({"id": query, "results": list(paths)}, ensure_ascii=False) + "\n"
+        for query, paths in run.items()
+    ]
+    write_text(file, "".join(lines))
+
+
+def write_text(file: Path, text: str) -> None:
+    """Raises EvaluationError when it cannot be written."""
+    try:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise EvaluationError(f"{file} cannot be written: {error.strerror or error}") from error

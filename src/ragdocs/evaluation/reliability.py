@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ragdocs.evaluation.intervals import Estimate, estimate, estimate_of
-from ragdocs.evaluation.running import Cited
+from ragdocs.evaluation.metrics import Estimate, estimate, estimate_of
+from ragdocs.evaluation.run import Cited
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,8 +1,4 @@
-"""A tree → the files in it, and what was left out that its user should hear about.
-
-The walk opens directories one component at a time, follows no link, opens no file but .gitignore,
-and remembers what it could not look into: absent from a scan is not yet deleted.
-"""
+"""Finds the files of a tree, or of some paths in it, and reports what it left out."""
 
 import errno
 import os
@@ -13,31 +9,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
-from ragdocs.collection import no_collection
 from ragdocs.errors import SourceError, SourceTooLarge
-from ragdocs.indexing.containment import (
-    Descent,
-    Folder,
-    is_behind_link,
-    is_nameable,
-    opened_root,
-)
-from ragdocs.indexing.ignores import (
-    GITIGNORE,
-    MAX_IGNORE_FILE_BYTES,
-    MAX_RULES,
-    GitIgnores,
-    IgnoreBudget,
-    TooManyRules,
-    ignores_above,
-    is_hidden,
-    is_ignored_directory,
-    is_key,
-    is_leftover,
-)
-from ragdocs.indexing.limits import is_our_limit
-from ragdocs.indexing.reading import read_entry
-from ragdocs.indexing.scan import (
+from ragdocs.indexing.changes import (
     FoundFile,
     RootProblem,
     RootUnavailable,
@@ -45,8 +18,75 @@ from ragdocs.indexing.scan import (
     SkippedPath,
     SkipReason,
 )
-from ragdocs.indexing.scope import Names, names_in, scope_of
-from ragdocs.indexing.selection import Selection, TreeRules
+from ragdocs.indexing.ignore import (
+    GITIGNORE,
+    MAX_IGNORE_FILE_BYTES,
+    MAX_RULES,
+    GitIgnores,
+    IgnoreBudget,
+    Selection,
+    TooManyRules,
+    TreeRules,
+    ignores_above,
+    is_hidden,
+    is_ignored_directory,
+    is_key,
+    is_leftover,
+)
+from ragdocs.indexing.reading import (
+    Descent,
+    Folder,
+    is_behind_link,
+    is_nameable,
+    is_our_limit,
+    opened_root,
+    read_entry,
+    relative_parts,
+)
+from ragdocs.memory import no_collection
+
+# Which part of a tree is looked at: some files, and all below some folders.
+
+Names = dict[str, "Names | None"]
+"""The names in a folder that are looked for, with those below each; None for all below it."""
+
+
+def scope_of(paths: Iterable[str]) -> frozenset[str] | None:
+    """The paths in their one spelling, None for the whole tree.
+
+    An ignore file stands for its folder, because it decides there. A path that no file of a tree
+    could have is left out.
+    """
+    scope: set[str] = set()
+    for path in paths:
+        try:
+            parts = relative_parts(path) if path else ()
+        except SourceError:
+            continue
+        parts = parts[:-1] if parts[-1:] == (GITIGNORE,) else parts
+        if not parts:
+            return None
+        scope.add("/".join(parts))
+    return frozenset(scope)
+
+
+def names_in(scope: frozenset[str]) -> Names:
+    top: Names = {}
+    # A folder comes before what is below it, and then says it all.
+    for path in sorted(scope, key=lambda path: path.split("/")):
+        *folders, name = path.split("/")
+        here: Names | None = top
+        for folder in folders:
+            here = here.setdefault(folder, {}) if here is not None else None
+        if here is not None:
+            here[name] = None
+    return top
+
+
+# A tree → the files in it, and what was left out that its user should hear about.
+#
+# The walk opens directories one component at a time, follows no link, opens no file but .gitignore,
+# and remembers what it could not look into: absent from a scan is not yet deleted.
 
 # The directory was removed or replaced after its name was listed: the next scan sees what is there.
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})

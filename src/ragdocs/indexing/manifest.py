@@ -8,9 +8,9 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ragdocs.indexing.scan import FoundFile, RootUnavailable, Scan
+from ragdocs.indexing.changes import FoundFile, RootUnavailable, Scan
 from ragdocs.models import DocId, FileState, TreeName
-from ragdocs.parsers.identity import document_id
+from ragdocs.parsers.ids import document_id
 from ragdocs.store.records import ManifestEntry
 
 SETTLED_NS = 2_000_000_000

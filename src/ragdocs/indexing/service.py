@@ -1,17 +1,416 @@
-"""The indexing thread of one process, supervised: it cannot die unseen.
-
-Whatever it fails with is said in its state, and tried again after a pause. Should the thread itself
-be gone, whoever asks for the state starts it anew.
+"""The indexing thread of a serving process: it watches, updates, fills vectors and reports its
+state.
 """
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
 
-from ragdocs.errors import OthersIndex, RagdocsError
-from ragdocs.indexing.duty import IndexDuty, ServiceParts
-from ragdocs.indexing.service_state import Board, Duty, ServiceState
+from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexMissing, OthersIndex, RagdocsError
+from ragdocs.indexing.changes import Hints, Progress, TreePath
+from ragdocs.indexing.manager import IndexManager
+from ragdocs.indexing.reading import in_words
+from ragdocs.indexing.session import LOST, Control
+from ragdocs.indexing.watcher import Watcher, WatchMode
+from ragdocs.locks import FileLock, Holder
+from ragdocs.store.lock import SILENT_SECONDS, Succession, try_watch_lock, watching
+from ragdocs.store.variants import DAY_SECONDS, drop_unused
+
+# What the indexing thread says of itself: written by it, read by any thread.
+
+
+class Duty(StrEnum):
+    """What the thread is there for at the moment."""
+
+    STARTING = "starting"
+    WATCHING = "watching"
+    """It keeps the index in step with the files."""
+    STANDBY = "standby"
+    """Another process does; this one takes over when that one ends."""
+    UNWATCHED = "not watching"
+    """The settings say so: files were read at the start."""
+    STOOD_DOWN = "stood down"
+    """Another program has made the index in a folder that the user has named."""
+    FAILING = "failing"
+    """What it tried last failed; it will try again."""
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceState:
+    """`error` is why it fails or stood down, `trouble` what is wrong while the rest goes on."""
+
+    duty: Duty = Duty.STARTING
+    is_alive: bool = False
+    watch: WatchMode = WatchMode.OFF
+    watch_reason: str = ""
+    progress: Progress | None = None
+    last_scan: datetime | None = None
+    failures: int = 0
+    """How often it failed one after the other; 0 when the last attempt was well."""
+    restarts: int = 0
+    """How often the thread itself was gone and had to be started again."""
+    error: str = ""
+    trouble: str = ""
+    kept: str = ""
+    """Documents of which it cannot be seen whether their files are as they were, and why."""
+    doubt: str = ""
+    """Why the index is being looked at again: what it answers meanwhile may not be right."""
+
+    def facts(self) -> dict[str, str]:
+        """For others who ask who watches, in words."""
+        progress = self.progress
+        activity = "idle" if self.last_scan else "starting"
+        if progress:
+            activity = f"{progress.phase} {progress.done} of {progress.total}"
+        last_scan = self.last_scan.isoformat(timespec="seconds") if self.last_scan else ""
+        return {
+            "mode": self.watch.value,
+            "reason": self.watch_reason,
+            "last_scan": last_scan,
+            "activity": activity,
+            "error": self.error,
+            "trouble": self.trouble,
+            "kept": self.kept,
+            "doubt": self.doubt,
+        }
+
+
+class Board:
+    """The state as it was last said."""
+
+    def __init__(self) -> None:
+        self._state = ServiceState()
+        self._lock = threading.Lock()
+
+    @property
+    def state(self) -> ServiceState:
+        return self._state
+
+    def say(self, **facts: object) -> None:
+        """Sets the named fields of the state."""
+        with self._lock:
+            self._state = replace(self._state, **facts)  # pyright: ignore[reportArgumentType]
+
+
+# What the indexing thread does: it watches, or stands by until whoever watches is gone.
+#
+# Whatever fails is raised; the service says so, waits, and begins again. The files decide, so
+# nothing is lost by that.
+
+TICK_SECONDS = 1.0
+"""How often it looks whether the index is still its own, and whether the watcher is gone."""
+TELL_SECONDS = 1.0
+"""How often whoever watches gives a sign of life at most, in the midst of long work too."""
+GRACE_SECONDS = 3.0
+"""How long whoever watches has to make the index usable, before those who stand by do it."""
+AGAIN_SECONDS = 0.5
+"""Before files are looked at again that changed while they were read."""
+EMBEDDING_RETRY_SECONDS = 30.0
+"""A model that cannot be used now may be there later: its files can be put in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceParts:
+    """What the service is made from. Without a watcher, files are read once, at the start.
+
+    `follow` brings this process's own views in step with the store, so that queries need not.
+    """
+
+    directory: Path
+    make_manager: Callable[[Control], IndexManager]
+    make_watcher: Callable[[], Watcher] | None
+    follow: Callable[[], None]
+
+
+class IndexDuty:
+    """The work of one thread, in stretches that end when it is stopped or something fails."""
+
+    def __init__(self, parts: ServiceParts, board: Board, stop: threading.Event) -> None:
+        self._parts = parts
+        self._board = board
+        self._stop = stop
+        self._was_in_step = False
+        self._stood_down = False
+        self._suspect: Exception | None = None
+        self._doubts = 0
+        self._unsound_since: float | None = None
+        self._again: frozenset[TreePath] = frozenset()
+        self._has_pending = True
+        self._fill_at = 0.0
+        self._tidy_at = 0.0
+        self._can_shrink = False
+        self._watching: tuple[Watcher, FileLock] | None = None
+        self._told_at = 0.0
+        self._looked_at = 0.0
+        self._held: FileLock | None = None
+        self._succession: Succession | None = None
+
+    def wake(self) -> None:
+        """From any thread, after `stop` was set: it must not wait for the next tick to see that."""
+        if watching := self._watching:
+            watching[0].wake()
+        if succession := self._succession:
+            succession.close()
+
+    def suspect(self, error: Exception) -> None:
+        """From any thread: a reader found damage."""
+        self._suspect = error
+        self.doubt(str(error))
+
+    def doubt(self, reason: str) -> None:
+        """From any thread: said until the store was looked at, and found sound or repaired."""
+        self._doubts += 1
+        self._board.say(doubt=reason)
+
+    def run(self) -> None:
+        """Until it is stopped.
+
+        Raises:
+            OthersIndex: another program has made the index in a folder that the user has named.
+            RagdocsError, OSError: it cannot be worked with at the moment.
+        """
+        control = Control(stop=self._stop, on_progress=self._on_progress)
+        with self._parts.make_manager(control) as manager:
+            self._check_ours(manager)
+            make_watcher = self._parts.make_watcher
+            # What changed while it failed, or another one watched, is not known yet.
+            self._board.say(duty=Duty.STARTING, last_scan=None)
+            try:
+                while not self._stop.is_set():
+                    is_sound = self._is_sound(manager)
+                    if make_watcher is None:
+                        self._keep_unwatched(manager, is_sound)
+                    elif lock := self._watch_lock():
+                        self._held = lock
+                        self._watch(manager, lock, make_watcher())
+                        self.release()
+                    else:
+                        self._stand_by(manager, is_sound)
+            finally:
+                self._end_succession()
+
+    def tell_failure(self, *, stood_down: bool) -> None:
+        """After a stretch that failed. Who watched keeps the lock, for only so do others know that
+        the index is not in step; they do not rely on it then. An index that another program has
+        made is left to that one."""
+        self._board.say(last_scan=None)
+        self._stood_down |= stood_down
+        if stood_down:
+            self.release()
+        elif self._held is not None:
+            self._held.say(self._board.state.facts())
+
+    def release(self) -> None:
+        """Leaves the watching to others."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
+
+    def _check_ours(self, manager: IndexManager) -> None:
+        """One that was another program's, and is damaged now, is for that one to repair."""
+        manager.check_ours()
+        if self._stood_down:
+            with suppress(IndexMissing, IndexIncompatible):
+                manager.is_continued()
+            self._stood_down = False
+
+    def _watch_lock(self) -> FileLock | None:
+        """None when another process watches."""
+        if self._held is not None and self._held.is_held:
+            return self._held
+        self.release()  # its file was deleted: others lock another one
+        taken = self._succession.take() if self._succession else None
+        lock = taken or try_watch_lock(self._parts.directory)
+        if lock is not None:
+            self._end_succession()
+        return lock
+
+    def _end_succession(self) -> None:
+        succession, self._succession = self._succession, None
+        if succession is not None:
+            succession.close()
+
+    def _watch(self, manager: IndexManager, lock: FileLock, watcher: Watcher) -> None:
+        self._board.say(duty=Duty.WATCHING, last_scan=None)
+        self._watching = (watcher, lock)
+        try:
+            watcher.start()  # before the scan, so that nothing falls between the two
+            self._tell()
+            manager.open()  # with its checks: only what is whole can be in step
+            self._update(manager, None, watcher)
+            self._tell()
+            while not self._stop.is_set() and lock.is_held:
+                hints = self._next_hints(watcher)
+                is_sound = self._is_sound(manager) and manager.is_compared
+                if hints or not is_sound:
+                    self._update(manager, hints if is_sound else None, watcher)
+                self._fill(manager)
+                self._tell()
+        finally:
+            self._watching = None
+            watcher.stop()
+            self._board.say(watch=WatchMode.OFF, watch_reason="")
+
+    def _stand_by(self, manager: IndexManager, is_sound: bool) -> None:
+        """Who watches sees what is wrong as soon as we do; but it may be of other settings."""
+        self._board.say(duty=Duty.STANDBY)
+        succession = self._succession = self._succession or Succession(self._parts.directory)
+        if is_sound:
+            self._unsound_since = None
+            self._rely_on(manager, watching(self._parts.directory))
+            self._settle()
+        else:
+            now = time.monotonic()
+            self._unsound_since = self._unsound_since or now
+            if now - self._unsound_since >= GRACE_SECONDS:
+                self._update(manager, None)
+        if not self._stop.is_set():
+            succession.is_over.wait(TICK_SECONDS)
+
+    def _rely_on(self, manager: IndexManager, holder: Holder | None) -> None:
+        """On whoever watches, as long as it is heard of and does not fail; otherwise we look at
+        the files ourselves."""
+        if holder is None:  # it has just ended
+            return
+        says = holder.says
+        if holder.is_heard_within(SILENT_SECONDS) and not says.get("error"):
+            self._in_step()
+            said = says.get("last_scan")
+            last_scan = datetime.fromisoformat(said) if said else None
+            kept, trouble = says.get("kept", ""), says.get("trouble", "")
+            self._board.say(last_scan=last_scan, kept=kept, trouble=trouble)
+            return
+        if time.monotonic() - self._looked_at >= SILENT_SECONDS / 3:
+            self._update(manager, None)
+            self._looked_at = time.monotonic()
+        self._fill(manager)
+
+    def _keep_unwatched(self, manager: IndexManager, is_sound: bool) -> None:
+        is_known = is_sound and manager.is_compared
+        if self._board.state.duty is not Duty.UNWATCHED or not is_known:
+            manager.open()
+            self._update(manager, None)
+        self._board.say(duty=Duty.UNWATCHED)
+        self._fill(manager)
+        if not self._can_fill() and not self._can_shrink:
+            self._stop.wait(TICK_SECONDS)
+
+    def _update(
+        self, manager: IndexManager, hints: Hints | None, watcher: Watcher | None = None
+    ) -> None:
+        began = time.monotonic()
+        outcome = manager.update(hints)
+        if hints is None or hints.must_rescan:
+            kept = in_words((one.tree, one.reason) for one in outcome.kept)
+            self._board.say(last_scan=datetime.now(UTC), kept=kept)
+            if watcher:
+                watcher.scan_took(time.monotonic() - began)
+            if not outcome.kept:  # every tree was seen
+                manager.tidy()
+        self._again = outcome.unsettled
+        self._has_pending = True
+        self._fill_at = 0.0
+        self._in_step()
+
+    def _in_step(self) -> None:
+        self._was_in_step = True
+        self._board.say(progress=None, failures=0, error="")
+
+    def _next_hints(self, watcher: Watcher) -> Hints | None:
+        """Waits only when there is nothing else to be done."""
+        pause = AGAIN_SECONDS if self._again else TICK_SECONDS
+        hints = watcher.wait(0 if self._can_fill() or self._can_shrink else pause)
+        if not self._again:
+            return hints
+        again, self._again = self._again, frozenset[TreePath]()
+        if hints is None:
+            return Hints(again)
+        return Hints(hints.paths | again, hints.must_rescan, hints.notes)
+
+    def _is_sound(self, manager: IndexManager) -> bool:
+        """Whether the store is the one that was left, with nothing known against it."""
+        doubts = self._doubts
+        is_sound = self._looks_sound(manager)
+        if is_sound and doubts == self._doubts:
+            self._board.say(doubt="")
+        return is_sound
+
+    def _looks_sound(self, manager: IndexManager) -> bool:
+        suspect, self._suspect = self._suspect, None
+        if suspect:
+            manager.lose(suspect)
+        try:
+            return manager.is_continued()
+        except IndexIncompatible as error:
+            manager.lose(error)
+            manager.check_ours()
+            if self._was_in_step:
+                self._update(manager, None)
+            return self._was_in_step
+        except LOST as error:
+            manager.lose(error)
+            return False
+
+    def _can_fill(self) -> bool:
+        return self._has_pending and time.monotonic() >= self._fill_at
+
+    def _fill(self, manager: IndexManager) -> None:
+        manager.update_some_communities()
+        if self._can_fill():
+            filled = manager.fill_some()
+            self._has_pending = filled.has_more or bool(filled.error)
+            if filled.error:
+                self._fill_at = time.monotonic() + EMBEDDING_RETRY_SECONDS
+            self._board.say(trouble=filled.error)
+        if not self._can_fill():
+            self._can_shrink = manager.shrink_some()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Nothing else is to be done: what queries would have to do is done for them."""
+        self._board.say(progress=None)
+        if not self._has_pending and time.monotonic() >= self._tidy_at:
+            self._tidy_at = time.monotonic() + DAY_SECONDS
+            drop_unused(self._parts.directory)
+        try:
+            self._parts.follow()
+        except IndexCorrupt as error:
+            self._suspect = error
+        except RagdocsError as error:
+            self._board.say(trouble=str(error))
+
+    def _on_progress(self, progress: Progress) -> None:
+        self._board.say(progress=progress)
+        if time.monotonic() - self._told_at >= TELL_SECONDS:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Others, how it is; a sign of life at least."""
+        if self._watching is None:
+            return
+        watcher, lock = self._watching
+        self._board.say(watch=watcher.mode, watch_reason=watcher.reason)
+        facts = self._board.state.facts()
+        if facts != lock.said:
+            lock.say(facts)
+        elif time.monotonic() - self._told_at >= TELL_SECONDS:
+            lock.beat()
+        else:
+            return
+        self._told_at = time.monotonic()
+
+
+# The indexing thread of one process, supervised: it cannot die unseen.
+#
+# Whatever it fails with is said in its state, and tried again after a pause. Should the thread
+# itself be gone, whoever asks for the state starts it anew.
 
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Between attempts that fail one after the other: a disk with room again is noticed in time."""

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from ragdocs.indexing.containment import is_behind_link
-from ragdocs.indexing.event_source import EventSource, Target, limit_of
-from ragdocs.indexing.hints import Hints, Inbox
-from ragdocs.indexing.watch_rules import WatchedTree, WatchRules
+from ragdocs.indexing.changes import Hints, Inbox
+from ragdocs.indexing.reading import is_behind_link
+from ragdocs.indexing.watch_events import EventSource, Target, WatchedTree, WatchRules, limit_of
 from ragdocs.models import TreeName
 
 CHECK_SECONDS = 1.0
@@ -39,13 +38,13 @@ class WatchMode(StrEnum):
 def open_source() -> EventSource:
     """The best there is on this system; OSError when it has no room, ImportError without any."""
     try:
-        from ragdocs.indexing.inotify_source import InotifySource
+        from ragdocs.indexing.inotify import InotifySource
 
         return InotifySource()
     except OSError:
         raise
     except Exception:  # another system, each with an error of its own, or watchdog's other innards
-        from ragdocs.indexing.observer_source import ObserverSource
+        from ragdocs.indexing.watch_events import ObserverSource
 
         return ObserverSource()
 

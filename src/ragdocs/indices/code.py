@@ -1,8 +1,4 @@
-"""Code search: every block of code as it is written, and the chunk that holds it.
-
-No stems and no stop words in the code; names are found whole and by their parts, so that
-`getUserById` also finds `get_user_by_id`.
-"""
+"""The code index: code blocks by their identifiers and language, in a table of the store."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from ragdocs.indices.analysis import Analyzer, analysis_version
-from ragdocs.indices.code_languages import language_names
-from ragdocs.indices.fts5_ranking import Fts5Ranking, Restriction
-from ragdocs.indices.fts5_tables import (
+from ragdocs.indices.fts5 import (
+    Fts5Ranking,
+    Restriction,
     check_table,
     compact_table,
     create_table,
@@ -20,12 +16,50 @@ from ragdocs.indices.fts5_tables import (
     holds_rows,
     written,
 )
-from ragdocs.indices.hits import Hit, Scope, few_left_out
 from ragdocs.indices.keyword import ScoresOf, Unit, rarest
+from ragdocs.indices.view import Hit, Scope, few_left_out
 from ragdocs.models import DocId
-from ragdocs.store.connection import Database, Row
+from ragdocs.store.database import Database, Row
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
+
+# What a language is called: the names by which one and the same is written above a block.
+
+_NAMES = (
+    ("python", "py", "python3", "py3"),
+    ("javascript", "js", "node", "mjs", "cjs"),
+    ("typescript", "ts"),
+    ("shell", "sh", "bash", "zsh", "console", "shell-session"),
+    ("c++", "cpp", "cxx", "cc"),
+    ("c#", "cs", "csharp"),
+    ("go", "golang"),
+    ("rust", "rs"),
+    ("ruby", "rb"),
+    ("kotlin", "kt"),
+    ("yaml", "yml"),
+    ("markdown", "md"),
+    ("powershell", "ps1", "pwsh"),
+    ("docker", "dockerfile"),
+    ("html", "htm"),
+    ("latex", "tex"),
+    ("haskell", "hs"),
+    ("perl", "pl"),
+    ("objective-c", "objc", "objectivec"),
+    ("make", "makefile"),
+)
+_GROUPS = {name: group for group in _NAMES for name in group}
+
+
+def language_names(language: str) -> tuple[str, ...]:
+    """Every name of the language that is called so; an unknown one has only its own."""
+    name = language.strip().lower()
+    return _GROUPS.get(name, (name,))
+
+
+# Code search: every block of code as it is written, and the chunk that holds it.
+#
+# No stems and no stop words in the code; names are found whole and by their parts, so that
+# `getUserById` also finds `get_user_by_id`.
 
 TABLE = "code_terms"
 _LAYOUT_VERSION = 1
@@ -93,7 +127,7 @@ class CodeEngine:
         self._prose = prose
         self._ranking = Fts5Ranking(TABLE, [1.0])
 
-    def search(  # noqa: PLR0913
+    def search(
         self,
         snapshot: Snapshot,
         text: str,

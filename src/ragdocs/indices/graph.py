@@ -1,21 +1,166 @@
-"""What is linked to what: a view over the store's resolved links, as a graph in memory.
-
-Documents are nodes; an edge says in which way one refers to the other. A document that neither
-links nor is linked to is not in it. Any thread may ask while one catches up: a lock guards the
-graph.
-"""
+"""The link graph in memory: neighbours of documents, and the communities of linked ones."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import islice
+from threading import Event
+from typing import TYPE_CHECKING, NamedTuple
 
-from ragdocs.indices.hits import Scope
-from ragdocs.indices.progress import Progress
-from ragdocs.indices.spreading import EDGE_WEIGHTS, Neighbour, damping, spread
+from ragdocs.indices.view import Progress, Scope
 from ragdocs.models import DocId, LinkKind
 from ragdocs.store.records import ChangeKind, Position, ResolvedLink
 from ragdocs.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from networkx import Graph
+
+# How a hit's score spreads along links to the documents around it.
+#
+#     weight of a neighbour = hit's score · edge's weight · damping of both ends · decay of depth
+#
+# Damping is 1 for a page with few links and falls with the square root of their number above that:
+# an index page neither pulls in all it lists, nor is it pulled in by everything that links to it.
+
+EDGE_WEIGHTS: Mapping[LinkKind, float] = {
+    # A mention, deliberate or in passing: with the setting's 0.5 it enters at half the hit's score.
+    LinkKind.LINKS_TO: 1.0,
+    # The author lists the other as belonging to this one.
+    LinkKind.RELATED: 1.25,
+    # The other's text is shown as part of this one.
+    LinkKind.EMBEDS: 1.5,
+}
+MAX_GAIN = max(EDGE_WEIGHTS.values())
+"""Several hits add up, but to no more than the best of them could give alone: with the setting's
+0.5 a neighbour stays below the hits that brought it."""
+FREE_LINKS = 10
+"""Pages with up to so many links are no hubs (specs/0021)."""
+DEPTH_DECAY = 0.5
+"""Each further link halves what arrives, as the first one does by `graph_neighbor_weight`."""
+MAX_FRONTIER = 50
+"""From how many documents the walk goes on at each depth, so that a dense graph costs no more."""
+
+Adjacent = Callable[[DocId], Mapping[DocId, float]]
+"""The documents linked with one, in either direction, with the edge's weight and both dampings."""
+
+
+class Neighbour(NamedTuple):
+    """A document near some hits: how much of their scores reaches it, over how few links.
+
+    A tuple, because hundreds are made for every query.
+    """
+
+    doc_id: DocId
+    weight: float
+    depth: int
+
+
+def damping(links: int) -> float:
+    return min(1.0, (FREE_LINKS / max(links, 1)) ** 0.5)
+
+
+def spread(hits: Mapping[DocId, float], adjacent: Adjacent, depth: int) -> list[Neighbour]:
+    """All documents within `depth` links of a hit, best first; a hit only if others lead to it."""
+    weights: defaultdict[DocId, float] = defaultdict(float)
+    depths: dict[DocId, int] = {}
+    for origin in sorted(hits):
+        for found in _around(origin, adjacent, depth):
+            weights[found.doc_id] += hits[origin] * found.weight
+            depths[found.doc_id] = min(found.depth, depths.get(found.doc_id, depth))
+    limit = MAX_GAIN * max(hits.values(), default=0.0)
+    neighbours = [
+        Neighbour(doc_id, min(weight, limit), depths[doc_id]) for doc_id, weight in weights.items()
+    ]
+    return sorted(neighbours, key=_order)
+
+
+def _around(origin: DocId, adjacent: Adjacent, depth: int) -> list[Neighbour]:
+    """What one hit gives of each point of its score, by the shortest ways."""
+    seen = {origin}
+    found: list[Neighbour] = []
+    frontier = [Neighbour(origin, 1.0, 0)]
+    for step in range(1, depth + 1):
+        reached: defaultdict[DocId, float] = defaultdict(float)
+        factor = 1.0 if step == 1 else DEPTH_DECAY
+        for node in frontier:
+            for doc_id, weight in adjacent(node.doc_id).items():
+                if doc_id not in seen:
+                    reached[doc_id] += node.weight * weight * factor
+        seen.update(reached)
+        layer = [Neighbour(doc_id, weight, step) for doc_id, weight in reached.items()]
+        found += layer
+        if step < depth:
+            frontier = nsmallest(MAX_FRONTIER, layer, key=_order)
+    return found
+
+
+def _order(neighbour: Neighbour) -> tuple[float, int, DocId]:
+    return -neighbour.weight, neighbour.depth, neighbour.doc_id
+
+
+# Which documents belong together, by how they are linked: Louvain's method.
+#
+# The same links give the same communities, in whatever order they came: documents are numbered in
+# the order of their ids, and the seed is fixed.
+
+# Other values give other communities: raise the store's SCHEMA_VERSION with them.
+SEED = 42
+RESOLUTION = 1.0
+"""Louvain's usual value; more gives more and smaller communities."""
+
+Pair = tuple[DocId, DocId]
+
+
+def pair_weights(links: Iterable[ResolvedLink]) -> dict[Pair, float]:
+    """Each pair of linked documents once, with the weight of the strongest link between them."""
+    weights: dict[Pair, float] = {}
+    for one in links:
+        if one.target is None or one.target == one.source:
+            continue
+        pair = (min(one.source, one.target), max(one.source, one.target))
+        weights[pair] = max(EDGE_WEIGHTS[one.link.kind], weights.get(pair, 0.0))
+    return weights
+
+
+def detect(weights: Mapping[Pair, float], stop: Event | None = None) -> dict[DocId, int] | None:
+    """The number of each document's community, for documents joined in pairs, each with a weight:
+    0 is the largest. None when it was stopped."""
+    names = sorted({doc_id for pair in weights for doc_id in pair})
+    if not names:  # to import NetworkX takes a quarter of a second
+        return {}
+    numbers = {name: number for number, name in enumerate(names)}
+    edges = sorted((numbers[a], numbers[b], weight) for (a, b), weight in weights.items())
+    groups = _louvain(edges, stop)
+    if groups is None:
+        return None
+    found = [sorted(group) for group in groups if len(group) > 1]
+    found.sort(key=lambda group: (-len(group), group))
+    return {names[member]: number for number, group in enumerate(found) for member in group}
+
+
+def _louvain(
+    edges: Iterable[tuple[int, int, float]], stop: Event | None
+) -> Iterable[set[int]] | None:
+    """Over numbers, because sets of strings have another order in every process."""
+    import networkx as nx
+
+    graph: Graph[int] = nx.Graph()
+    graph.add_weighted_edges_from(edges)
+    found: Iterable[set[int]] = ()
+    for level in nx.community.louvain_partitions(graph, resolution=RESOLUTION, seed=SEED):
+        if stop is not None and stop.is_set():
+            return None
+        found = level
+    return found
+
+
+# What is linked to what: a view over the store's resolved links, as a graph in memory.
+#
+# Documents are nodes; an edge says in which way one refers to the other. A document that neither
+# links nor is linked to is not in it. Any thread may ask while one catches up: a lock guards the
+# graph.
 
 DEFAULT_DEPTH = 1
 MAX_NEIGHBOURS = 20

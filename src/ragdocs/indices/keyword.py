@@ -1,22 +1,20 @@
-"""Keyword search: what every engine is asked, what it answers, and what it indexes of a chunk.
+"""What every keyword engine is asked and returns, and the figures by which their scores agree."""
 
-A query is compiled once, by the one analysis, into units that score and an expression that must
-hold; the engines know nothing of analysis, and so agree.
-"""
-
+import json
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from math import log
+from typing import NamedTuple, Protocol, assert_never
 
-from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.bm25 import idf
-from ragdocs.indices.hits import Hit, Scope
+from ragdocs.indices.analysis import Analyzer, Streams
+from ragdocs.indices.view import Hit, Scope, few_left_out
 from ragdocs.models import (
     And,
     Boost,
     Chunk,
+    DocId,
     Field,
     Not,
     Or,
@@ -26,8 +24,27 @@ from ragdocs.models import (
     QueryField,
     Term,
 )
+from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import ChunkKey, StoredDocument
 from ragdocs.store.snapshot import Snapshot
+
+# The figures of BM25, the same in every keyword engine: so their scores agree.
+
+K1, B = 1.2, 0.75
+"""Fixed inside FTS5's bm25(), and inside tantivy."""
+MOST = K1 + 1
+"""What a unit's share of a score, without its idf, stays below however often a row has it."""
+
+
+def idf(total: int, frequency: int) -> float:
+    """Never negative, so that five files rank sensibly too."""
+    return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
+
+
+# Keyword search: what every engine is asked, what it answers, and what it indexes of a chunk.
+#
+# A query is compiled once, by the one analysis, into units that score and an expression that must
+# hold; the engines know nothing of analysis, and so agree.
 
 FIELDS = (
     QueryField.TITLE,
@@ -340,3 +357,267 @@ class _Compiler:
 def _join(kind: type[All] | type[Some], parts: list[Condition | None]) -> Condition | None:
     kept = tuple(part for part in parts if part is not None)
     return kept[0] if len(kept) == 1 else kind(kept) if kept else None
+
+
+# What a strict query requires, worked out as sets of rows inside the store.
+
+
+class Conditions:
+    """Answers conditions within one snapshot; `expression` writes a unit as the table wants it."""
+
+    def __init__(self, snapshot: Snapshot, table: str, expression: Callable[[Unit], str]) -> None:
+        self._snapshot = snapshot
+        self._table = table
+        self._expression = expression
+        self._known: dict[Condition, set[int]] = {}
+
+    def matching(self, condition: Condition) -> set[int]:
+        """Each part is worked out once, however often it stands in a query."""
+        found = self._known.get(condition)
+        if found is None:
+            found = self._known[condition] = self._matching(condition)
+        return found
+
+    def _matching(self, condition: Condition) -> set[int]:
+        match condition:
+            case Unit():
+                return self.having(condition)
+            case All(parts):
+                return self._all(parts)
+            case Some(parts):
+                return set[int]().union(*map(self.matching, parts))
+            case Without(part):
+                return self.everything() - self.matching(part)
+            case InTree(name):
+                return self._in_documents("tree = ?", name)
+            case UnderPath(prefix):
+                return self._under(encode_path(prefix))
+            case _:
+                assert_never(condition)
+
+    def _all(self, parts: Sequence[Condition]) -> set[int]:
+        """What is wanted first: once nothing is left, no more is asked for."""
+        wanted = [part for part in parts if not isinstance(part, Without)]
+        found = self.matching(wanted[0]) if wanted else self.everything()
+        for part in wanted[1:]:
+            if not found:
+                return found
+            found = found & self.matching(part)
+        for part in parts:
+            if isinstance(part, Without) and found:
+                found = found - self.matching(part.part)
+        return found
+
+    def having(self, unit: Unit) -> set[int]:
+        return self._rows(f"{self._table} MATCH ?", self._expression(unit))
+
+    def everything(self) -> set[int]:
+        rows = self._snapshot.select(f"SELECT id FROM {self._table}_docsize")
+        return {row[0] for row in rows}
+
+    def within(self, scope: Scope) -> set[int]:
+        if (left_out := few_left_out(scope)) is not None:
+            return self.everything() - self.in_documents(left_out)
+        return self.everything() if scope is None else self.in_documents(scope)
+
+    def in_documents(self, doc_ids: frozenset[DocId]) -> set[int]:
+        members = json.dumps(sorted(doc_ids))
+        return self._in_documents("id IN (SELECT value FROM json_each(?))", members)
+
+    def _under(self, prefix: str) -> set[int]:
+        """`path:api` is what begins so, as it was typed: a folder, or the start of a name."""
+        return self._in_documents("substr(path, 1, length(?)) = ?", prefix, prefix)
+
+    def _in_documents(self, where: str, *values: str) -> set[int]:
+        rows = self._snapshot.select(
+            f"SELECT key FROM chunks WHERE doc IN (SELECT key FROM documents WHERE {where})",
+            values,
+        )
+        return {row[0] for row in rows}
+
+    def _rows(self, where: str, value: str) -> set[int]:
+        rows = self._snapshot.select(f"SELECT rowid FROM {self._table} WHERE {where}", (value,))
+        return {row[0] for row in rows}
+
+
+class Fts5Conditions(Conditions):
+    """Whatever is made of words alone is one expression, which FTS5 works out by itself."""
+
+    def _matching(self, condition: Condition) -> set[int]:
+        written = _written(condition, self._expression)
+        if written is not None:
+            return self._rows(f"{self._table} MATCH ?", written)
+        if isinstance(condition, Some):
+            # Of those among other parts that are words, one expression.
+            words = tuple(part for part in condition.parts if self._is_of_words(part))
+            others = [part for part in condition.parts if not self._is_of_words(part)]
+            if len(words) > 1:
+                return set[int]().union(*map(self.matching, [Some(words), *others]))
+        return super()._matching(condition)
+
+    def _all(self, parts: Sequence[Condition]) -> set[int]:
+        wanted = [part for part in parts if not isinstance(part, Without)]
+        words = [part for part in wanted if self._is_of_words(part)]
+        others = [part for part in wanted if not self._is_of_words(part)]
+        excluded = [part.part for part in parts if isinstance(part, Without)]
+        return super()._all(
+            [
+                *([All(tuple(words))] if len(words) > 1 else words),
+                *others,
+                *([Without(Some(tuple(excluded)))] if excluded else []),
+            ]
+        )
+
+    def _is_of_words(self, condition: Condition) -> bool:
+        return _written(condition, self._expression) is not None
+
+
+def _written(condition: Condition, unit: Callable[[Unit], str]) -> str | None:
+    """A condition as FTS5 wants it; None for one that it cannot tell, of documents or by exclusion
+    alone.
+    """
+    match condition:
+        case Unit():
+            return unit(condition)
+        case All(parts) | Some(parts):
+            written = [_written(part, unit) for part in parts]
+            known = [part for part in written if part is not None]
+            joint = " AND " if isinstance(condition, All) else " OR "
+            return f"({joint.join(known)})" if len(known) == len(written) else None
+        case _:
+            return None
+
+
+# What the engines beside the store index of it: one entry for a chunk, as terms in places.
+#
+# The terms of a field follow one another, so that phrases match; each of the wholes behind them
+# stands alone, and so no phrase reaches them, or from one field into the next.
+
+Weights = Mapping[QueryField, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A chunk, ready to be indexed: the terms of each of its fields, in the order of FIELDS."""
+
+    key: ChunkKey
+    doc_id: DocId
+    fields: tuple[Streams, ...]
+
+
+class Entries:
+    """Reads entries from the store. The same chunks as in `Fts5Index`."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+
+    def of_all(self, snapshot: Snapshot) -> Iterator[Entry]:
+        return self._entries(snapshot, snapshot.documents())
+
+    def of(self, snapshot: Snapshot, doc_ids: Collection[DocId]) -> Iterator[Entry]:
+        """Those of these documents that the store still has."""
+        found = map(snapshot.document, sorted(doc_ids))
+        return self._entries(snapshot, (document for document in found if document is not None))
+
+    def _entries(self, snapshot: Snapshot, documents: Iterable[StoredDocument]) -> Iterator[Entry]:
+        for document in documents:
+            chunks = snapshot.chunks(document.id)
+            leaves = [stored for stored in chunks if stored.chunk.text is not None] or chunks[:1]
+            # What belongs to the document is the same in each of its chunks.
+            known: dict[str, Streams] = {}
+            for stored in leaves:
+                texts = field_texts(document, stored.chunk)
+                streams = tuple(self._streams(texts[field], known) for field in FIELDS)
+                yield Entry(stored.key, document.id, streams)
+
+    def _streams(self, text: str, known: dict[str, Streams]) -> Streams:
+        if text not in known:
+            known[text] = self._analyzer.streams(text)
+        return known[text]
+
+
+def places(streams: Streams) -> Iterator[tuple[int, str]]:
+    """The terms of a field, each with its place there, in order."""
+    yield from enumerate(streams.plain)
+    behind = len(streams.plain) + 1
+    for number, term in enumerate(streams.wholes):
+        yield behind + 2 * number, term
+
+
+def extent(streams: Streams) -> int:
+    """The first place that nothing of a field can be next to."""
+    return len(streams.plain) + 1 + 2 * len(streams.wholes)
+
+
+def weights_version(weights: Weights) -> str:
+    return ",".join(f"{weights[field]:.6g}" for field in FIELDS)
+
+
+def existing(snapshot: Snapshot, keys: Collection[int] | None = None) -> set[int]:
+    """Those of these chunks, or of all, that the snapshot has."""
+    if keys is None:
+        return {key for (key,) in snapshot.select("SELECT key FROM chunks")}
+    rows = snapshot.select(
+        "SELECT key FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(keys)),),
+    )
+    return {key for (key,) in rows}
+
+
+# What was guessed never outranks what was typed: one search for each, and one list of both.
+#
+# BM25F adds up over units, so the two searches together are one. Any engine can be asked so.
+
+BELOW = 0.99
+"""The best passage found by guesses alone has this part of the score of the last one that has a
+typed word."""
+DEPTH = 4
+"""Guessed words are looked up this many times deeper than results are wanted, so that most of the
+passages with typed words, wherever they stand in that list, get what they gain by it."""
+
+
+def search_in_tiers(
+    engine: KeywordEngine,
+    snapshot: Snapshot,
+    query: KeywordQuery,
+    limit: int,
+    scope: Scope = None,
+) -> KeywordHits:
+    """Passages with a typed word first, by all that they match; then those with guessed ones.
+
+    The ideal is that of the typed words: a word that nothing has stays a word not found. Without
+    weaker units this is one search of the engine, and nothing else.
+    """
+    typed = engine.search(snapshot, replace(query, weaker=()), limit, scope)
+    if not query.weaker or limit <= 0:
+        return typed
+    guesses = KeywordQuery(query.weaker, query.condition)
+    guessed = engine.search(snapshot, guesses, limit * DEPTH, scope)
+    hits = _merged(typed.hits, guessed.hits)[:limit]
+
+    def scores_of(keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:
+        """By guesses alone no more than the last of the hits."""
+        known, extra = typed.scores_of(keys), guessed.scores_of(keys)
+        most = hits[-1].score if hits else 0.0
+        return {
+            key: known[key] + extra.get(key, 0.0) if key in known else min(most, extra[key])
+            for key in {*known, *extra}
+        }
+
+    return KeywordHits(
+        hits=hits,
+        ideal=typed.ideal,
+        frequencies={**guessed.frequencies, **typed.frequencies},
+        scores_of=scores_of,
+    )
+
+
+def _merged(typed: tuple[Hit, ...], guessed: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    extra: dict[ChunkKey, float] = {hit.key: hit.score for hit in guessed}
+    first = [Hit(hit.key, hit.score + extra.pop(hit.key, 0.0)) for hit in typed]
+    first.sort(key=lambda hit: (-hit.score, hit.key))
+    rest = [hit for hit in guessed if hit.key in extra]
+    if first and rest:
+        factor = min(1.0, BELOW * first[-1].score / rest[0].score) if rest[0].score > 0 else 1.0
+        rest = [Hit(hit.key, hit.score * factor) for hit in rest]
+    return (*first, *rest)

@@ -1,12 +1,23 @@
-"""A text's character trigrams as a small bitmap, so that many texts can be compared in no time.
+"""N-gram signatures of passages, stored at indexing time, by which near duplicates are found."""
 
-Sixty sets of trigrams take several milliseconds to compare, their bitmaps less than one. A bitmap
-gives the similarity to about two hundredths; who needs it nearer compares the sets.
-"""
-
+import json
 import math
+import sys
 import unicodedata
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
+
+from ragdocs.indices.fts5 import has_exactly
+from ragdocs.memory import BoundedCache
+from ragdocs.store.database import Database, Row
+from ragdocs.store.records import ChunkKey
+from ragdocs.store.schema import check_row, row_hash
+from ragdocs.store.snapshot import Snapshot
+
+# A text's character trigrams as a small bitmap, so that many texts can be compared in no time.
+#
+# Sixty sets of trigrams take several milliseconds to compare, their bitmaps less than one. A bitmap
+# gives the similarity to about two hundredths; who needs it nearer compares the sets.
 
 # Seed 000, P12.
 NGRAM_CHARS = 3
@@ -76,3 +87,91 @@ def ngram_counts() -> tuple[float, ...]:
 
 def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
+
+
+# Every leaf's trigrams, counted when it is indexed: comparing wordings then costs a query nothing.
+#
+# Making the bitmaps of a query's candidates took three times as long as comparing them.
+
+TABLE = "signatures"
+_KIND = "signature"
+_BYTES = SIGNATURE_BITS // 8
+ROWS_BYTES = 4 << 20
+"""As with chunks (store/snapshot.py): what equals a row that was checked, to the last byte, needs
+no check again."""
+
+
+class SignatureIndex:
+    """The table: one bitmap for every leaf."""
+
+    name = TABLE
+    version = f"1;{SIGNATURE_BITS}"
+
+    def create(self, database: Database) -> None:
+        database.run(
+            f"CREATE TABLE {TABLE} (key INTEGER PRIMARY KEY, row_hash BLOB NOT NULL, "
+            "ngrams BLOB NOT NULL)"
+        )
+
+    def drop(self, database: Database) -> None:
+        database.run(f"DROP TABLE IF EXISTS {TABLE}")
+
+    def put(self, database: Database, doc: int) -> None:
+        database.many(
+            f"INSERT INTO {TABLE} (key, row_hash, ngrams) VALUES (?, ?, ?)", _rows(database, doc)
+        )
+
+    def remove(self, database: Database, doc: int) -> None:
+        database.run(
+            f"DELETE FROM {TABLE} WHERE key IN (SELECT key FROM chunks WHERE doc = ?)", (doc,)
+        )
+
+    def check_rows(self, database: Database) -> None:
+        for key, hashed, ngrams in database.each(f"SELECT key, row_hash, ngrams FROM {TABLE}"):
+            check_row(_KIND, (key, ngrams), hashed)
+
+    def holds(self, database: Database, docs: Iterable[int]) -> bool:
+        return has_exactly(
+            database,
+            f"SELECT key, row_hash, ngrams FROM {TABLE} WHERE key IN (*)",
+            f"SELECT count(*) FROM {TABLE}",
+            (list(_rows(database, doc)) for doc in docs),
+        )
+
+
+def signatures_of(snapshot: Snapshot, keys: Collection[ChunkKey]) -> dict[ChunkKey, int]:
+    """The bitmaps of those of the chunks that have one."""
+    read = snapshot.numbers(TABLE)
+    unread = [key for key in keys if key not in read]
+    if unread:
+        rows = snapshot.select(
+            f"SELECT key, row_hash, ngrams FROM {TABLE} "
+            "WHERE key IN (SELECT value FROM json_each(?))",
+            (json.dumps(unread),),
+        )
+        read.update((row[0], _bitmaps[row]) for row in rows)
+    return {key: read[key] for key in keys if key in read}
+
+
+def _read(row: Row) -> int:
+    key, hashed, ngrams = row
+    check_row(_KIND, (key, ngrams), hashed)
+    return int.from_bytes(ngrams, "little")
+
+
+def _row_bytes(row: Row, ngrams: int) -> int:
+    return sys.getsizeof(row) + sum(map(sys.getsizeof, row)) + sys.getsizeof(ngrams)
+
+
+_bitmaps = BoundedCache(_read, ROWS_BYTES, _row_bytes)
+
+
+def _rows(database: Database, doc: int) -> Iterator[Row]:
+    select = "SELECT key, text, position FROM chunks WHERE doc = ? AND text IS NOT NULL"
+    for key, text, _ in database.paged(select, (doc,), "position", 2):
+        yield _row(key, text)
+
+
+def _row(key: int, text: str) -> tuple[int, bytes, bytes]:
+    ngrams = ngram_signature(text).to_bytes(_BYTES, "little")
+    return key, row_hash(_KIND, (key, ngrams)), ngrams

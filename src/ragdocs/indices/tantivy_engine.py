@@ -1,39 +1,360 @@
-"""The keyword engine by tantivy, for very large folders: files that are mapped, not read."""
+"""The keyword engine on tantivy; the only module that imports it."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence, Set
+import shutil
+import tempfile
+import weakref
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
+from math import floor, fsum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, assert_never, cast
 
-from ragdocs.indices.bm25 import MOST, idf
-from ragdocs.indices.derived_index import DerivedIndex
-from ragdocs.indices.hits import Hit, Scope, few_left_out
+from ragdocs.errors import ConfigError, IndexStoreError
+from ragdocs.indices.engine_folder import Changes, Damaged, DerivedIndex
 from ragdocs.indices.keyword import (
+    FIELDS,
+    K1,
+    MOST,
+    All,
     Condition,
+    Entries,
+    Entry,
     InTree,
     KeywordHits,
     KeywordQuery,
+    Some,
     UnderPath,
     Unit,
+    Weights,
+    Without,
+    existing,
+    extent,
+    idf,
+    places,
+    weights_version,
 )
-from ragdocs.indices.keyword_entries import Entries, Weights, existing
-from ragdocs.indices.tantivy_library import (
-    KEY,
-    TEXT,
-    TantivyIndex,
-    TantivyLibrary,
-    require_tantivy,
-    scaled,
-)
-from ragdocs.indices.tantivy_queries import Queries
-from ragdocs.models import DocId
-from ragdocs.parsers.identity import encode_path
+from ragdocs.indices.view import Hit, Scope, few_left_out
+from ragdocs.models import DocId, QueryField
+from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    import tantivy
     from tantivy import Query
+
+# Copies of files that nobody else can reach, for a library that maps files into memory.
+#
+# A mapped file that is cut short ends the process. tantivy maps what it opens, and one of its
+# threads opens it again shortly after, whatever it is told.
+
+
+class PrivateFiles:
+    """A folder of copies; it goes with the last reference to this object, or with the process."""
+
+    def __init__(self, original: Path) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="ragdocs-"))
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        for file in original.iterdir():
+            if file.is_file():
+                shutil.copyfile(file, self.path / file.name)
+
+    def give_back(self, original: Path) -> None:
+        """Makes the original folder as this one. What it had may be shared with older states by
+        hard links, so that a changed file is put in its place and never written into.
+        """
+        mine = {file.name for file in self.path.iterdir()}
+        for file in list(original.iterdir()):
+            if file.name not in mine:
+                file.unlink()
+        for name in mine:
+            target = original / name
+            if not target.exists() or target.read_bytes() != (self.path / name).read_bytes():
+                target.unlink(missing_ok=True)
+                shutil.copyfile(self.path / name, target)
+
+
+# What we use of tantivy: segments on disk, written and searched by it, without its analysis.
+#
+# tantivy counts a term by its tokens, so a term is repeated by the weight of its field, all at the
+# same place: a phrase then counts by the weight as well, and never matches from one copy to the
+# next. `text` has the terms of all fields; `tagged` the same again, each behind a letter for its
+# field, so that what is asked of one field is counted and normed alike.
+
+_LAYOUT_VERSION = 1
+_MEMORY_BYTES = 30_000_000
+_MAX_SCALE = 10.0
+LEAST_WEIGHT = 0.5
+"""A term cannot be repeated less than once: fields that weigh less are in `tagged` alone."""
+_TAGS = {field: chr(ord("a") + number) for number, field in enumerate(FIELDS)}
+
+TEXT, TAGGED, KEY, DOC = "text", "tagged", "key", "doc"
+
+
+def require_tantivy() -> None:
+    """Without importing it, which can wait for the first query."""
+    if find_spec("tantivy") is None:
+        raise ConfigError(
+            'keyword_engine is "tantivy", which is not installed: '
+            'pip install \'mcp-markdown-ragdocs[tantivy]\', or choose "fts5" or "whoosh"'
+        )
+
+
+def scaled(weights: Weights) -> dict[QueryField, float]:
+    """Raised together until the text itself counts at least once."""
+    content = weights[QueryField.CONTENT]
+    factor = min(1 / content, _MAX_SCALE) if 0 < content < 1 else 1.0
+    return {field: weight * factor for field, weight in weights.items()}
+
+
+def tagged(field: QueryField, term: str) -> str:
+    return _TAGS[field] + term
+
+
+@dataclass(frozen=True, slots=True)
+class TantivyIndex:
+    """One state of the files, opened. tantivy's own statistics still count what was removed."""
+
+    files: PrivateFiles
+    searcher: "tantivy.Searcher"
+    schema: "tantivy.Schema"
+    live: int
+    dead: int
+
+
+class TantivyLibrary:
+    """Reads and writes the files; see `derived_index.Library`."""
+
+    def __init__(self, weights: Weights, analysis: str) -> None:
+        self._weights = scaled(weights)
+        self.version = f"tantivy;{_LAYOUT_VERSION};{weights_version(weights)};{analysis}"
+
+    def open(self, directory: Path) -> TantivyIndex:
+        import tantivy
+
+        try:
+            meta = json.loads((directory / "meta.json").read_bytes())
+            total = sum(segment["max_doc"] for segment in meta["segments"])
+            files = PrivateFiles(directory)
+            with _panics():
+                index = tantivy.Index.open(str(files.path))
+                # Its files do not change: nobody needs to watch them.
+                index.config_reader("manual")
+                index.reload()
+                searcher = index.searcher()
+        except (OSError, ValueError, KeyError, TypeError, IndexStoreError) as error:
+            raise Damaged(f"tantivy cannot open it: {error}") from error
+        live = searcher.num_docs
+        return TantivyIndex(files, searcher, index.schema, live, total - live)
+
+    def write(self, directory: Path, changes: Changes) -> None:
+        files = PrivateFiles(directory)
+        self._write(files.path, changes)
+        files.give_back(directory)
+
+    def _write(self, directory: Path, changes: Changes) -> None:
+        import tantivy
+
+        with _panics():
+            if changes.is_new:
+                index = tantivy.Index(_schema(), path=str(directory), reuse=False)
+            else:
+                index = tantivy.Index.open(str(directory))
+            writer = index.writer(_MEMORY_BYTES, 1)
+            for doc_id in sorted(changes.removed):
+                writer.delete_documents_by_term(DOC, doc_id)
+        for entry in changes.entries:
+            document = self._document(entry)
+            with _panics():
+                writer.add_document(document)
+        with _panics():
+            writer.commit()
+            writer.wait_merging_threads()
+
+    def _document(self, entry: Entry) -> "tantivy.Document":
+        import tantivy
+
+        document = tantivy.Document()
+        document.add_unsigned(KEY, entry.key)
+        document.add_text(DOC, entry.doc_id)
+        tokens = list(self._tokens(entry))
+        joined = [
+            tantivy.Token(term, place, 0, 0)
+            for field, place, term, copies in tokens
+            if self._weights[field] >= LEAST_WEIGHT
+            for _ in range(copies)
+        ]
+        document.add_pre_tokenized_text(TEXT, tantivy.PreTokenizedString("", joined))
+        apart = [
+            tantivy.Token(tagged(field, term), place, 0, 0)
+            for field, place, term, copies in tokens
+            for _ in range(copies)
+        ]
+        document.add_pre_tokenized_text(TAGGED, tantivy.PreTokenizedString("", apart))
+        return document
+
+    def _tokens(self, entry: Entry) -> Iterator[tuple[QueryField, int, str, int]]:
+        """Each term with its field, its place and how often it counts there."""
+        start = 0
+        for field, streams in zip(FIELDS, entry.fields, strict=True):
+            weight = self._weights[field]
+            for number, (place, term) in enumerate(places(streams)):
+                yield field, start + place, term, _copies(weight, number)
+            start += extent(streams)
+
+
+def _copies(weight: float, number: int) -> int:
+    """A weight of 2.5 is three and two copies by turns."""
+    return max(1, floor(weight * (number + 1) + 0.5) - floor(weight * number + 0.5))
+
+
+def _schema() -> "tantivy.Schema":
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field(TEXT, tokenizer_name="raw", index_option="position")
+    builder.add_text_field(TAGGED, tokenizer_name="raw", index_option="position")
+    builder.add_unsigned_field(KEY, fast=True)
+    builder.add_text_field(DOC, tokenizer_name="raw", index_option="basic")
+    return builder.build()
+
+
+@contextmanager
+def _panics() -> Generator[None]:
+    """tantivy says ValueError for a full disk, and a panic of Rust is no Exception of Python's."""
+    try:
+        yield
+    except ValueError as error:
+        raise IndexStoreError(f"tantivy cannot use its files: {error}") from error
+    except BaseException as error:
+        if type(error).__module__ != "pyo3_runtime":
+            raise
+        raise IndexStoreError(f"tantivy failed: {error}") from error
+
+
+# From units and conditions to tantivy's queries, and from its statistics to ours.
+
+DocumentsOf = Callable[[InTree | UnderPath], frozenset[DocId]]
+"""What is said of documents is asked of the store."""
+
+
+class _Counted(Protocol):
+    """Left out of tantivy's type stubs."""
+
+    count: int
+
+
+class Queries:
+    """Queries for one state of the files. The weights are those that it was written with."""
+
+    def __init__(self, index: TantivyIndex, weights: Mapping[QueryField, float]) -> None:
+        self._index = index
+        self._faint = {field: weights[field] for field in FIELDS if weights[field] < LEAST_WEIGHT}
+
+    def count(self, query: "Query") -> int:
+        found = self._index.searcher.search(query, 1, count=True)
+        return cast("_Counted", found).count
+
+    def frequency(self, unit: Unit) -> int:
+        """How many chunks have the unit, without those that were removed."""
+        is_plain = len(unit.terms) == 1 and not self._faint and not self._index.dead
+        if is_plain and unit.field is None:
+            return self._index.searcher.doc_freq(TEXT, unit.terms[0])
+        return self.count(self.unit(unit))
+
+    def unit(self, unit: Unit) -> "Query":
+        """Whatever has it, without a score of its own."""
+        field = unit.field
+        if field is not None:
+            return self._occurrence(TAGGED, [tagged(field, term) for term in unit.terms])
+        return self._some(
+            [
+                self._occurrence(TEXT, unit.terms),
+                *(self.unit(Unit(unit.terms, faint)) for faint in self._faint),
+            ]
+        )
+
+    def scored(self, unit: Unit, frequency: int) -> "Query":
+        """Scores `weight · idf · count · (k1 + 1) / (count + k1 · norm)`, with our idf."""
+        from tantivy import Query
+
+        wanted = unit.weight * idf(self._index.live, frequency)
+        if unit.field is not None:
+            return self._weighted(TAGGED, [tagged(unit.field, term) for term in unit.terms], wanted)
+        faint = [
+            Query.const_score_query(
+                self.unit(Unit(unit.terms, field)), wanted * MOST * weight / (weight + K1)
+            )
+            for field, weight in self._faint.items()
+        ]
+        return self._some([self._weighted(TEXT, unit.terms, wanted), *faint])
+
+    def condition(self, condition: Condition, documents_of: DocumentsOf) -> "Query":
+        from tantivy import Occur, Query
+
+        match condition:
+            case Unit():
+                return self.unit(condition)
+            case All(parts):
+                return Query.boolean_query(
+                    [(Occur.Must, self.condition(part, documents_of)) for part in parts]
+                )
+            case Some(parts):
+                return self._some([self.condition(part, documents_of) for part in parts])
+            case Without(part):
+                excluded = self.condition(part, documents_of)
+                return Query.boolean_query(
+                    [(Occur.Must, Query.all_query()), (Occur.MustNot, excluded)]
+                )
+            case InTree() | UnderPath():
+                return self.within(documents_of(condition))
+            case _:
+                assert_never(condition)
+
+    def within(self, doc_ids: Iterable[DocId]) -> "Query":
+        from tantivy import Query
+
+        return Query.term_set_query(self._index.schema, DOC, sorted(doc_ids))
+
+    def _some(self, queries: "list[Query]") -> "Query":
+        from tantivy import Occur, Query
+
+        if len(queries) == 1:
+            return queries[0]
+        return Query.boolean_query([(Occur.Should, query) for query in queries])
+
+    def _occurrence(self, field: str, terms: "Iterable[str]") -> "Query":
+        from tantivy import Query
+
+        words = list(terms)
+        if len(words) == 1:
+            return Query.term_query(self._index.schema, field, words[0], "freq")
+        return Query.phrase_query(self._index.schema, field, list[str | tuple[int, str]](words))
+
+    def _weighted(self, field: str, terms: "Iterable[str]", wanted: float) -> "Query":
+        """tantivy's own idf counts removed chunks, and adds up those of a phrase's terms."""
+        from tantivy import Query
+
+        words = list(terms)
+        total = self._index.live + self._index.dead
+        theirs = fsum(idf(total, self._index.searcher.doc_freq(field, word)) for word in words)
+        return Query.boost_query(self._occurrence(field, words), wanted / theirs)
+
+
+# The keyword engine by tantivy, for very large folders: files that are mapped, not read.
 
 _GROWTH = 4
 """How many times as much is asked for, and again when the last place is contested."""

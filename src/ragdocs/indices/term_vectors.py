@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragdocs.indices.near_words import KnownWord, Vocabulary
-from ragdocs.indices.progress import Progress
 from ragdocs.indices.vector import VectorModel
-from ragdocs.indices.vocabulary import term_hash
+from ragdocs.indices.view import Progress
+from ragdocs.indices.vocabulary import KnownWord, Vocabulary, term_hash
 from ragdocs.store.records import PendingText
 from ragdocs.store.snapshot import Snapshot
 

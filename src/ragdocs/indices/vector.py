@@ -1,20 +1,18 @@
-"""What means the same: a view over the store's vectors, in memory, that never runs a model.
-
-Any thread may search while one catches up. A lock guards the vectors: searches take turns (they are
-short), a catch-up reads the store before it takes its own turn, and one that starts over builds the
-new vectors beside the old ones, which go on answering until then.
+"""The vector index: exact search with FAISS over vectors in memory, which follows the
+change log.
 """
 
 import threading
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Protocol
+from array import array
+from collections.abc import Callable, Collection, Iterable, Set
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ragdocs.errors import IndexCorrupt
-from ragdocs.indices.flat_vectors import USUAL_SPREAD, CosineScale, FlatVectors
-from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.progress import Progress
+from ragdocs.errors import EmbeddingError, IndexCorrupt
+from ragdocs.indices.view import Hit, Progress, Scope
 from ragdocs.models import DocId
-from ragdocs.store.records import ChangeKind, ChunkKey, Position
+from ragdocs.store.records import ChangeKind, ChunkKey, Position, VectorBatch
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -22,6 +20,371 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float32]
+    Keys = NDArray[np.int64]
+    Find = Callable[[int], tuple[Vector, Keys]]
+
+# Unit vectors in memory, searched exactly by FAISS. Not for threads: `vector.py` guards it.
+#
+# Equal scores are ordered by chunk number, at the end of the list too, so that answers do not
+# depend on the order in which vectors came.
+
+EXACT_LIMIT = 1000
+"""Up to here, fetching a scope's vectors beats passing over all others (specs/0019)."""
+BITMAP_LIMIT = 1 << 26
+"""Chunk numbers grow with every edit; above this a set of them is smaller than a bit for each."""
+TIES_GROWTH = 4
+HEADROOM = 1.1
+MOST_DEAD = 0.05
+"""Of all vectors; then those that have gone are taken out."""
+SAMPLED = 1024
+"""Passages by which it is told how much the cosines with a query differ."""
+USUAL_MEAN, USUAL_DEVIATION = 0.165, 0.14
+"""Of the cosines between passages of different documents by the built-in model, over seven sets."""
+HIGH_MEAN = 0.35
+"""Up to here a model's cosines are as usual: no corpus had more by the built-in model."""
+LEAST_DEVIATION = 0.01
+FEWEST_PAIRS, COMPARED = 20, 512
+USUAL_SPREAD, USUAL_COUNT = 0.1, 50
+"""Few vectors tell little: as if there were so many more that differ as usual."""
+_FLOAT_BYTES = 4
+_SCATTER = 2_654_435_761
+"""Knuth's multiplier: neighbouring numbers come far from one another."""
+KEY_CODE = "q"
+"""64-bit integers, as FAISS has them."""
+
+
+class CosineScale(NamedTuple):
+    """How one model's cosines become those of the built-in model, by which all is weighed: any two
+    passages are about as near by every model, whatever number it has for that."""
+
+    mean: float = USUAL_MEAN
+    deviation: float = USUAL_DEVIATION
+
+    def of(self, cosine: float) -> float:
+        return min(1.0, USUAL_MEAN + (cosine - self.mean) * self.factor)
+
+    def inverse(self, value: float) -> float:
+        return self.mean + (value - USUAL_MEAN) / self.factor
+
+    @property
+    def factor(self) -> float:
+        return USUAL_DEVIATION / self.deviation
+
+
+class _Numbers(Protocol):
+    """A `std::vector` of chunk numbers."""
+
+    def data(self) -> object: ...
+
+
+class _Index(Protocol):
+    """What we use of `faiss.IndexIDMap2`, which has no type stubs."""
+
+    ntotal: int
+    id_map: "_Numbers"
+
+    def add_with_ids(self, x: "Vector", ids: "Keys", /) -> None: ...
+    def remove_ids(self, x: "Keys", /) -> int: ...
+    def reconstruct_batch(self, key: "Keys", /) -> "Vector": ...
+    def search(self, x: "Vector", k: int, /, *, params: object = None) -> "tuple[Vector, Keys]": ...
+
+
+def faiss_library() -> ModuleType:
+    """FAISS with one thread: more cost CPU and gain nothing for one query on a busy machine.
+
+    OpenMP keeps that number for each thread, so it is set wherever FAISS is about to be used.
+    """
+    library = import_module("faiss")
+    library.omp_set_num_threads(1)
+    return library
+
+
+class FlatVectors:
+    """Vectors of one dimension by chunk, and which chunks each document has."""
+
+    def __init__(self, dimension: int, expected: int = 0) -> None:
+        """`expected`: about how many there will be; room is made for them and a few more."""
+        faiss = faiss_library()
+        self.dimension = dimension
+        flat = faiss.IndexFlatIP(dimension)
+        # Without this the room doubles whenever it is used up, and is half empty afterwards.
+        flat.codes.resize(int(expected * HEADROOM) * dimension * _FLOAT_BYTES)
+        flat.codes.resize(0)
+        self._flat = flat
+        self._index: _Index = faiss.IndexIDMap2(flat)
+        self._dead: set[int] = set()
+        self._keys: dict[DocId, array[int]] = {}
+        self._owners: dict[ChunkKey, DocId] = {}
+        self._themes: dict[DocId, Vector] = {}
+        self._sample: tuple[Keys, Vector] | None = None
+        self._scale: CosineScale | None = None
+
+    def __len__(self) -> int:
+        return self._index.ntotal - len(self._dead)
+
+    def add(self, batch: VectorBatch) -> None:
+        """Chunks that are there already stay: a number never comes to mean another text."""
+        import numpy as np
+
+        if batch.dimension != self.dimension:
+            raise IndexCorrupt(
+                f"stored vectors have {batch.dimension} dimensions, the model's have "
+                f"{self.dimension}: rebuild the index"
+            )
+        rows = np.ascontiguousarray(batch.array(), dtype=np.float32)
+        keys = np.array(batch.keys, dtype=np.int64)
+        new = [at for at, key in enumerate(batch.keys) if key not in self._owners]
+        if len(new) < len(keys):
+            rows, keys = rows[new], keys[new]
+        if not new:
+            return
+        if not self._dead.isdisjoint(keys.tolist()):
+            self._clear()
+        faiss_library()
+        self._index.add_with_ids(rows, keys)
+        self._sample = self._scale = None
+        for at in new:
+            key, doc_id = batch.keys[at], batch.doc_ids[at]
+            self._keys.setdefault(doc_id, array(KEY_CODE)).append(key)
+            self._owners[key] = doc_id
+            self._themes.pop(doc_id, None)
+
+    def keep(self, doc_ids: Collection[DocId], kept: Set[ChunkKey] = frozenset()) -> None:
+        """Of these documents only those chunks."""
+        gone = array(KEY_CODE)
+        for doc_id in doc_ids:
+            known = self._keys.pop(doc_id, array(KEY_CODE))
+            left = array(KEY_CODE, (key for key in known if key in kept))
+            gone.extend(key for key in known if key not in kept)
+            if left:
+                self._keys[doc_id] = left
+            self._themes.pop(doc_id, None)
+        for key in gone:
+            del self._owners[ChunkKey(key)]
+        if gone:
+            self._sample = self._scale = None
+            self._bury(_joined([gone]))
+
+    def search(self, vector: "Vector", limit: int, scope: Scope) -> list[Hit]:
+        """Best first, by inner product."""
+        query = self._query(vector)
+        if scope is None or self._keys.keys() <= scope:
+            return _best(self._finder(query), len(self), limit)
+        keys = _joined(self._keys[doc_id] for doc_id in scope if doc_id in self._keys)
+        if len(keys) <= EXACT_LIMIT:
+            return _best(self._finder_among(query, keys), len(keys), limit)
+        return _best(self._finder(query, _restricted_to(keys)), len(keys), limit)
+
+    def spread(self, vector: "Vector") -> float:
+        """How much the cosines of any passages with it differ: their standard deviation."""
+        _, sample = self._sampled()
+        cosines = sample @ vector
+        own = float(((cosines - cosines.mean()) ** 2).sum()) if len(sample) else 0.0
+        count = len(sample) + USUAL_COUNT
+        return ((own + USUAL_COUNT * USUAL_SPREAD**2) / count) ** 0.5
+
+    def scale(self) -> CosineScale | None:
+        """None while too few vectors are there, or their cosines are as usual."""
+        import numpy as np
+
+        if self._scale is None:
+            keys, sample = self._sampled()
+            owners = np.array([hash(self._owners[ChunkKey(key)]) for key in keys[:COMPARED]])
+            is_other = owners[:, None] != owners[None, :]
+            cosines = (sample[:COMPARED] @ sample[:COMPARED].T)[is_other]
+            self._scale = CosineScale()
+            if len(cosines) >= FEWEST_PAIRS and (mean := float(cosines.mean())) > HIGH_MEAN:
+                deviation = max(LEAST_DEVIATION, float(cosines.std()))
+                self._scale = CosineScale(mean, deviation)
+        return None if self._scale == CosineScale() else self._scale
+
+    def _sampled(self) -> "tuple[Keys, Vector]":
+        """Always the same of the same vectors, in whatever order they came."""
+        import numpy as np
+
+        if self._sample is None:
+            keys = np.fromiter(self._owners, dtype=np.int64, count=len(self._owners))
+            scattered = keys * _SCATTER % (1 << 32)
+            first = keys[np.argsort(scattered, kind="stable")[:SAMPLED]]
+            faiss_library()
+            self._sample = first, self._index.reconstruct_batch(first)
+        return self._sample
+
+    def best_of(self, vector: "Vector", doc_ids: Collection[DocId]) -> dict[DocId, Hit]:
+        """Each document's best chunk; a document without vectors has none."""
+        query = self._query(vector)
+        owners = {key: doc_id for doc_id in doc_ids for key in self._keys.get(doc_id, ())}
+        keys = _joined(self._keys[doc_id] for doc_id in dict.fromkeys(owners.values()))
+        found: dict[DocId, Hit] = {}
+        # All at once: calling FAISS takes longer than comparing the vectors of one document.
+        for key, score in _ranked(self._finder_among(query, keys), len(keys), len(keys)):
+            doc_id = owners[ChunkKey(key)]
+            if doc_id not in found:
+                found[doc_id] = Hit(ChunkKey(key), score)
+        return found
+
+    def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
+        """The vectors of those chunks that have one."""
+        import numpy as np
+
+        known = [key for key in keys if key in self._owners]
+        if not known:
+            return {}
+        faiss_library()
+        rows = self._index.reconstruct_batch(np.array(known, dtype=np.int64))
+        return dict(zip(known, rows, strict=True))
+
+    def in_context(
+        self, vector: "Vector", keys: Collection[ChunkKey], document_weight: float
+    ) -> dict[ChunkKey, float]:
+        """How near chunks are, each partly by what its whole document is about."""
+        import numpy as np
+
+        query = self._query(vector)[0]
+        owners = {key: self._owners[key] for key in keys if key in self._owners}
+        if not owners:
+            return {}
+        faiss_library()
+        own = _products(self._index.reconstruct_batch(np.array([*owners], dtype=np.int64)), query)
+        if document_weight <= 0:
+            return dict(zip(owners, own, strict=True))
+        documents = list(dict.fromkeys(owners.values()))
+        # Three times as fast as to stack them.
+        joined = np.concatenate([self._theme(doc_id) for doc_id in documents])
+        means = _products(joined.reshape(len(documents), -1), query)
+        themes = dict(zip(documents, means, strict=True))
+        part = 1.0 - document_weight
+        return {
+            key: part * product + document_weight * themes[doc_id]
+            for (key, doc_id), product in zip(owners.items(), own, strict=True)
+        }
+
+    def _bury(self, keys: "Keys") -> None:
+        """Taking a vector out moves every later one, so first it only becomes something that no
+        query finds: a product with what is not a number is never among the best.
+        """
+        import numpy as np
+
+        self._dead.update(keys.tolist())
+        if len(self._dead) > MOST_DEAD * self._index.ntotal:
+            self._clear()
+            return
+        faiss, total = faiss_library(), self._index.ntotal
+        numbers = faiss.rev_swig_ptr(self._index.id_map.data(), total)
+        rows = faiss.rev_swig_ptr(self._flat.get_xb(), total * self.dimension)
+        rows.reshape(total, self.dimension)[np.isin(numbers, keys)] = np.nan
+
+    def _clear(self) -> None:
+        faiss_library()
+        self._index.remove_ids(_joined([array(KEY_CODE, self._dead)]))
+        self._dead.clear()
+
+    def _theme(self, doc_id: DocId) -> "Vector":
+        """The direction of the mean of a document's vectors; kept until the document changes."""
+        import numpy as np
+
+        known = self._themes.get(doc_id)
+        if known is not None:
+            return known
+        keys = np.frombuffer(self._keys[doc_id], dtype=np.int64)
+        faiss_library()
+        mean = self._index.reconstruct_batch(keys).mean(axis=0)
+        length = float(np.linalg.norm(mean))
+        theme = mean / length if length > 0 else mean
+        self._themes[doc_id] = theme
+        return theme
+
+    def _query(self, vector: "Vector") -> "Vector":
+        import numpy as np
+
+        if vector.shape != (self.dimension,):
+            raise EmbeddingError(
+                f"the query's vector has the shape {vector.shape}, the index needs "
+                f"({self.dimension},): they are not of one model"
+            )
+        if not np.isfinite(vector).all():
+            raise EmbeddingError("the query's vector holds values that are not numbers")
+        return np.ascontiguousarray(vector, dtype=np.float32).reshape(1, -1)
+
+    def _finder(self, query: "Vector", params: object = None) -> "Find":
+        def find(count: int) -> "tuple[Vector, Keys]":
+            faiss_library()
+            scores, keys = self._index.search(query, count, params=params)
+            return scores[0], keys[0]
+
+        return find
+
+    def _finder_among(self, query: "Vector", keys: "Keys") -> "Find":
+        """By the same arithmetic as the whole index, so that scores are the same to the bit."""
+        import numpy as np
+
+        def find(count: int) -> "tuple[Vector, Keys]":
+            faiss = faiss_library()
+            vectors = self._index.reconstruct_batch(keys)
+            scores, rows = faiss.knn(query, vectors, count, metric=faiss.METRIC_INNER_PRODUCT)
+            return scores[0], np.where(rows[0] < 0, rows[0], keys[rows[0]])
+
+        return find
+
+
+def _products(rows: "Vector", query: "Vector") -> list[float]:
+    """Each row's inner product with the query, by itself: `rows @ query` wakes BLAS's threads,
+    which wait for more by spinning, and gives a row another last bit beside other rows.
+    """
+    import numpy as np
+
+    return np.matmul(rows[:, np.newaxis, :], query[:, np.newaxis])[:, 0, 0].tolist()
+
+
+def _joined(keys: "Iterable[array[int]]") -> "Keys":
+    import numpy as np
+
+    return np.frombuffer(b"".join(keys), dtype=np.int64)
+
+
+def _restricted_to(keys: "Keys") -> object:
+    """A bit for each chunk number is tested twice as fast as a set of them."""
+    import numpy as np
+
+    faiss = faiss_library()
+    size = int(keys.max()) + 1
+    if size > BITMAP_LIMIT:
+        return faiss.SearchParameters(sel=faiss.IDSelectorBatch(keys))
+    wanted = np.zeros(size, dtype=np.bool_)
+    wanted[keys] = True
+    bitmap = np.packbits(wanted, bitorder="little")
+    return faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))
+
+
+def _best(find: "Find", available: int, limit: int) -> list[Hit]:
+    return [Hit(ChunkKey(key), score) for key, score in _ranked(find, available, limit)]
+
+
+def _ranked(find: "Find", available: int, limit: int) -> list[tuple[int, float]]:
+    """The best of all: asks for more while the last place is contested by equal scores.
+
+    FAISS gives the number -1 where it has no more, as when a stored vector is not a number.
+    """
+    import numpy as np
+
+    wanted = min(limit, available)
+    if wanted <= 0:
+        return []
+    asked = min(wanted + 1, available)
+    scores, keys = find(asked)
+    while asked < available and scores[asked - 1] == scores[wanted - 1]:
+        asked = min(asked * TIES_GROWTH, available)
+        scores, keys = find(asked)
+    order = np.lexsort((keys, -scores))[:wanted]
+    ranked = zip(keys[order].tolist(), scores[order].tolist(), strict=True)
+    return [(key, score) for key, score in ranked if key >= 0]
+
+
+# What means the same: a view over the store's vectors, in memory, that never runs a model.
+#
+# Any thread may search while one catches up. A lock guards the vectors: searches take turns (they
+# are short), a catch-up reads the store before it takes its own turn, and one that starts over
+# builds the new vectors beside the old ones, which go on answering until then.
 
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.VECTORS})
 _NO_MODEL = ""

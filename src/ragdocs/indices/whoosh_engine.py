@@ -1,27 +1,304 @@
-"""The keyword engine by whoosh: its posting lists in memory, ranked as the default engine ranks.
+"""The keyword engine on whoosh, with our own ranking; the only module that imports it."""
 
-whoosh's own ranking adds up the fields' scores and keeps lengths in a byte; ours is BM25F over one
-weighted count, with exact lengths, and agrees with FTS5.
-"""
-
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+import pickle
+import threading
+import warnings
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from ragdocs.indices.bm25 import K1, MOST, B, idf
-from ragdocs.indices.derived_index import DerivedIndex
-from ragdocs.indices.hits import Hit, Scope
-from ragdocs.indices.keyword import FIELDS, Condition, KeywordHits, KeywordQuery, Unit
-from ragdocs.indices.keyword_conditions import Conditions
-from ragdocs.indices.keyword_entries import Entries, Weights, existing
-from ragdocs.indices.whoosh_library import WhooshIndex, WhooshLibrary
-from ragdocs.indices.whoosh_postings import Postings, postings
+from ragdocs.indices.engine_folder import Changes, Damaged, DerivedIndex, is_bookkeeping
+from ragdocs.indices.keyword import (
+    FIELDS,
+    K1,
+    MOST,
+    B,
+    Condition,
+    Conditions,
+    Entries,
+    Entry,
+    KeywordHits,
+    KeywordQuery,
+    Unit,
+    Weights,
+    existing,
+    idf,
+    places,
+    weights_version,
+)
+from ragdocs.indices.view import Hit, Scope
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+# What we use of whoosh: segments of posting lists, written by it and read by it from memory.
+#
+# whoosh neither analyses nor ranks here. A posting of ours carries the term's weighted count, which
+# whoosh keeps as a fraction, and the places where it stands; the engine makes scores of them.
+
+_LAYOUT_VERSION = 1
+_INDEX_NAME = "MAIN"
+_MEMORY_MB = 64
+PLACE_BITS = 27
+"""A place is the field's number above, and the place within the field below these bits."""
+PLACE_CODE = "I"
+
+_UNPICKLED = frozenset(
+    {
+        "whoosh.codec.whoosh3.W3Segment",
+        "whoosh.codec.whoosh3.W3Codec",
+        "collections.defaultdict",
+        "builtins.int",
+    }
+)
+"""What whoosh's own files name; none of it can do anything but hold values."""
+
+Posting = tuple[bytes, int, float, bytes]
+
+
+class Matcher(Protocol):
+    """What we use of whoosh's matchers: a place in a list of postings."""
+
+    def is_active(self) -> bool: ...
+    def next(self) -> bool: ...
+    def id(self) -> int: ...
+    def weight(self) -> float: ...
+    def value(self) -> bytes: ...
+    def all_ids(self) -> Iterator[int]: ...
+
+
+class _Column(Protocol):
+    def load(self) -> list[int]: ...
+
+
+class Reader(Protocol):
+    """What we use of whoosh's readers."""
+
+    def __contains__(self, term: tuple[str, bytes]) -> bool: ...
+    def postings(self, fieldname: str, text: bytes) -> Matcher: ...
+    def doc_frequency(self, fieldname: str, text: bytes) -> int: ...
+    def column_reader(self, fieldname: str) -> _Column: ...
+    def all_doc_ids(self) -> Iterator[int]: ...
+    def close(self) -> None: ...
+
+
+class _PickleStream(Protocol):
+    """What we use of whoosh's `StructFile`."""
+
+    file: BinaryIO
+
+
+class _Writer(Protocol):
+    def reader(self) -> Reader: ...
+    def delete_document(self, docnum: int) -> None: ...
+    def add_document(self, **fields: object) -> None: ...
+
+
+def library(name: str) -> ModuleType:
+    """A module of whoosh. Its source has escapes and comparisons that newer Pythons warn of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import_module("whoosh.filedb.structfile").StructFile.read_pickle = _read_pickle
+        return import_module(f"whoosh.{name}")
+
+
+class _Unpickler(pickle.Unpickler):
+    """whoosh keeps its list of segments as a pickle, and an index folder may come from a stranger:
+    only whoosh's own segments and plain values are read, whatever else a pickle asks for."""
+
+    def find_class(self, module_name: str, global_name: str) -> object:
+        name = f"{module_name}.{global_name}"
+        if name not in _UNPICKLED:
+            raise Damaged(f"it asks for {name}")
+        return super().find_class(module_name, global_name)
+
+
+def _read_pickle(stream: _PickleStream) -> object:
+    return _Unpickler(stream.file).load()
+
+
+def prepared(value: list[Posting]) -> list[Posting]:
+    """Stands in for whoosh's own way from a field's text to postings."""
+    return value
+
+
+def _schema() -> object:
+    fields, formats, columns = library("fields"), library("formats"), library("columns")
+    text = fields.FieldType(formats.Positions(), None)
+    text.index = prepared
+    return fields.Schema(
+        text=text,
+        doc=fields.ID(),
+        key=fields.COLUMN(columns.NumericColumn("Q")),
+        size=fields.COLUMN(columns.NumericColumn("I")),
+    )
+
+
+class Segment:
+    """A part of the index: whoosh's reader, and the number and length of each chunk in it."""
+
+    def __init__(self, reader: Reader) -> None:
+        import numpy as np
+
+        self.reader = reader
+        self.keys = np.asarray(reader.column_reader("key").load(), np.int64)
+        self.sizes = np.asarray(reader.column_reader("size").load(), np.float64)
+        self.is_live = np.zeros(len(self.keys), np.bool_)
+        self.is_live[list(reader.all_doc_ids())] = True
+
+
+class WhooshIndex:
+    """The segments of one state, held in memory; read by one thread at a time."""
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self.segments = segments
+        self.lock = threading.Lock()
+        self.live = sum(int(segment.is_live.sum()) for segment in segments)
+        self.dead = sum(len(segment.keys) for segment in segments) - self.live
+        terms = sum(float(segment.sizes[segment.is_live].sum()) for segment in segments)
+        self.average_size = terms / self.live if terms else 1.0
+
+
+class WhooshLibrary:
+    """Reads and writes the files; see `derived_index.Library`."""
+
+    def __init__(self, weights: Weights, analysis: str) -> None:
+        self._weights = [weights[field] for field in FIELDS]
+        self.version = f"whoosh;{_LAYOUT_VERSION};{weights_version(weights)};{analysis}"
+
+    def open(self, directory: Path) -> WhooshIndex:
+        storage = library("filedb.filestore").RamStorage()
+        for path in directory.iterdir():
+            if path.is_file() and not is_bookkeeping(path.name):
+                storage.files[path.name] = path.read_bytes()
+        try:
+            index = library("index").FileIndex(storage, schema=_schema(), indexname=_INDEX_NAME)
+            leaves = [reader for reader, _ in index.reader().leaf_readers()]
+            return WhooshIndex([Segment(reader) for reader in leaves if reader.doc_count_all()])
+        except Exception as error:
+            raise Damaged(f"whoosh cannot open it: {error}") from error
+
+    def write(self, directory: Path, changes: Changes) -> None:
+        storage = library("filedb.filestore").FileStorage(str(directory), supports_mmap=False)
+        index_type = library("index").FileIndex
+        if changes.is_new:
+            index_type.create(storage, _schema(), _INDEX_NAME)
+        index = index_type(storage, schema=_schema(), indexname=_INDEX_NAME)
+        writer = library("writing").SegmentWriter(index, compound=False, limitmb=_MEMORY_MB)
+        try:
+            self._remove(writer, changes)
+            for entry in changes.entries:
+                self._add(writer, entry)
+        except BaseException:
+            writer.cancel()
+            raise
+        writer.commit()
+
+    def _remove(self, writer: _Writer, changes: Changes) -> None:
+        if not changes.removed:
+            return
+        reader = writer.reader()
+        for doc_id in changes.removed:
+            term = doc_id.encode()
+            if ("doc", term) in reader:
+                for number in list(reader.postings("doc", term).all_ids()):
+                    writer.delete_document(number)
+        reader.close()
+
+    def _add(self, writer: _Writer, entry: Entry) -> None:
+        postings = list(self._postings(entry))
+        size = sum(count for _, count, _, _ in postings)
+        writer.add_document(text=postings, doc=entry.doc_id, key=entry.key, size=size)
+
+    def _postings(self, entry: Entry) -> Iterator[Posting]:
+        found: defaultdict[str, array[int]] = defaultdict(lambda: array(PLACE_CODE))
+        weights: defaultdict[str, float] = defaultdict(float)
+        for number, streams in enumerate(entry.fields):
+            for place, term in places(streams):
+                found[term].append((number << PLACE_BITS) + place)
+                weights[term] += self._weights[number]
+        for term, where in found.items():
+            yield term.encode(), len(where), weights[term], where.tobytes()
+
+
+# Where the units of a query stand in whoosh's segments: which chunks, and how much they count.
+
+Places = dict[int, set[int]]
+"""The places of a term, by the chunk's number within the segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The chunks of a segment that have a unit, and its weighted count in each."""
+
+    numbers: "NDArray[np.int64]"
+    counts: "NDArray[np.float64]"
+
+
+def postings(segment: Segment, unit: Unit, weights: Sequence[float]) -> Postings:
+    import numpy as np
+
+    if len(unit.terms) == 1 and unit.field is None:
+        found = [(matcher.id(), matcher.weight()) for matcher in _matches(segment, unit.terms[0])]
+    else:
+        found = list(_counted(segment, unit, weights))
+    numbers = np.array([number for number, _ in found], np.int64)
+    return Postings(numbers, np.array([count for _, count in found], np.float64))
+
+
+def _counted(segment: Segment, unit: Unit, weights: Sequence[float]) -> Iterator[tuple[int, float]]:
+    """By the places: phrases, and what must stand in one field."""
+    only = None if unit.field is None else FIELDS.index(unit.field)
+    for number, starts in _starts(segment, unit.terms).items():
+        fields = [start >> PLACE_BITS for start in starts]
+        wanted = [field for field in fields if only is None or field == only]
+        if wanted:
+            yield number, sum(weights[field] for field in wanted)
+
+
+def _starts(segment: Segment, terms: Sequence[str]) -> Places:
+    """Where the first of these terms stands with the others behind it."""
+    found = _places(segment, terms[0])
+    for distance, term in enumerate(terms[1:], 1):
+        later = _places(segment, term) if found else {}
+        joined = {
+            number: starts & {place - distance for place in later[number]}
+            for number, starts in found.items()
+            if number in later
+        }
+        found = {number: starts for number, starts in joined.items() if starts}
+    return found
+
+
+def _places(segment: Segment, term: str) -> Places:
+    return {
+        matcher.id(): set(array(PLACE_CODE, matcher.value())) for matcher in _matches(segment, term)
+    }
+
+
+def _matches(segment: Segment, term: str) -> Iterator[Matcher]:
+    """whoosh's matcher, at each of the term's postings in turn; removed chunks are left out."""
+    text = term.encode()
+    if ("text", text) not in segment.reader:
+        return
+    matcher = segment.reader.postings("text", text)
+    while matcher.is_active():
+        yield matcher
+        matcher.next()
+
+
+# The keyword engine by whoosh: its posting lists in memory, ranked as the default engine ranks.
+#
+# whoosh's own ranking adds up the fields' scores and keeps lengths in a byte; ours is BM25F over
+# one weighted count, with exact lengths, and agrees with FTS5.
 
 Found = Mapping[Unit, list[Postings]]
 

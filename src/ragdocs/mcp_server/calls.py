@@ -1,6 +1,13 @@
-"""A call of a tool: checked, run in a thread, answered; whatever goes wrong is said in words."""
+"""Runs a call of a tool or a completion in a thread, with progress, and turns every error into
+words.
 
-from typing import Any
+The table of tools is here.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import anyio
 from mcp.server.context import ServerRequestContext
@@ -9,19 +16,230 @@ from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
     ContentBlock,
     ListToolsResult,
     ResourceLink,
+    ResourceTemplateReference,
     TextContent,
+    Tool,
+    ToolAnnotations,
 )
 
 from ragdocs.errors import RagdocsError
-from ragdocs.mcp_server.failures import broken, failed
-from ragdocs.mcp_server.host import Host
-from ragdocs.mcp_server.progress import told
-from ragdocs.mcp_server.tools.answering import Given
-from ragdocs.mcp_server.tools.arguments import Arguments
-from ragdocs.mcp_server.tools.catalogue import HYPOTHESIS, TOOLS, ToolKind
+from ragdocs.library.requests import MAX_ENTRIES, MAX_TOKENS, ListKind, ListRequest
+from ragdocs.mcp_server.answer import (
+    Arguments,
+    Cleaner,
+    Given,
+    broken,
+    failed,
+    input_schema,
+    schema_of,
+)
+from ragdocs.mcp_server.host import Backend, Host
+from ragdocs.mcp_server.library_tools import (
+    DocumentAnswer,
+    DocumentArguments,
+    ListAnswer,
+    ListArguments,
+    RelatedAnswer,
+    RelatedArguments,
+    StatusAnswer,
+    StatusArguments,
+    find_related,
+    get_document,
+    index_status,
+    list_documents,
+)
+from ragdocs.mcp_server.search_tool import HypothesisArguments, QueryArguments, SearchAnswer, search
+from ragdocs.parsers.ids import decode_path
+
+# What may stand for a template's variable: paths, trees and tags that begin with, or have, it.
+
+MAX_VALUES = 100
+"""The protocol's own limit."""
+
+
+async def complete(host: Host, params: CompleteRequestParams) -> CompleteResult:
+    if not isinstance(params.ref, ResourceTemplateReference):
+        return _result([], "")
+    given = (params.context.arguments if params.context else None) or {}
+    name, value = params.argument.name, params.argument.value
+    try:
+        names = await host.look(lambda backend: list(_names(backend, name, given.get("tree", ""))))
+    except RagdocsError:  # no index, no names
+        names = []
+    return _result(names, value)
+
+
+def _names(backend: Backend, variable: str, tree: str) -> Iterable[str]:
+    match variable:
+        case "path":
+            ids = (doc_id.partition(":") for doc_id in backend.document_ids())
+            return (decode_path(path) for of, _, path in ids if of == tree or not tree)
+        case "tree":
+            listing = backend.library.list(ListRequest(kind=ListKind.TREES))
+            return (entry.name for entry in listing.trees)
+        case "tag":
+            request = ListRequest(kind=ListKind.TAGS, limit=MAX_ENTRIES, max_tokens=MAX_TOKENS)
+            return (entry.tag for entry in backend.library.list(request).tags)
+        case _:
+            return ()
+
+
+def _result(names: Iterable[str], value: str) -> CompleteResult:
+    wanted = value.casefold()
+    clean = Cleaner().clean
+    ranked = [
+        (not name.casefold().startswith(wanted), name)
+        for name in dict.fromkeys(names)
+        # One that cannot be shown as it is could not be used as it was shown.
+        if wanted in name.casefold() and clean(name) == name
+    ]
+    values = [name for _, name in sorted(ranked)]
+    return CompleteResult(
+        completion=Completion(
+            values=values[:MAX_VALUES], total=len(values), has_more=len(values) > MAX_VALUES
+        )
+    )
+
+
+# Says how it goes while a call is waited for, to a client that gave a token for that.
+
+SECONDS_BETWEEN = 0.5
+
+Answer = TypeVar("Answer")
+
+
+async def told(
+    context: ServerRequestContext[Any, Any], words: Callable[[], str], work: Awaitable[Answer]
+) -> Answer:
+    """Nothing is said after the answer, nor after the call was cancelled; nor without a token.
+
+    The work must not raise: a group of tasks would wrap it.
+    """
+    async with anyio.create_task_group() as group:
+        group.start_soon(_tell, context, words)
+        answer = await work
+        group.cancel_scope.cancel()
+        return answer
+    raise AssertionError("a group of tasks swallows nothing")
+
+
+async def _tell(context: ServerRequestContext[Any, Any], words: Callable[[], str]) -> None:
+    seconds = 0.0
+    while True:
+        await context.session.report_progress(seconds, message=words())
+        await anyio.sleep(SECONDS_BETWEEN)
+        seconds += SECONDS_BETWEEN
+
+
+# The tools: what each is called, says of itself, takes and gives. Their order is the list's.
+
+HYPOTHESIS = "search_with_hypothesis"
+_HINTS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolKind:
+    """One tool. A search stands in line with other searches; the rest are quick."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+    answer: type[Any]
+    give: Callable[[Backend, Any], Given]
+    is_search: bool = False
+
+    def listed(self) -> Tool:
+        return Tool(
+            name=self.name,
+            description=self.description,
+            input_schema=input_schema(self.arguments),
+            output_schema=schema_of(self.answer, "serialization"),
+            annotations=_HINTS,
+        )
+
+
+_ALL = (
+    ToolKind(
+        name="query_documents",
+        description=(
+            "Search the user's Markdown notes and docs by meaning and words. Use it first for any "
+            "question they may answer, above all when the exact wording is unknown (grep finds "
+            "exact strings only). Gives the best passages: path:lines, heading, confidence, text; "
+            "and says when nothing fits or the index is incomplete. "
+            'E.g. {"query": "how do I rotate a token?", "top_n": 3}'
+        ),
+        arguments=QueryArguments,
+        answer=SearchAnswer,
+        give=search,
+        is_search=True,
+    ),
+    ToolKind(
+        name=HYPOTHESIS,
+        description=(
+            "Search by an imagined answer, when query_documents finds nothing sure. Gives the "
+            'same. E.g. {"hypothesis": "Tokens are rotated with `auth rotate`; old ones expire."}'
+        ),
+        arguments=HypothesisArguments,
+        answer=SearchAnswer,
+        give=search,
+        is_search=True,
+    ),
+    ToolKind(
+        name="get_document",
+        description=(
+            "Read on from a result: a document, section or lines, word for word, in pages. Use "
+            'outline first for long ones. E.g. {"document": "guide/auth.md#tokens"}'
+        ),
+        arguments=DocumentArguments,
+        answer=DocumentAnswer,
+        give=get_document,
+    ),
+    ToolKind(
+        name="list_documents",
+        description=(
+            "What there is: documents, trees (root folders), headings or tags, in pages. Use it "
+            'for an overview, not to find an answer. E.g. {"path": "guide", "kind": "outlines"}'
+        ),
+        arguments=ListArguments,
+        answer=ListAnswer,
+        give=list_documents,
+    ),
+    ToolKind(
+        name="find_related",
+        description=(
+            "What goes with a document: links, backlinks, same community, similar text. Or, for "
+            'code you work on, the documentation that matters. E.g. {"document": "guide/auth.md"} '
+            'or {"files": [{"path": "src/auth.py"}]}'
+        ),
+        arguments=RelatedArguments,
+        answer=RelatedAnswer,
+        give=find_related,
+        is_search=True,
+    ),
+    ToolKind(
+        name="index_status",
+        description=(
+            "Whether the index is complete, what failed, which settings are in force. Use it when "
+            "answers seem to miss something. E.g. {}"
+        ),
+        arguments=StatusArguments,
+        answer=StatusAnswer,
+        give=index_status,
+    ),
+)
+
+TOOLS: Mapping[str, ToolKind] = MappingProxyType({tool.name: tool for tool in _ALL})
+
+
+# A call of a tool: checked, run in a thread, answered; whatever goes wrong is said in words.
 
 SECONDS_FOR_SETTINGS = 5.0
 """To read them takes a tenth of a second; the disk they are on may not answer."""

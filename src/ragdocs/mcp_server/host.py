@@ -1,17 +1,65 @@
-"""The backend, opened behind the handshake, and the threads that ask it.
-
-Opening imports most of the program, so it begins once the client has its first answer. When it
-fails (say, the configuration is wrong) the next call tries again: no restart is needed.
+"""What the server asks of the application, opened behind the handshake, and the threads that ask
+it.
 """
 
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from ragdocs.mcp_server.backend import Backend
+if TYPE_CHECKING:
+    from ragdocs.diagnosis.status import Status
+    from ragdocs.library.library import Library
+    from ragdocs.search.requests import QueryRequest
+    from ragdocs.search.responses import IndexState, SearchResponse
+
+# All that the server asks of the rest of the program.
+
+
+class Backend(Protocol):
+    """One index that is being kept in step; every method may be called by several threads."""
+
+    @property
+    def hyde_enabled(self) -> bool:
+        """Whether `search_with_hypothesis` is offered."""
+        ...
+
+    def search(self, request: "QueryRequest") -> "SearchResponse": ...
+
+    @property
+    def library(self) -> "Library":
+        """Raises IndexStoreError when there is no index to read."""
+        ...
+
+    def index_state(self) -> "IndexState":
+        """As it is told with a list; never raises."""
+        ...
+
+    def status(self) -> "Status":
+        """Never raises."""
+        ...
+
+    def changed_settings(self) -> Mapping[str, str]:
+        """The settings that have not their default, as they would be written in a file."""
+        ...
+
+    def document_ids(self) -> Sequence[str]:
+        """Of all that is indexed, in order; none while there is no index."""
+        ...
+
+    def activity(self) -> str:
+        """What is being indexed at this moment, in words; empty when nothing is. Never waits."""
+        ...
+
+    def close(self) -> None: ...
+
+
+# The backend, opened behind the handshake, and the threads that ask it.
+#
+# Opening imports most of the program, so it begins once the client has its first answer. When it
+# fails (say, the configuration is wrong) the next call tries again: no restart is needed.
 
 SEARCHES_AT_ONCE = 3
 """A search keeps one core busy for some milliseconds; the rest wait in line."""

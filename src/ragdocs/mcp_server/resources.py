@@ -17,17 +17,12 @@ from mcp.types import (
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from ragdocs.errors import IndexStoreError, QueryError, RagdocsError
+from ragdocs.library.answers import DocumentEntry, DocumentText
+from ragdocs.library.requests import DocumentRequest, ListRequest
 from ragdocs.mcp_server.addresses import Address, AddressKind, document_uri, parse_address
-from ragdocs.mcp_server.backend import Backend
-from ragdocs.mcp_server.failures import error_text
-from ragdocs.mcp_server.host import Host
-from ragdocs.mcp_server.tools.fields import MAX_TOKENS
-from ragdocs.mcp_server.tools.library_arguments import ListArguments, resolved
-from ragdocs.mcp_server.tools.list_tool import list_documents
-from ragdocs.mcp_server.tools.quoting import one_line
-from ragdocs.mcp_server.visible import Cleaner
-from ragdocs.search.library.answers import DocumentEntry, DocumentText
-from ragdocs.search.library.requests import DocumentRequest, ListRequest
+from ragdocs.mcp_server.answer import MAX_TOKENS, Cleaner, error_text, one_line
+from ragdocs.mcp_server.host import Backend, Host
+from ragdocs.mcp_server.library_tools import ListArguments, list_documents, resolved
 
 MARKDOWN = "text/markdown"
 DOCUMENT = "ragdocs://doc/{tree}/{+path}"

@@ -9,10 +9,9 @@ from ragdocs.errors import IndexStoreError
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.status import Status
-    from ragdocs.search.index_state import IndexState
-    from ragdocs.search.library.library import Library
+    from ragdocs.library.library import Library
     from ragdocs.search.requests import QueryRequest
-    from ragdocs.search.responses import SearchResponse
+    from ragdocs.search.responses import IndexState, SearchResponse
 
 
 FIRST_SECONDS = 2.0
@@ -53,8 +52,8 @@ class ServedApp:
         return gather_status(self._app, self._app.service.state)
 
     def changed_settings(self) -> Mapping[str, str]:
-        from ragdocs.config.notation import toml_value
         from ragdocs.config.problems import OriginKind
+        from ragdocs.text import toml_value
 
         return {
             one.key: toml_value(one.value)
@@ -63,7 +62,7 @@ class ServedApp:
         }
 
     def document_ids(self) -> Sequence[str]:
-        from ragdocs.store.holdings import document_ids
+        from ragdocs.store.snapshot import document_ids
 
         try:
             with self._app.reader.snapshot() as snapshot:

@@ -1,5 +1,12 @@
-"""The SDK's server with our handlers. Until a request comes in nothing but the SDK is imported."""
+"""The server process and the SDK's server with our handlers, which import the rest at the first
+call.
+"""
 
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -21,7 +28,12 @@ from mcp.types import (
 )
 
 from ragdocs import __version__
-from ragdocs.mcp_server.host import Host
+from ragdocs.mcp_server.host import Backend, Host
+from ragdocs.mcp_server.stdio import Wire, claim
+from ragdocs.memory import collect_seldom
+from ragdocs.shutdown import Ending
+
+# The SDK's server with our handlers. Until a request comes in nothing but the SDK is imported.
 
 NAME = "ragdocs"
 INSTRUCTIONS = (
@@ -86,7 +98,7 @@ class _Handlers:
         self, _context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         await self._import("resources")
-        from ragdocs.mcp_server.failures import guarded
+        from ragdocs.mcp_server.answer import guarded
         from ragdocs.mcp_server.resources import list_resources
 
         return await guarded(list_resources(self._host, params.cursor if params else None))
@@ -103,14 +115,64 @@ class _Handlers:
         self, context: _Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         await self._import("resources")
-        from ragdocs.mcp_server.failures import guarded
+        from ragdocs.mcp_server.answer import guarded
         from ragdocs.mcp_server.resources import read_resource
 
         return await guarded(read_resource(self._host, context, params.uri))
 
     async def complete(self, _context: _Context, params: CompleteRequestParams) -> CompleteResult:
-        await self._import("completions")
-        from ragdocs.mcp_server.completions import complete
-        from ragdocs.mcp_server.failures import guarded
+        await self._import("calls")
+        from ragdocs.mcp_server.answer import guarded
+        from ragdocs.mcp_server.calls import complete
 
         return await guarded(complete(self._host, params))
+
+
+# The server as a process of its own, from its first line to its last.
+
+
+def run(open_backend: Callable[[], Backend], log_level: str = "warning") -> None:
+    """Serves until the client is gone or the process is told to end; does not return."""
+    wire = claim()
+    collect_seldom()
+    with Ending() as ending:
+        logging.basicConfig(
+            stream=sys.stderr, level=log_level.upper(), format="ragdocs: %(levelname)s: %(message)s"
+        )
+        _serve(wire, open_backend, ending)
+    logging.shutdown()
+    # Threads that read, write or search may still be in a call that nothing can interrupt.
+    os._exit(ending.exit_code)
+
+
+def _serve(wire: Wire, open_backend: Callable[[], Backend], ending: Ending) -> None:
+    import anyio
+    from anyio.from_thread import BlockingPortal
+
+    from ragdocs.mcp_server.host import Host
+    from ragdocs.mcp_server.stdio import connected
+
+    host = Host(open_backend)
+
+    main_thread = threading.get_ident()
+
+    def call_in(portal: BlockingPortal, action: Callable[[], None]) -> None:
+        """The end may have begun during imports: then this is the loop's own thread."""
+        if threading.get_ident() == main_thread:
+            action()
+        else:
+            portal.start_task_soon(action)
+
+    async def serve() -> None:
+        server = create_server(host)
+        async with BlockingPortal() as portal, anyio.create_task_group() as group:
+            ending.when_begun(lambda: call_in(portal, group.cancel_scope.cancel))
+            async with connected(wire, host.start) as (incoming, outgoing):
+                await server.run(incoming, outgoing, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+    try:
+        anyio.run(serve)
+    finally:
+        ending.begin()
+        host.close()

@@ -10,7 +10,7 @@ from operator import add
 
 from ragdocs.errors import SourceBinary
 from ragdocs.models import DocumentWarning, SourceText, WarningKind
-from ragdocs.wording import number_of
+from ragdocs.text import number_of
 
 # UTF-32 first: its little-endian mark begins with UTF-16's.
 _MARKS = (

@@ -1,14 +1,12 @@
-"""The metadata block at the head of a file, read by python-frontmatter without trusting it.
-
-python-frontmatter asks a handler for the three steps: is there a block, where does it end, what is
-in it. The handlers here answer them safely. A block that cannot be read as a whole is read key by
-key; prose between two rules stays text. The body is never lost.
+"""Front matter: read by python-frontmatter without trusting it, and cleaned into known fields and
+types.
 """
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 from typing import Any, cast
 
@@ -16,10 +14,277 @@ import frontmatter
 import yaml
 from frontmatter.default_handlers import BaseHandler
 
-from ragdocs.config.toml_lines import DEEP_KEY
-from ragdocs.models import FrontMatter
-from ragdocs.parsers.metadata import KNOWN_KEYS, Fields
-from ragdocs.parsers.untrusted_yaml import MAX_VALUES, compose, node_texts
+from ragdocs.config.layers import DEEP_KEY
+from ragdocs.models import DateSource, FrontMatter
+
+# Dates as people write them in front matter. No zone means UTC, so that results are stable.
+
+_NUMBERS = re.compile(
+    r"""(?P<year>\d{4}) (?:[-/.](?P<month>\d{1,2}))? (?:[-/.](?P<day>\d{1,2}))?
+        (?:[T,\s]+ (?P<hour>\d{1,2}):(?P<minute>\d{2}) (?::(?P<second>\d{2}))? (?:[.,]\d+)?
+           \s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})? )?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_EPOCH_SECONDS = re.compile(r"\d{9,10}")
+_WRITTEN = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y")
+_MAX_CHARS = 64
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def parse_date(text: str) -> datetime | None:
+    """None for what is not a date, or not one that exists."""
+    text = text.strip().removeprefix("[[").removesuffix("]]").strip()
+    if len(text) > _MAX_CHARS:
+        return None
+    try:
+        return _parse_numbers(text) or _parse_words(text)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _parse_numbers(text: str) -> datetime | None:
+    if _EPOCH_SECONDS.fullmatch(text):
+        return datetime.fromtimestamp(int(text), UTC)
+    found = _NUMBERS.fullmatch(text)
+    if found is None:
+        return None
+    parts = [int(found[name] or least) for name, least in zip(_PARTS, _LEAST, strict=True)]
+    return datetime(*parts, tzinfo=_zone(found["zone"] or "Z")).astimezone(UTC)
+
+
+_PARTS = ("year", "month", "day", "hour", "minute", "second")
+_LEAST = (1, 1, 1, 0, 0, 0)
+
+
+def _zone(text: str) -> timezone:
+    if text[0] not in "+-":
+        return UTC
+    digits = text[1:].replace(":", "")
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return timezone(-offset if text[0] == "-" else offset)
+
+
+def _parse_words(text: str) -> datetime | None:
+    for form in _WRITTEN:
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    from email.utils import parsedate_to_datetime  # rarely needed, and slow to import
+
+    moment = parsedate_to_datetime(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def from_mtime(mtime_ns: int) -> datetime:
+    """The file's own time; one that no calendar has (a broken clock) counts as 1970."""
+    try:
+        return datetime.fromtimestamp(mtime_ns / 1e9, UTC)
+    except (ValueError, OverflowError, OSError):
+        return _EPOCH
+
+
+# Known metadata, cleaned: whatever was written, always these fields and these types.
+
+MAX_WARNINGS = 10
+_ALIASES = {
+    "summary": "description",
+    "keyword": "keywords",
+    "tag": "tags",
+    "alias": "aliases",
+    "authors": "author",
+    "type": "category",
+    "categories": "category",
+    "updated": "modified",
+    "lastmod": "modified",
+    "last_modified": "modified",
+}
+_DATES = (DateSource.MODIFIED, DateSource.DATE, DateSource.CREATED)
+KNOWN_KEYS = frozenset(
+    {
+        *("title", "description", "keywords", "tags", "aliases", "author", "category", "related"),
+        *_DATES,
+        *_ALIASES,
+    }
+)
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_BETWEEN_COMMAS = re.compile(r"(?:\[\[.*?\]\]|[^,])+", re.DOTALL)
+_BLANKS_AND_COMMAS = re.compile(r"[\s,]+")
+_WIKILINK = re.compile(r"^!?\[\[(.*)\]\]$", re.DOTALL)
+_MARKDOWN_LINK = re.compile(r"^\[[^\]]*\]\(\s*<?([^()<>\s]+)>?[^()]*\)$")
+_WEB = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.\-]+:)?//")
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a key was given: texts, and whether they were written as a list."""
+
+    texts: list[str]
+    is_list: bool
+
+
+class Fields:
+    """The known keys of one block as they were written, and what was wrong with them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, _Value] = {}
+        self._warnings: list[str] = []
+        self._unsaid = 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        more = (f"front matter: and {self._unsaid} more like these",) if self._unsaid else ()
+        return (*self._warnings, *more)
+
+    def has(self, key: str) -> bool:
+        return _ALIASES.get(key, key) in self._values
+
+    def add(self, key: str, texts: Iterable[str], *, is_list: bool) -> None:
+        kept = [text.strip() for text in texts if text.strip() not in _NULLS]
+        if not kept:
+            return
+        if self.has(key):
+            self.warn(f"{key}: given twice, the first is kept")
+        else:
+            self._values[_ALIASES.get(key, key)] = _Value(kept, is_list)
+
+    def warn(self, text: str) -> None:
+        """A few warnings help; 30,000 of them would bury the rest."""
+        if len(self._warnings) < MAX_WARNINGS:
+            self._warnings.append(f"front matter: {text}")
+        else:
+            self._unsaid += 1
+
+    def cleaned(self) -> dict[str, Any]:
+        """By the names of FrontMatter's fields."""
+        return {
+            "title": self._text("title"),
+            "description": self._text("description"),
+            "keywords": self._items("keywords"),
+            "tags": self._tags(),
+            "aliases": self._items("aliases"),
+            "author": self._text("author"),
+            "category": self._text("category"),
+            "related": self._related(),
+            "dates": self._dates(),
+        }
+
+    def _text(self, key: str) -> str:
+        value = self._values.get(key)
+        return " ".join(", ".join(value.texts).split()) if value else ""
+
+    def _items(self, key: str) -> tuple[str, ...]:
+        """A list as it is; a string is split at its commas, but not inside a wikilink."""
+        value = self._values.get(key)
+        if value is None:
+            return ()
+        parts = value.texts if value.is_list else _BETWEEN_COMMAS.findall(value.texts[0])
+        return _distinct(" ".join(part.split()) for part in parts)
+
+    def _tags(self) -> tuple[str, ...]:
+        """A string of tags is split at blanks too: a tag has none."""
+        value = self._values.get("tags")
+        if value is None:
+            return ()
+        parts = value.texts if value.is_list else _BLANKS_AND_COMMAS.split(value.texts[0])
+        return _distinct(" ".join(part.split()).lstrip("#") for part in parts)
+
+    def _related(self) -> tuple[str, ...]:
+        return tuple(target for entry in self._items("related") if (target := _related(entry)))
+
+    def _dates(self) -> dict[DateSource, datetime]:
+        found: dict[DateSource, datetime] = {}
+        for source in _DATES:
+            value = self._values.get(source)
+            moment = parse_date(value.texts[0]) if value else None
+            if moment is not None:
+                found[source] = moment
+            elif value is not None:
+                self.warn(f"{source}: {value.texts[0][:40]!r} is not a date, left out")
+        return found
+
+
+def _distinct(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _related(entry: str) -> str:
+    """The target of an entry, however it is written; empty for one that leads to the web."""
+    link = _MARKDOWN_LINK.match(entry)
+    target = link[1] if link else _WIKILINK.sub(r"\1", entry).partition("|")[0]
+    return "" if _WEB.match(target) else target.strip()
+
+
+# YAML read without trust: composed into nodes, never constructed, and never too deep.
+#
+# No tag is obeyed, an alias bomb stays a handful of shared nodes, and `title: 2024` or `tags:
+# [yes]` stay the words the author wrote.
+
+MAX_VALUES = 1_000
+MAX_DEPTH = 6
+MAX_NESTING = 200
+"""libyaml's composer recurses in C and crashes the process: it is never given more than this."""
+
+_BRACKET = re.compile(r"[\[\]{}]")
+_DEEP_BLOCK = re.compile(rf"^(?:[ \t]|[-?:][ \t]){{{MAX_NESTING}}}", re.MULTILINE)
+
+
+def compose(block: str) -> tuple[yaml.Node | None, str]:
+    """The block's node, or why there is none."""
+    if _too_deep(block):
+        return None, f"nested deeper than {MAX_NESTING}"
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        # The stubs leave compose untyped.
+        return cast(yaml.Node | None, yaml.compose(block, Loader=loader)), ""  # pyright: ignore[reportUnknownMemberType]
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        return None, f"bad YAML ({_first_line(error)})"
+
+
+def _too_deep(block: str) -> bool:
+    if _DEEP_BLOCK.search(block):
+        return True
+    if block.count("[") + block.count("{") <= MAX_NESTING:
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(block):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_NESTING:
+            return True
+    return False
+
+
+def _first_line(error: Exception) -> str:
+    problem = getattr(error, "problem", None) or str(error)
+    mark = getattr(error, "problem_mark", None)
+    where = f", line {mark.line + 2}" if mark is not None else ""
+    return f"{str(problem).splitlines()[0] if problem else type(error).__name__}{where}"
+
+
+def node_texts(node: yaml.Node) -> tuple[list[str], bool]:
+    """The scalars below a node, in order and boundedly many (aliases may make it endless), and
+    whether there were tables among them, which are left out.
+    """
+    texts: list[str] = []
+    has_tables = False
+    pending: list[tuple[Any, int]] = [(node, 0)]
+    visits = 0
+    while pending and visits < MAX_VALUES:
+        visits += 1
+        item, depth = pending.pop()
+        if isinstance(item, yaml.ScalarNode):
+            texts.append(str(item.value))
+        elif isinstance(item, yaml.SequenceNode) and depth < MAX_DEPTH:
+            pending.extend((child, depth + 1) for child in reversed(item.value[:MAX_VALUES]))
+        has_tables |= isinstance(item, yaml.MappingNode)
+    return texts, has_tables
+
+
+# The metadata block at the head of a file, read by python-frontmatter without trusting it.
+#
+# python-frontmatter asks a handler for the three steps: is there a block, where does it end, what
+# is in it. The handlers here answer them safely. A block that cannot be read as a whole is read key
+# by key; prose between two rules stays text. The body is never lost.
 
 MAX_BLOCK_CHARS = 65_536
 """Beyond this only the keys we know are read, one at a time: 30,000 keys must not take seconds."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ragdocs.bounded_cache import BoundedCache
+from ragdocs.memory import BoundedCache
 from ragdocs.models import LinkKind, LinkSyntax, WarningKind
 
 if TYPE_CHECKING:

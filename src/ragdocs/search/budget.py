@@ -1,18 +1,216 @@
-"""As much as a reader has room for, best first, and a word on everything that was left out.
-
-Tokens are ⌈UTF-8 bytes / 4⌉. A result costs its text, its snippet and its citation. The report of
-what is missing is not counted: it is a line for each.
+"""Fits results into a budget of tokens, best first: shortens passages and reports what was left
+out.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
+from itertools import pairwise
+from re import Pattern
 
+from ragdocs.indices.languages import HANGUL_TAILS, UNSPACED, marks
 from ragdocs.models import ChunkId, DocId, Span
-from ragdocs.search.match_ranges import MatchRange, densest
-from ragdocs.search.passages import Passage
-from ragdocs.search.shortening import shortened
-from ragdocs.search.text_borders import Range
+from ragdocs.search.passages import MatchRange, Passage, densest
+from ragdocs.search.snippets import SENTENCE_END, Range
+
+# A passage cut down to a number of bytes: one stretch of it, around what was looked for.
+#
+# Cut between paragraphs, else between sentences, else between words; never within a code fence or a
+# table row. Only where the byte in the file is certain, so that the stretch can be cited.
+
+ENOUGH = 0.5
+"""A stretch that uses so much of its room is not filled up with halves of what stands beside it."""
+
+_MAX_HEADING = 300
+_SPACES = 64
+_PARAGRAPH_END = re.compile(r"\n(?:[ \t>]*+\n)+|\n(?=#{1,6}[ \t])")
+_HEADING = re.compile(r"[ \t>]*+#{1,6}(?:[ \t][^\n]*)?")
+_ROW = re.compile(r"^[ \t>]*+\|[^\n]*$", re.MULTILINE)
+_FENCE = re.compile(
+    r"^[ \t>]*+((?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+)(`{3,}+(?=[^`\n]*$)|~{3,}+)([^\n]*)$",
+    re.MULTILINE,
+)
+
+
+def shortened(passage: Passage, limit: int, anchors: Sequence[Range]) -> Range | None:
+    """The characters to keep, at most `limit` bytes of UTF-8: around the first of the anchors for
+    which that can be done.
+    """
+    text = passage.text
+    atoms = _Atoms(text)
+    for anchor in anchors:
+        reach = limit + _SPACES  # what ends within the limit is only seen with the space behind it
+        region = max(0, anchor[0] - reach), min(len(text), anchor[1] + reach)
+        if anchor[1] - anchor[0] > limit:
+            continue
+        levels = (_Cuts.of(passage, borders) for borders in _levels(text, region, atoms))
+        found = _grown(levels, anchor, limit)
+        if found is not None and text[slice(*found)].strip():
+            return found
+    return None
+
+
+def fences(text: str) -> list[Range]:
+    """The fenced code blocks, without white space at their end; an open one ends with the text.
+    Line by line rather than parsed: a passage may begin anywhere.
+    """
+    found: list[Range] = []
+    opened: re.Match[str] | None = None
+    for line in _FENCE.finditer(text):
+        if opened is None:
+            opened = line
+        elif _closes(line, opened):
+            found.append((opened.start(), line.end(2)))
+            opened = None
+    if opened is not None:
+        found.append((opened.start(), len(text.rstrip())))
+    return found
+
+
+def _closes(line: re.Match[str], opened: re.Match[str]) -> bool:
+    is_bare = not line[1] and not line[3].strip()
+    return is_bare and line[2].startswith(opened[2])
+
+
+class _Atoms:
+    """What is never cut: fences and table rows."""
+
+    def __init__(self, text: str) -> None:
+        self.fences = fences(text)
+        rows = [row.span() for row in _ROW.finditer(text)]
+        self._ranges = sorted([*self.fences, *rows])
+        self._starts = [start for start, _ in self._ranges]
+        # Rows within a fence begin later and end earlier: the furthest end so far decides.
+        self._ends: list[int] = []
+        for _, end in self._ranges:
+            self._ends.append(max(end, self._ends[-1] if self._ends else 0))
+
+    def may_cut(self, at: int) -> bool:
+        before = bisect_left(self._starts, at) - 1
+        return before < 0 or self._ends[before] <= at
+
+
+def _levels(text: str, region: Range, atoms: _Atoms) -> Iterator[list[int]]:
+    """Where text may be cut, from coarse to fine; each has all of those before it."""
+    start, end = region
+    found = {0, len(text)}
+    for first, last in atoms.fences:
+        found.update((first, text.find("\n", last) + 1 or len(text)))
+    for pattern in (_PARAGRAPH_END, SENTENCE_END, _word_end()):
+        ends = (match.end() for match in pattern.finditer(text, start, end))
+        found.update(at for at in ends if at < end and atoms.may_cut(at))
+        yield sorted(at for at in found if start <= at <= end)
+
+
+@cache
+def _word_end() -> Pattern[str]:
+    """After white space, and between characters of scripts that have none."""
+    run = f"{UNSPACED}{marks()}"
+    return re.compile(rf"\s++|(?<=[{run}])(?=[{UNSPACED}])(?![{HANGUL_TAILS}{marks()}])")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cuts:
+    """Where a stretch may begin and end, and how many bytes of UTF-8 stand before each place."""
+
+    starts: list[int]
+    ends: list[int]
+    sizes: dict[int, int]
+
+    @classmethod
+    def of(cls, passage: Passage, borders: Sequence[int]) -> "_Cuts":
+        text = passage.text
+        ends = set(_trimmed(text, borders))
+        offsets = sorted({*borders, *ends})
+        certain = passage.certain(offsets)
+        sizes = {at: at for at in offsets}
+        if not text.isascii():
+            sizes = dict.fromkeys(offsets[:1], 0)
+            for before, at in pairwise(offsets):
+                sizes[at] = sizes[before] + len(text[before:at].encode("utf-8", "surrogatepass"))
+        return cls(
+            [at for at in borders if at in certain],
+            sorted(at for at in ends if at in certain and _may_end(text, at)),
+            sizes,
+        )
+
+    def size(self, stretch: Range) -> int:
+        return self.sizes[stretch[1]] - self.sizes[stretch[0]]
+
+    def around(self, anchor: Range) -> Range | None:
+        """The smallest stretch that has the anchor in it."""
+        first = bisect_right(self.starts, anchor[0]) - 1
+        last = bisect_left(self.ends, max(anchor[1], anchor[0] + 1))
+        if first < 0 or last == len(self.ends):
+            return None
+        return self.starts[first], self.ends[last]
+
+    def ahead(self, stretch: Range) -> Range:
+        """One step longer, or the same at the end."""
+        index = bisect_right(self.ends, stretch[1])
+        return (stretch[0], self.ends[index]) if index < len(self.ends) else stretch
+
+    def back(self, stretch: Range) -> Range:
+        index = bisect_left(self.starts, stretch[0]) - 1
+        return (self.starts[index], stretch[1]) if index >= 0 else stretch
+
+
+def _trimmed(text: str, borders: Sequence[int]) -> Iterator[int]:
+    """Each border without the white space before it, looking back no further than the last one."""
+    before, end = 0, 0
+    for at in borders:
+        body = len(text[before:at].rstrip())
+        end = before + body if body else end
+        before = at
+        yield end
+
+
+def _may_end(text: str, at: int) -> bool:
+    """A heading belongs to what follows it."""
+    if at == len(text):
+        return True
+    # Not further back: a line of megabytes has a border at each of its words.
+    lowest = max(0, at - _MAX_HEADING)
+    line = text.rfind("\n", lowest, at) + 1
+    is_known = line > 0 or lowest == 0
+    return not (is_known and _HEADING.fullmatch(text, line, at))
+
+
+def _grown(levels: Iterable[_Cuts], anchor: Range, limit: int) -> Range | None:
+    stretch: Range | None = None
+    for cuts in levels:
+        stretch = stretch or _fitting(cuts, cuts.around(anchor), limit)
+        if stretch is None:
+            continue
+        stretch = _widened(cuts, stretch, limit)
+        if cuts.size(stretch) >= ENOUGH * limit:
+            break
+    return stretch
+
+
+def _fitting(cuts: _Cuts, stretch: Range | None, limit: int) -> Range | None:
+    return stretch if stretch and cuts.size(stretch) <= limit else None
+
+
+def _widened(cuts: _Cuts, stretch: Range, limit: int) -> Range:
+    """Ahead and back in turn, so that what was looked for stays in the middle; ahead first, because
+    a reader goes on rather than back.
+    """
+    while True:
+        longer = _fitting(cuts, cuts.ahead(stretch), limit) or stretch
+        grown = _fitting(cuts, cuts.back(longer), limit) or longer
+        if grown == stretch:
+            return stretch
+        stretch = grown
+
+
+# As much as a reader has room for, best first, and a word on everything that was left out.
+#
+# Tokens are ⌈UTF-8 bytes / 4⌉. A result costs its text, its snippet and its citation. The report of
+# what is missing is not counted: it is a line for each.
 
 BYTES_PER_TOKEN = 4
 CITATION_TOKENS = 16

@@ -1,16 +1,21 @@
-"""A chunk on its way to being a result, with all that any stage needs to judge it."""
+"""A candidate: a chunk with everything a stage needs to judge it; its place in the tree and its
+order.
+"""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
-from ragdocs.models import ChunkId, Span
+from ragdocs.models import ChunkId, DocId, Span
 from ragdocs.store.records import ChunkKey, StoredChunk, StoredDocument
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+# A chunk on its way to being a result, with all that any stage needs to judge it.
 
 
 class Strategy(StrEnum):
@@ -154,3 +159,151 @@ class Stage:
     apply: Callable[[Sequence[Candidate]], Sequence[Candidate]]
     reason: Callable[[Candidate, Sequence[Candidate]], str] = lambda _item, _left: ""
     """Why it let a candidate fall, given those it left."""
+
+
+# The order of results: by score, by confidence, and how a second opinion or a cut changes it.
+
+RERANK = "rerank"
+"""The boost by which a second opinion changed a score."""
+FLOOR_PLACE = 10
+"""A document that alone has the rare words of a question stands here at the latest."""
+ALIKE = 0.05
+"""Confidences this near to one another say the same: other reasons may order them."""
+
+
+def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By score; equals stay in the order they came in."""
+    return sorted(candidates, key=lambda candidate: -candidate.score)
+
+
+def nearer(item: Candidate, part: float, reason: str) -> Candidate:
+    """Brought so much of the way to 1; what that multiplied its score by can be told."""
+    missing = 1.0 - item.score
+    if item.score <= 0 or part <= 0 or missing <= 0:
+        return item
+    score = item.score + missing * min(1.0, part)
+    return item.changed(score=score, boosts={**item.boosts, reason: score / item.score})
+
+
+def surest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By confidence, and those within ALIKE of one another in the order they came in: no result is
+    behind one of which it is told that it is clearly less likely."""
+    places = sorted(range(len(candidates)), key=lambda place: -candidates[place].confidence)
+    alike: list[int] = []  # a heap: of these the one that came in first is next
+    taken: set[int] = set()
+    ordered: list[Candidate] = []
+    seen = 0
+    for surest in places:
+        # As long as the surest of all that are left waits for others that came in before it.
+        while surest not in taken:
+            least = candidates[surest].confidence - ALIKE
+            while seen < len(places) and candidates[places[seen]].confidence >= least:
+                heappush(alike, places[seen])
+                seen += 1
+            first = heappop(alike)
+            taken.add(first)
+            ordered.append(candidates[first])
+    return ordered
+
+
+def take_first(
+    candidates: Sequence[Candidate],
+    top_n: int,
+    order: Callable[[Sequence[Candidate]], list[Candidate]] = best_first,
+    floored: Set[DocId] = frozenset(),
+) -> list[Candidate]:
+    """The first `top_n`, then in order: what chose them (MMR) need not have ordered them. A
+    floored document has a place: its best is at least the last, or the last of the first ten."""
+    ordered = order(candidates[: max(0, top_n)])
+    for document in sorted(floored):
+        own = next((item for item in candidates if item.document.id == document), None)
+        place = min(top_n, FLOOR_PLACE) - 1
+        if own is not None and all(item.document.id != document for item in ordered[: place + 1]):
+            others = [item for item in ordered if item is not own]
+            ordered = [*others[:place], own, *others[place:]][:top_n]
+    return ordered
+
+
+def rescored(
+    candidates: Sequence[Candidate], opinions: Sequence[float], weight: float
+) -> list[Candidate]:
+    """The first ones with a second opinion of this weight beside their own score and confidence;
+    the rest follow and never score above them. The opinion on a passage changes no other's number.
+    """
+    judged = best_first(
+        [
+            _judged(candidate, min(1.0, max(0.0, opinion)), weight)
+            for candidate, opinion in zip(candidates, opinions, strict=False)
+        ]
+    )
+    lowest = judged[-1].score if judged else 1.0
+    rest = candidates[len(judged) :]
+    return judged + [replace(item, score=min(item.score, lowest), ceiling=lowest) for item in rest]
+
+
+def _judged(candidate: Candidate, opinion: float, weight: float) -> Candidate:
+    """What the opinion multiplied the score by can be told."""
+    score = _mixed(candidate.score, opinion, weight)
+    judged = candidate.changed(
+        score=score, confidence=_mixed(candidate.confidence, opinion, weight)
+    )
+    if candidate.score <= 0:
+        return judged
+    return judged.changed(boosts={**candidate.boosts, RERANK: score / candidate.score})
+
+
+def _mixed(own: float, opinion: float, weight: float) -> float:
+    return (1.0 - weight) * own + weight * opinion
+
+
+# One document's chunk tree, or a part of it: what is above a node, and which leaves are below it.
+#
+# What is above is told by `parent_id` alone: a slug that begins like another says nothing.
+
+
+class NodesOf(Protocol):
+    """Reads a part of a document's chunk tree, as `Snapshot.chunks_near` does; more does no harm,
+    but a tree may have a hundred thousand nodes.
+    """
+
+    def __call__(
+        self, doc_id: DocId, found: Collection[ChunkKey], /, *, inside: int = 0, beside: int = 0
+    ) -> Sequence[StoredChunk]: ...
+
+
+class ChunkTree:
+    """The nodes in reading order, which has every parent before its children."""
+
+    def __init__(self, nodes: Sequence[StoredChunk]) -> None:
+        self.nodes = sorted(nodes, key=lambda node: node.chunk.position)
+        self._by_id = {node.chunk.id: node for node in nodes}
+
+    def __getitem__(self, node_id: ChunkId) -> StoredChunk:
+        return self._by_id[node_id]
+
+    def parent(self, node_id: ChunkId) -> StoredChunk | None:
+        parent_id = self._by_id[node_id].chunk.parent_id
+        return None if parent_id is None else self._by_id[parent_id]
+
+    def ancestors(self, node_id: ChunkId) -> Iterator[StoredChunk]:
+        """From the parent up to the document."""
+        while (parent := self.parent(node_id)) is not None:
+            yield parent
+            node_id = parent.chunk.id
+
+    def is_inside(self, node_id: ChunkId, other_id: ChunkId) -> bool:
+        """Whether a node is another, or anywhere below it."""
+        return node_id == other_id or any(
+            node.chunk.id == other_id for node in self.ancestors(node_id)
+        )
+
+    def leaves(self, node_id: ChunkId) -> tuple[StoredChunk, ...]:
+        """The leaves that have a node's text, in order; the first and the last may have more."""
+        own = self._by_id[node_id].chunk.span
+        return tuple(
+            node
+            for node in self.nodes
+            if node.chunk.text is not None
+            and node.chunk.span.byte_start < own.byte_end
+            and node.chunk.span.byte_end > own.byte_start
+        )

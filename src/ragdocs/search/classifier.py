@@ -1,9 +1,19 @@
-"""What kind of answer a query wants, by its looks, and which index that favours (P3)."""
+"""What kind of question a query is, which index that favours, and whether it is in English."""
 
 import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
 
+from ragdocs.config.choices import Stemmer
+from ragdocs.indices.languages import is_english, stop_words
 from ragdocs.search.candidates import Strategy, Weights
 from ragdocs.search.requests import QueryType
+
+# What kind of answer a query wants, by its looks, and which index that favours (P3).
 
 # Seed 000, P3: the favoured index and by how much.
 FAVOURED = {
@@ -69,3 +79,149 @@ def adaptive_weights(weights: Weights, query_type: QueryType) -> dict[Strategy, 
         strategy: weight * factor if strategy is favoured else weight
         for strategy, weight in weights.items()
     }
+
+
+# Whether a question is in another language than English, for models that know no other.
+#
+# Told by its letters, or by the commonest words of seventeen languages: no model, no dictionary.
+# What is not sure is taken for English, because names and code look like anything.
+
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+# What stands in marks of code, or has digits or marks within, is no word of a language.
+_NOT_WORDS = re.compile(r"`[^`]*`|\S*(?:[_/\\@=<>{}$#]|\w\.\w|\d)\S*|--?\w\S*")
+_CODE = re.compile(r"[={};]|\w\(")
+_LETTERS_OF = {
+    "CYRILLIC": "Russian or a language with the same letters",
+    "GREEK": "Greek",
+    "ARABIC": "Arabic or a language with the same letters",
+    "HEBREW": "Hebrew",
+    "DEVANAGARI": "Hindi or a language with the same letters",
+    "TAMIL": "Tamil",
+    "THAI": "Thai",
+    "HANGUL": "Korean",
+    "HIRAGANA": "Japanese",
+    "KATAKANA": "Japanese",
+    "CJK": "Chinese or Japanese",
+}
+_ANOTHER = "another language than English"
+_LEAST_LETTERS = 2
+_LETTERS_SHARE = 0.25
+"""Of another script: less is a symbol or a name in an English question."""
+_SPOKEN_SHARE = 0.05
+"""Of the passages, for one common word of a language."""
+_KNOWN_SHARE = 1 / 3
+"""Of a question's words: some forms and names are new to any corpus."""
+_LEAST_WORDS = 2
+_MANY_UNKNOWN = 3
+
+
+class Sign(StrEnum):
+    """What shows the language, and so when a corpus is in that language too."""
+
+    COMMON_WORDS = "common words"
+    LETTERS = "letters"
+    ACCENTS = "accents"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignQuestion:
+    """`language` as a person would say it; `words` are those that show it."""
+
+    language: str
+    sign: Sign
+    words: tuple[str, ...]
+
+    def is_spoken(self, counts: Mapping[str, int], passages: int) -> bool:
+        """Whether the documents are in that language: `counts` are how many passages have each of
+        the words' terms."""
+        known = sum(count > 0 for count in counts.values())
+        match self.sign:
+            case Sign.COMMON_WORDS:
+                return max(counts.values(), default=0) >= _SPOKEN_SHARE * passages
+            case Sign.LETTERS:
+                return known >= _KNOWN_SHARE * len(counts)
+            case Sign.ACCENTS:
+                return known > 0
+
+    def note(self, model: str) -> str:
+        return (
+            f"this question seems to be in {self.language}, and {model} knows English only: "
+            "translate the question into English, or use a multilingual model"
+        )
+
+
+def foreign_question(text: str) -> ForeignQuestion | None:
+    """None for English, for too little to tell, and for what may be anything."""
+    natural = unicodedata.normalize("NFC", _NOT_WORDS.sub(" ", text))
+    found = None if natural.isascii() else _by_letters(natural)
+    if found is not None or _CODE.search(text):
+        return found
+    return _by_common_words(natural) or _by_accents(natural)
+
+
+def _by_letters(text: str) -> ForeignQuestion | None:
+    letters = [letter for letter in text if letter.isalpha()]
+    scripts = Counter(script for letter in letters if (script := _script(letter)))
+    # Japanese has Chinese letters too.
+    kana = scripts["HIRAGANA"] + scripts["KATAKANA"]
+    if not scripts or scripts.total() < max(_LEAST_LETTERS, _LETTERS_SHARE * len(letters)):
+        return None
+    script = "HIRAGANA" if kana else scripts.most_common(1)[0][0]
+    words = (word for word in _WORD.findall(text) if any(map(_script, word)))
+    return ForeignQuestion(_LETTERS_OF[script], Sign.LETTERS, tuple(dict.fromkeys(words)))
+
+
+def _script(letter: str) -> str:
+    """Empty for Latin, and for letters that are signs of the sciences too."""
+    name = unicodedata.name(letter, "").partition(" ")[0]
+    return name if name in _LETTERS_OF else ""
+
+
+def _by_common_words(text: str) -> ForeignQuestion | None:
+    words = tuple(_words(text))
+    found: defaultdict[Stemmer, list[str]] = defaultdict(list)
+    for word in words:
+        for language in _telling_words().get(word, ()):
+            found[language].append(word)
+    if not found:
+        return None
+    language, telling = max(found.items(), key=lambda item: len(item[1]))
+    if any(word in stop_words(Stemmer.ENGLISH) - stop_words(language) for word in words):
+        return None
+    others = [word for word in words if word not in telling]
+    english = sum(map(is_english, others))
+    unknown = len(others) - english
+    # One common word is enough beside several that English does not have, and none that it has.
+    is_enough = len(telling) >= _LEAST_WORDS or (unknown >= _MANY_UNKNOWN and not english)
+    if not is_enough or len(telling) + unknown <= english:
+        return None
+    is_one = sum(len(each) == len(telling) for each in found.values()) == 1
+    name = language.value.capitalize() if is_one else _ANOTHER
+    return ForeignQuestion(name, Sign.COMMON_WORDS, tuple(telling))
+
+
+def _by_accents(text: str) -> ForeignQuestion | None:
+    words = tuple(_words(text))
+    if len(words) < _LEAST_WORDS or all(word.isascii() for word in words):
+        return None
+    if any(map(is_english, words)):
+        return None
+    return ForeignQuestion(_ANOTHER, Sign.ACCENTS, words)
+
+
+def _words(text: str) -> Iterator[str]:
+    """Each once. Of `l'application` and `dell'utente` the article too."""
+    folded = text.casefold().replace("\u2019", "'")
+    found = [word for match in _WORD.findall(folded) for word in (match, *match.split("'"))]
+    return iter(dict.fromkeys(word for word in found if word))
+
+
+@cache
+def _telling_words() -> Mapping[str, tuple[Stemmer, ...]]:
+    """The common words of each language that are not common in English too."""
+    languages: defaultdict[str, list[Stemmer]] = defaultdict(list)
+    for language in Stemmer:
+        if language is not Stemmer.ENGLISH:
+            for word in stop_words(language) - stop_words(Stemmer.ENGLISH):
+                languages[word].append(language)
+    return {word: tuple(each) for word, each in languages.items()}

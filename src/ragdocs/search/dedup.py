@@ -1,9 +1,4 @@
-"""Removing results that repeat one another: the first of a group, which is the best, stays.
-
-From cheap to dear: the same text (hash), nearly the same wording (trigrams, P12), nearly the same
-meaning (vectors, P8). A result is compared with those that stay, never with those that fell, so
-that a second run removes nothing more.
-"""
+"""Removes results that repeat others: identical, near duplicate, alike in meaning, or by MMR."""
 
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -26,6 +21,12 @@ from ragdocs.search.candidates import Candidate
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+# Removing results that repeat one another: the first of a group, which is the best, stays.
+#
+# From cheap to dear: the same text (hash), nearly the same wording (trigrams, P12), nearly the same
+# meaning (vectors, P8). A result is compared with those that stay, never with those that fell, so
+# that a second run removes nothing more.
 
 HASH_BYTES = 16
 # Bitmaps are this far off at most (five standard deviations): nearer to the threshold than that,
@@ -172,3 +173,43 @@ def _is_near(one: _Wording, other: _Wording, threshold: float) -> bool:
     if estimate - threshold > DOUBT and MIN_BITS_SET <= together <= MAX_BITS_SET:
         return True
     return jaccard(ngrams(one.item.text), ngrams(other.item.text)) >= threshold
+
+
+# Maximal marginal relevance (P11): each next result is relevant, and unlike those before it.
+
+# Seed 003, risk R1: what is further down is not worth its comparisons.
+MAX_CANDIDATES = 50
+
+
+def select_mmr(
+    candidates: Sequence[Candidate], mmr_lambda: float, top_n: int = MAX_CANDIDATES
+) -> list[Candidate]:
+    """`top_n` of the first candidates, in the order chosen, their scores as they were.
+
+    Each choice has the greatest λ·relevance - (1-λ)·(cosine with the nearest chosen). Relevance is
+    the score, scaled so that the best is 1 and the last 0: on its own scale λ would mean little.
+    """
+    import numpy as np
+
+    items = candidates[:MAX_CANDIDATES]
+    if len(items) < 2:
+        return list(items[:top_n])
+    relevance = np.array(_scaled([item.score for item in items]))
+    similarity = cosines(items)
+    nearest = np.full(len(items), -np.inf)
+    is_open = np.ones(len(items), dtype=np.bool_)
+    chosen: list[int] = []
+    while len(chosen) < min(top_n, len(items)):
+        penalty = nearest if chosen else np.zeros(len(items))
+        value = mmr_lambda * relevance - (1.0 - mmr_lambda) * penalty
+        # Of equals the first, which is the better one.
+        best = int(np.argmax(np.where(is_open, value, -np.inf)))
+        chosen.append(best)
+        is_open[best] = False
+        nearest = np.maximum(nearest, similarity[best])
+    return [items[place] for place in chosen]
+
+
+def _scaled(scores: Sequence[float]) -> list[float]:
+    low, high = min(scores), max(scores)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]

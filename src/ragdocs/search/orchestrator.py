@@ -1,58 +1,433 @@
-"""A request from beginning to end: classify, retrieve, fuse, hydrate, run the stages.
+"""A request from beginning to end: understand, retrieve, fuse, hydrate, run the stages, present.
 
-It owns no ranking rule: the indices find, `weighing` weighs, the stages decide what is left.
+It owns no ranking rule.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
-from ragdocs.config.search_section import SearchConfig
-from ragdocs.models import ChunkId, DocId, TreeName
-from ragdocs.search.answers import (
-    Answered,
-    Attempt,
-    did_you_mean,
-    explain,
-    merged,
-    nearest_terms,
-)
+from ragdocs.config.settings import SearchConfig
+from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.keyword import Unit
+from ragdocs.models import Chunk, ChunkId, DocId, Span, TreeName
 from ragdocs.search.boosts import BoostRules
+from ragdocs.search.budget import (
+    BYTES_PER_TOKEN,
+    Extent,
+    Item,
+    Packed,
+    matches_within,
+    pack,
+    shortened,
+)
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.classifier import classify_query
-from ragdocs.search.evidence import USUAL, Measures, Question, rarity, with_evidence
-from ragdocs.search.filters import cut_at_elbow
+from ragdocs.search.confidence import USUAL, Measures, Question, rarity, with_evidence
+from ragdocs.search.filters import Scopes, cut_at_elbow
 from ragdocs.search.fusion import Fused
-from ragdocs.search.hyde import topics
-from ragdocs.search.hydration import Hydration, documents_of, few_of_each
-from ragdocs.search.index_state import IndexState, IndexStates
-from ragdocs.search.merging import names_all
-from ragdocs.search.pipeline import (
+from ragdocs.search.passages import MatchRange, Passage, match_ranges
+from ragdocs.search.query_language import REASONS
+from ragdocs.search.refining import Refiner
+from ragdocs.search.requests import Filters, QueryRequest, QueryType, Topic, topics
+from ragdocs.search.responses import (
+    Explanation,
+    IndexState,
+    IndexStates,
+    Metadata,
+    MetadataMaker,
+    Place,
+    Presented,
+    QueryExplanation,
+    ResultExplanation,
+    SearchResponse,
+    SearchResult,
+    WishExplanation,
+)
+from ragdocs.search.retrieval import (
+    GRAPH_SEED_CHUNKS,
+    Found,
+    Hydration,
+    Indices,
+    Read,
+    Retrieval,
+    Started,
+    documents_of,
+    few_of_each,
+)
+from ragdocs.search.sections import (
+    Cited,
+    Citer,
+    Naming,
+    asks_for,
+    names_all,
+    narrowest_around,
+    offset_of_line,
+    with_sections,
+)
+from ragdocs.search.snippets import Asked, Range, SnippetMaker, word_worth
+from ragdocs.search.stages import (
+    CompressionStats,
+    Reranker,
+    StageCount,
+    StageName,
     StageTools,
     build_stages,
     compares_meaning,
     places_of_a_document,
+    run_stages,
 )
-from ragdocs.search.presentation import Presenter
-from ragdocs.search.reach import Reach, most_of_a_document
-from ragdocs.search.refining import Refiner
-from ragdocs.search.requests import Filters, QueryRequest
-from ragdocs.search.reranker import Reranker
-from ragdocs.search.responses import Metadata, MetadataMaker, SearchResponse
-from ragdocs.search.retrieval import GRAPH_SEED_CHUNKS, Found, Indices, Read, Retrieval, Started
-from ragdocs.search.scopes import Scopes
-from ragdocs.search.sections import Naming, asks_for, with_sections
-from ragdocs.search.stages import CompressionStats, run_stages
-from ragdocs.search.tree_shares import missing_trees, with_best_of, with_every_tree
-from ragdocs.search.weighing import Weighed, weigh, weigh_links
-from ragdocs.search.wishes import wished_first, with_wishes
+from ragdocs.search.understanding import wished_first, with_wishes
+from ragdocs.search.vector_search import Reach, most_of_a_document
+from ragdocs.search.weighing import (
+    Weighed,
+    missing_trees,
+    weigh,
+    weigh_links,
+    with_best_of,
+    with_every_tree,
+)
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
+
+# One query's way to its candidates, kept so that the answer can be explained.
+
+_BY_WORTH = frozenset({StageName.CANDIDATES, StageName.CONFIDENCE, StageName.CUTOFF})
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What was asked, how it was understood, what each index found, and what that came to;
+    `has_more`: the indices may have more than that."""
+
+    topic: Topic
+    query_type: QueryType
+    found: Found
+    weighed: Weighed
+    candidates: Sequence[Candidate]
+    question: Question
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """All queries answered together, as far as it was looked, and what the stages left of it."""
+
+    answered: tuple[Answered, ...]
+    candidates: Sequence[Candidate]
+    left: Sequence[Candidate]
+    counts: tuple[StageCount, ...]
+    retrieval_seconds: float
+    judge_notes: tuple[str, ...]
+    metadata: Mapping[ChunkId, MetadataMaker] = field(default_factory=dict[ChunkId, MetadataMaker])
+    """Of each that is left, when it was asked for."""
+
+    def is_worth_going_deeper(self, top_n: int) -> bool:
+        """Whether results are wanting only because what came first was thinned out. What follows
+        those that were not worth it is worth less.
+        """
+        if sum(not item.is_over_limit for item in self.left) >= top_n or not self.candidates:
+            return False
+        is_cut = any(c.before > c.after for c in self.counts if c.name in _BY_WORTH)
+        return not is_cut and any(each.has_more for each in self.answered)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return {
+            "retrieval": self.retrieval_seconds,
+            **{count.name: count.seconds for count in self.counts},
+        }
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        own = [note for each in self.answered for note in each.found.notes]
+        return tuple(dict.fromkeys([*own, *self.judge_notes]))
+
+
+def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """One entry per chunk with its best score and what speaks most for it, best first: several
+    queries are one answer."""
+    best: dict[int, Candidate] = {}
+    for item in (item for each in found for item in each):
+        known = best.setdefault(item.stored.key, item)
+        if known is item:
+            continue
+        first, told = (
+            max((known, item), key=lambda one: one.score),
+            max((known, item), key=lambda one: one.relevance),
+        )
+        best[item.stored.key] = first.changed(relevance=told.relevance, grounds=told.grounds)
+    return sorted(best.values(), key=lambda item: (-item.score, item.stored.key))
+
+
+def explain(attempt: Attempt, settings: SearchConfig) -> Explanation:
+    return Explanation(
+        confidence_from=curve.words if (curve := settings.rank_sum_curve) else "evidence",
+        queries=tuple(map(_query, attempt.answered)),
+        results=tuple(map(ResultExplanation.from_candidate, attempt.left)),
+        stages=attempt.counts,
+    )
+
+
+def did_you_mean(answered: Sequence[Answered]) -> str | None:
+    """The first query that has words the documents do not, with the nearest ones they have."""
+    meant = (each.found.understanding.did_you_mean for each in answered)
+    return next((text for text in meant if text is not None), None)
+
+
+def nearest_terms(answered: Sequence[Answered]) -> tuple[str, ...]:
+    """What the documents have instead of the words that none of them has."""
+    terms = (term for each in answered for term in each.found.understanding.nearest_terms)
+    return tuple(dict.fromkeys(terms))
+
+
+def _query(answered: Answered) -> QueryExplanation:
+    lists, understood = answered.found.lists, answered.found.understanding
+    weights = answered.weighed.weights
+    return QueryExplanation(
+        text=answered.topic.words,
+        hypothesis=answered.topic.meaning or "",
+        is_strict=understood.parsed.is_strict,
+        why=REASONS[understood.parsed.reading],
+        wishes=tuple(map(WishExplanation.from_wish, answered.found.wishes)),
+        as_text=understood.parsed.as_text,
+        query_type=answered.query_type,
+        terms=tuple(" ".join(unit.terms) for unit in understood.query.units),
+        left_out=understood.left_out,
+        added=understood.added,
+        notes=answered.found.notes,
+        weights={strategy: weights.get(strategy, 1.0) for strategy in lists},
+        hits={strategy: len(hits) for strategy, hits in lists.items()},
+        candidates=len(answered.candidates),
+        question=answered.question,
+    )
+
+
+# From the last candidates to what a reader gets: cited, with the matches marked, within budget.
+
+MAX_MARKED_CHARS = 200_000
+"""In a longer passage, such as a whole file as one result, matches are not looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A result before the budget."""
+
+    result: SearchResult
+    passage: Passage
+    matches: tuple[MatchRange, ...]
+
+
+class Presenter:
+    """Presents one answer: marks what any of its queries looked for, and cites where it stands.
+    Of a passage about `result_tokens` are given, or all of it for 0.
+    """
+
+    def __init__(
+        self,
+        analyzer: Analyzer,
+        answered: Sequence[Answered],
+        result_tokens: int = 0,
+        metadata: Mapping[ChunkId, MetadataMaker] | None = None,
+    ) -> None:
+        self._analyzer = analyzer
+        self._metadata = metadata or {}
+        self._asked = [_asked(each) for each in answered]
+        self._units = tuple(dict.fromkeys(unit for asked in self._asked for unit in asked.units))
+        self._snippets = SnippetMaker(analyzer)
+        self._limit = result_tokens * BYTES_PER_TOKEN
+        worths = [word_worth(asked) for asked in self._asked]
+        self._citer = Citer(
+            asks_for((asked.text for asked in self._asked), analyzer),
+            lambda unit: max((worth(unit) for worth in worths), default=0),
+            lambda text, within: self._snippets.best_sentence(text, self._asked, within),
+        )
+
+    def draft(self, candidates: Sequence[Candidate]) -> "Drafts":
+        return Drafts([self._draft(item) for item in candidates])
+
+    def _draft(self, candidate: Candidate) -> _Draft:
+        passage, focus = _passage(candidate)
+        is_marked = len(passage.text) <= MAX_MARKED_CHARS
+        matches = match_ranges(passage, self._units, self._analyzer) if is_marked else ()
+        sections = [stored.chunk for stored in candidate.sections]
+        cited = self._citer.cite(passage, sections, matches, focus) if is_marked else None
+        snippet_focus = cited.own if cited else focus
+        shown = passage.text[:MAX_MARKED_CHARS]
+        own = matches_in(matches, snippet_focus)
+        snippet = self._snippets.of(shown, own or matches, self._asked, snippet_focus)
+        result = _result(candidate, passage, cited, sections)
+        about = self._metadata.get(candidate.id)
+        # With parent retrieval the whole parent is what was asked for.
+        limit = 0 if candidate.is_parent else self._limit
+        kept = _kept(passage, cited, matches, limit) if cited else None
+        part = passage.part(*kept) if kept else None
+        if kept is not None and part is not None:
+            passage, matches = part, matches_within(matches, kept)
+            result = replace(result, extent=Extent.EXCERPT)
+        result = replace(
+            result,
+            text=passage.text,
+            **_shown_at(passage.span),
+            snippet=snippet,
+            matches=matches,
+            metadata=about(result.byte_start, result.byte_end) if about else None,
+        )
+        return _Draft(result, passage, matches)
+
+
+class Drafts:
+    """All results, which can be given within any budget."""
+
+    def __init__(self, drafts: Sequence[_Draft]) -> None:
+        self._drafts = drafts
+
+    def within(self, max_tokens: int | None) -> Presented:
+        if max_tokens is None:
+            return Presented(tuple(draft.result for draft in self._drafts))
+        packed = pack([_item(draft) for draft in self._drafts], max_tokens)
+        results = [
+            replace(
+                self._drafts[each.place].result,
+                text=each.text,
+                **_shown_at(each.span),
+                matches=each.matches,
+                extent=self._extent(each),
+            )
+            for each in packed.results
+        ]
+        return Presented(tuple(results), packed.left_out)
+
+    def _extent(self, packed: Packed) -> Extent:
+        is_all = packed.extent is Extent.WHOLE
+        return self._drafts[packed.place].result.extent if is_all else packed.extent
+
+
+def matches_in(matches: Sequence[MatchRange], place: Range) -> tuple[MatchRange, ...]:
+    return tuple(match for match in matches if place[0] <= match.start and match.end <= place[1])
+
+
+def _asked(answered: Answered) -> Asked:
+    query = answered.found.understanding.query
+    units: tuple[Unit, ...] = (*query.units, *query.weaker)
+    text = answered.topic.words or answered.topic.meaning or ""
+    return Asked(text, units, answered.found.frequencies)
+
+
+def _passage(candidate: Candidate) -> tuple[Passage, Range]:
+    """What may be shown of a candidate, and which characters of it were found.
+
+    The first and the last leaf of a section may have more than is the section's.
+    """
+    leaves = candidate.leaves
+    if candidate.before is not None:
+        leaves = (candidate.before, *leaves)
+    pieces = [(leaf.chunk.text or "", leaf.chunk.span) for leaf in leaves]
+    passage = Passage.of(pieces, candidate.document.encoding)
+    first, last = 0, len(passage.text)
+    if candidate.before is not None:
+        first = len(pieces[0][0]) - candidate.lead
+    elif candidate.passage:
+        first, last = _own(passage, candidate.stored.chunk.span)
+    part = passage.part(first, last) if (first, last) != (0, len(passage.text)) else None
+    if part is None:
+        first, last, part = 0, len(passage.text), passage
+    at = 0
+    for leaf in leaves:
+        end = at + len(leaf.chunk.text or "")
+        if leaf.key == candidate.best.key:
+            return part, (max(0, at - first), min(last, end) - first)
+        at = end
+    return part, (0, len(part.text))
+
+
+def _own(passage: Passage, span: Span) -> Range:
+    """The characters of a section, which begins and ends with a line."""
+    first, last = 0, len(passage.text)
+    if span.byte_start > passage.span.byte_start:
+        first = offset_of_line(passage, span.line_start)
+    if span.byte_end < passage.span.byte_end:
+        last = offset_of_line(passage, span.line_end + 1)
+    return (first, last) if first < last else (0, len(passage.text))
+
+
+def _result(
+    candidate: Candidate, passage: Passage, cited: Cited | None, sections: Sequence[Chunk]
+) -> SearchResult:
+    """Cited under the section of the best match; a document without sections by its parts."""
+    section = candidate.best.chunk
+    if cited is not None and cited.section.parent_id is not None:
+        section = cited.section
+    own = passage.span
+    if candidate.before is not None:
+        # What a parent begins with, of the passage before it, is not its own.
+        first = candidate.leaves[0].chunk.span
+        own = replace(own, byte_start=first.byte_start, line_start=first.line_start)
+    around = narrowest_around(sections, own)
+    within = None
+    if around is not None and around.id != section.id:
+        within = Place.of(around)
+    result = SearchResult.from_candidate(candidate, section, within)
+    if cited is None:
+        return result
+    places = passage.places((cited.answer[0], max(cited.answer[0], cited.answer[1] - 1)))
+    lines = [places[at].line for at in sorted(places)]
+    return replace(result, answer_lines=(lines[0], lines[-1]))
+
+
+def _kept(
+    passage: Passage, cited: Cited, matches: Sequence[MatchRange], limit: int
+) -> Range | None:
+    """What is given of a passage that has too much: all of the section that is cited, with what
+    stands around it, or as much of that section as there is room for.
+    """
+    if not limit or _size(passage.text) <= limit:
+        return None
+    start, end = cited.own
+    anchors = [cited.own, cited.answer, *((match.start, match.end) for match in matches[:1])]
+    if _size(passage.text[start:end]) <= limit:
+        return shortened(passage, limit, anchors)
+    own = passage.part(start, end)
+    if own is None:
+        return shortened(passage, limit, anchors[1:])
+    inside = [(max(0, first - start), last - start) for first, last in anchors[1:]]
+    kept = shortened(own, limit, inside)
+    return None if kept is None else (kept[0] + start, kept[1] + start)
+
+
+def _shown_at(span: Span) -> dict[str, tuple[int, int]]:
+    """Of what is given as a result's text."""
+    return {
+        "text_lines": (span.line_start, span.line_end),
+        "text_bytes": (span.byte_start, span.byte_end),
+    }
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _item(draft: _Draft) -> Item:
+    result = draft.result
+    return Item(
+        chunk_id=result.id,
+        doc_id=result.doc_id,
+        path=result.path,
+        heading_path=result.heading_path,
+        passage=draft.passage,
+        matches=draft.matches,
+        snippet=result.snippet.text,
+    )
+
+
+# A request from beginning to end: classify, retrieve, fuse, hydrate, run the stages.
+#
+# It owns no ranking rule: the indices find, `weighing` weighs, the stages decide what is left.
 
 TRIES = 3
 """How often a request begins again because the index went on under it."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from ragdocs.config.search_section import SearchConfig
+from ragdocs.config.settings import SearchConfig
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import FIELDS, Unit, compile_query
@@ -22,17 +22,21 @@ from ragdocs.models import (
 )
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import classify_query
-from ragdocs.search.explanation import WishExplanation
-from ragdocs.search.interpretation import Interpreter
-from ragdocs.search.meaning import embed_within
 from ragdocs.search.query_language import REASONS, parse_query, read_as_plain
-from ragdocs.search.relaxing import binds
 from ragdocs.search.requests import MAX_WISHES, QUERY_WINDOWS, QueryRequest, QueryType
+from ragdocs.search.responses import WishExplanation
 from ragdocs.search.retrieval import Found, Indices
 from ragdocs.search.spelling import Spelled
-from ragdocs.search.understanding import AddedWord, Understanding, understand
+from ragdocs.search.understanding import (
+    AddedWord,
+    Interpreter,
+    Understanding,
+    binds,
+    look_up,
+    understand,
+)
+from ragdocs.search.vector_search import embed_within
 from ragdocs.search.weighing import weights_for
-from ragdocs.search.wishes import look_up
 from ragdocs.store.snapshot import Snapshot
 
 NO_INDEX = "there is no index: whether the documents have these words is not known"

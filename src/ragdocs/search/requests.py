@@ -1,10 +1,12 @@
-"""What a caller asks for, already checked."""
+"""What a caller asks for, checked; also a search by a hypothetical answer (HyDE)."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from ragdocs.errors import QueryError
+
+# What a caller asks for, already checked.
 
 MAX_QUERY_CHARS = 2_000
 MAX_HYPOTHESIS_CHARS = 8_000
@@ -141,3 +143,40 @@ def _check_range(name: str, value: object, least: float, most: float) -> None:
     # Written so that NaN, which is neither less nor more, does not pass either.
     if not least <= value <= most:
         raise QueryError(f"{name} is {value:g}: it must be from {least:g} to {most:g}")
+
+
+# Search by a hypothetical answer (HyDE): its meaning is looked for, the question's words beside.
+#
+# An answer is nearer to an answer than a question is (Gao et al. 2022). The caller writes it, so no
+# model is needed beyond the one that embeds queries.
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One search: `words` for the indices of words, and whose meaning is looked for; None is that
+    of the words themselves. `is_strict`: the words are written in the query language.
+    """
+
+    words: str
+    meaning: str | None = None
+    is_strict: bool = False
+
+    @property
+    def is_name(self) -> bool:
+        """Whether one word is all that is asked for, be it made of several (`getUserById`)."""
+        return self.meaning is None and len(self.words.split()) == 1
+
+
+def topics(request: QueryRequest, *, is_enabled: bool) -> tuple[Topic, ...]:
+    """A search for every query; with a hypothesis its meaning stands in for theirs."""
+    strict = request.strict
+    by_query = strict if isinstance(strict, tuple) else (strict,) * len(request.queries)
+    asked = list(zip(request.queries, by_query, strict=True)) or [("", False)]
+    if not request.hypothesis.strip():
+        return tuple(Topic(text, None, is_strict) for text, is_strict in asked)
+    if not is_enabled:
+        raise QueryError(
+            "search by a hypothetical answer is switched off: set hyde_enabled = true in "
+            "[search.advanced], or ask with a query"
+        )
+    return tuple(Topic(text, request.hypothesis, is_strict) for text, is_strict in asked)

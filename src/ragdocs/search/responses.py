@@ -1,20 +1,244 @@
-"""What a caller gets back: the results, and why they are these."""
+"""What a caller gets back: results, the state of the index, and the explanation."""
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from itertools import islice
 
+from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import Chunk, ChunkId, DateSource, DocId
 from ragdocs.search.budget import Extent, LeftOut
-from ragdocs.search.candidates import Candidate, Strategy
-from ragdocs.search.explanation import Explanation
-from ragdocs.search.index_state import IndexState
-from ragdocs.search.match_ranges import MatchRange
+from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
+from ragdocs.search.confidence import Question
+from ragdocs.search.passages import MatchRange
 from ragdocs.search.requests import QueryType
 from ragdocs.search.snippets import Snippet
 from ragdocs.search.stages import CompressionStats, StageCount
-from ragdocs.store.records import ResolvedLink, StoredDocument
+from ragdocs.search.understanding import AddedWord, Wish
+from ragdocs.store.records import Position, ResolvedLink, StoredDocument
+from ragdocs.store.snapshot import Snapshot
+from ragdocs.text import number_of
+
+# Why the answer is what it is, as data: each query, each result, each stage.
+
+
+@dataclass(frozen=True, slots=True)
+class WishExplanation:
+    """A quotation: how many passages have it (None: not known), and how far these come before the
+    others, in [0, 1].
+    """
+
+    phrase: str
+    passages: int | None = None
+    strength: float = 0.0
+
+    @classmethod
+    def from_wish(cls, wish: Wish) -> "WishExplanation":
+        return cls(" ".join(wish.unit.terms), len(wish.keys), wish.strength)
+
+    def in_words(self) -> str:
+        if self.passages is None:
+            return self.phrase
+        counted = f"{self.passages} passage{'' if self.passages == 1 else 's'}"
+        return f"{self.phrase} (in {counted}; brought forward by {self.strength:.2f})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryExplanation:
+    """How one query was understood, how much say each index had, and how many hits each gave."""
+
+    text: str
+    hypothesis: str
+    is_strict: bool
+    why: str
+    """Why it is strict, or plain."""
+    wishes: tuple[WishExplanation, ...]
+    """What a plain question quotes."""
+    as_text: tuple[str, ...]
+    """Marks of the query language that were read as text."""
+    query_type: QueryType
+    terms: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Terms of the query that were not looked for, because rarer ones were enough."""
+    added: tuple[AddedWord, ...]
+    notes: tuple[str, ...]
+    weights: Mapping[Strategy, float]
+    hits: Mapping[Strategy, int]
+    candidates: int
+    """How many of all these, best first, went into the stages."""
+    question: Question
+    """What the question itself adds to the evidence of every result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultExplanation:
+    """Which indices found a result, at what rank and score; what each contributed to its fused
+    score and what multiplied that; and the evidence that its confidence was made from, with its
+    grounds.
+    """
+
+    id: ChunkId
+    matched_id: ChunkId
+    evidence: Mapping[Strategy, Evidence]
+    contributions: Mapping[Strategy, float]
+    boosts: Mapping[str, float]
+    relevance: float
+    grounds: Grounds
+
+    @classmethod
+    def from_candidate(cls, candidate: Candidate) -> "ResultExplanation":
+        return cls(
+            id=candidate.id,
+            matched_id=candidate.best.chunk.id,
+            evidence=candidate.evidence,
+            contributions=candidate.contributions,
+            boosts=candidate.boosts,
+            relevance=candidate.relevance,
+            grounds=candidate.grounds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Everything that led to the answer; `stages` say which chunks fell, and why."""
+
+    confidence_from: str
+    """What confidence was made from: the evidence, or the rank sum and what follows from that."""
+    queries: tuple[QueryExplanation, ...]
+    results: tuple[ResultExplanation, ...]
+    stages: tuple[StageCount, ...]
+
+
+# What the index can answer for at this moment: never an empty list without a word.
+
+
+class Readiness(StrEnum):
+    """How much of what should be found can be found."""
+
+    READY = "ready"
+    BUILDING = "building"
+    """Files are still to be read, or vectors to come: more is found by waiting."""
+    DEGRADED = "degraded"
+    """Something that should be searchable is not, and will not come by waiting."""
+    UNAVAILABLE = "unavailable"
+    """There is nothing to search yet, or it cannot be used."""
+
+
+_USUAL_REASONS = {
+    Readiness.DEGRADED: "passages are found by their words only",
+    Readiness.UNAVAILABLE: "there is nothing to search yet",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """Of one commit. `complete` is false whenever something that should be searchable is not.
+
+    `files_waiting` were found to differ and are not stored yet; None: not all files were looked
+    at since the index was begun. `reason` says why, where that is not plain from the figures.
+    `notices` are on what is not as the settings' writer wanted it: settings that are ignored.
+    """
+
+    state: Readiness
+    complete: bool
+    generation: int
+    documents: int
+    passages: int
+    vectors_pending: int
+    failed_files: int
+    files_waiting: int | None
+    reason: str = ""
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there was anything to search in: every store has had its first commit."""
+        return self.generation > 0
+
+    def in_words(self) -> str:
+        """One line for people: `building: 120 files to be read`."""
+        said = [self._progress()]
+        if self.failed_files:
+            said.append(f"{number_of(self.failed_files, 'file')} could not be indexed")
+        return f"{self.state.value}: {'; '.join(said)}"
+
+    def unsure(self, reason: str) -> "IndexState":
+        """It is not known yet whether the files are still as they were indexed."""
+        if self.state is not Readiness.READY:
+            return self
+        return replace(self, state=Readiness.BUILDING, complete=False, reason=reason)
+
+    def behind(self, reason: str) -> "IndexState":
+        """What is in the index is not kept in step, for this reason."""
+        if self.state is Readiness.UNAVAILABLE:
+            return self
+        return replace(self, state=Readiness.DEGRADED, complete=False, reason=reason)
+
+    def _progress(self) -> str:
+        passages = number_of(self.passages, "passage")
+        if self.state is Readiness.READY:
+            return f"{number_of(self.documents, 'document')}, {passages}"
+        if self.state is not Readiness.BUILDING:
+            return self.reason or _USUAL_REASONS[self.state]
+        if self.reason:
+            return self.reason
+        if self.files_waiting is None:
+            return "not all files have been looked at yet"
+        if self.files_waiting:
+            return f"{number_of(self.files_waiting, 'file')} to be read"
+        return f"{self.passages - self.vectors_pending:,} of {passages} have vectors"
+
+
+class IndexStates:
+    """Works the state out once for each commit: counting costs more than asking."""
+
+    def __init__(self, vector: VectorIndex | None) -> None:
+        self._vector = vector
+        self._known: tuple[Position, int, IndexState] | None = None
+        self._lock = threading.Lock()
+
+    def of(self, snapshot: Snapshot, *, has_vectors: bool) -> IndexState:
+        """`has_vectors`: whether meaning could be searched at all for this request."""
+        present = len(self._vector) if self._vector is not None and has_vectors else -1
+        with self._lock:
+            known = self._known
+        if known and known[:2] == (snapshot.position, present):
+            return known[2]
+        state = _state(snapshot, present)
+        with self._lock:
+            self._known = (snapshot.position, present, state)
+        return state
+
+
+def _state(snapshot: Snapshot, present: int) -> IndexState:
+    passages = snapshot.count_passages()
+    pending = max(0, passages - max(0, present))
+    failed = snapshot.ledger.count("failures")
+    readiness = readiness_of(snapshot.waiting, pending, has_vectors=present >= 0)
+    return IndexState(
+        state=readiness,
+        complete=readiness is Readiness.READY and not failed,
+        generation=snapshot.position.generation,
+        documents=snapshot.ledger.count("documents"),
+        passages=passages,
+        vectors_pending=pending,
+        failed_files=failed,
+        files_waiting=snapshot.waiting,
+    )
+
+
+def readiness_of(waiting: int | None, pending: int, *, has_vectors: bool) -> Readiness:
+    """By what is in the store, and whether meaning can be searched at all."""
+    if waiting != 0:
+        return Readiness.BUILDING
+    if not has_vectors:
+        return Readiness.DEGRADED
+    return Readiness.BUILDING if pending else Readiness.READY
+
+
+# What a caller gets back: the results, and why they are these.
 
 MAX_LINKS = 50
 """Of one passage; `find_related` lists all of a document."""

@@ -1,4 +1,4 @@
-"""One query put to every index: which chunks could answer it, by each one's own opinion."""
+"""Asks every index for one query, and reads the chunks behind the hits once."""
 
 import json
 import re
@@ -8,18 +8,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import PurePath
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from ragdocs.config.choices import Fusion
-from ragdocs.config.search_section import SearchConfig
-from ragdocs.embedding.base import Embedder
+from ragdocs.config.settings import SearchConfig
+from ragdocs.embedding.base import Embedder, is_english_only
 from ragdocs.embedding.cross_encoder import CrossEncoder
-from ragdocs.embedding.prefixes import is_english_only
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.code import CodeEngine, chunks_with_language
 from ragdocs.indices.graph import GraphIndex
-from ragdocs.indices.hits import Hit, Scope
 from ragdocs.indices.keyword import (
     KeywordEngine,
     KeywordQuery,
@@ -27,26 +25,26 @@ from ragdocs.indices.keyword import (
     Unit,
     compile_query,
     rarest,
+    search_in_tiers,
     token_unit,
 )
-from ragdocs.indices.stemming import fold
+from ragdocs.indices.languages import fold
+from ragdocs.indices.signatures import signatures_of
 from ragdocs.indices.term_vectors import NearTerm
-from ragdocs.indices.tiers import search_in_tiers
 from ragdocs.indices.vector import VectorIndex
+from ragdocs.indices.view import Hit, Scope
 from ragdocs.models import And, DocId, ParsedQuery, QueryExpression, QueryReading, Term
-from ragdocs.search.balance import FEW_CHUNKS, FEW_FORMS, FORM_CHUNKS, LEAST_RARE, rare_weights
-from ragdocs.search.candidates import ExactToken, Strategy
-from ragdocs.search.classifier import exact_tokens
-from ragdocs.search.foreign_question import foreign_question
-from ragdocs.search.fusion import Fused
-from ragdocs.search.graph_neighbours import QueryVector, neighbour_hits
-from ragdocs.search.hyde import Topic
-from ragdocs.search.hydration import documents_of
-from ragdocs.search.interpretation import Interpreter, WordSources
-from ragdocs.search.meaning import MeaningSearch, Nearest, Pending, embedded
+from ragdocs.search.candidates import Candidate, ExactToken, Strategy
+from ragdocs.search.classifier import exact_tokens, foreign_question
+from ragdocs.search.fusion import (
+    FEW_CHUNKS,
+    FEW_FORMS,
+    FORM_CHUNKS,
+    LEAST_RARE,
+    Fused,
+    rare_weights,
+)
 from ragdocs.search.query_language import count_conditions, parse_query, read_as_plain
-from ragdocs.search.reach import Reach
-from ragdocs.search.relaxing import NONE_HAS_ALL, NOTHING, NOWHERE, binds, satisfiable
 from ragdocs.search.requests import (
     HYPOTHESIS_WINDOWS,
     MAX_CONDITIONS,
@@ -54,11 +52,98 @@ from ragdocs.search.requests import (
     MAX_TERMS,
     MAX_WISHES,
     QUERY_WINDOWS,
+    Topic,
 )
-from ragdocs.search.understanding import Understanding
-from ragdocs.search.wishes import Wish, look_up
+from ragdocs.search.understanding import (
+    NONE_HAS_ALL,
+    NOTHING,
+    NOWHERE,
+    Interpreter,
+    Understanding,
+    Wish,
+    WordSources,
+    binds,
+    look_up,
+    satisfiable,
+)
+from ragdocs.search.vector_search import (
+    MeaningSearch,
+    Nearest,
+    Pending,
+    QueryVector,
+    Reach,
+    embedded,
+    neighbour_hits,
+)
 from ragdocs.store.records import ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# From fused numbers to candidates: everything any stage may need is read here, once.
+
+
+def few_of_each(snapshot: Snapshot, fused: Sequence[Fused], most: int) -> list[Fused]:
+    """The first so many of each document, in the same order."""
+    documents = documents_of(snapshot, [item.key for item in fused])
+    taken = Counter[DocId | None]()
+    kept: list[Fused] = []
+    for item in fused:
+        document = documents.get(item.key)
+        taken[document] += 1
+        if taken[document] <= most:
+            kept.append(item)
+    return kept
+
+
+def documents_of(snapshot: Snapshot, keys: Collection[int]) -> dict[int, DocId]:
+    rows = snapshot.select(
+        """SELECT c.key, d.id FROM chunks c JOIN documents d ON d.key = c.doc
+        WHERE c.key IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(keys)),),
+    )
+    return {key: DocId(doc_id) for key, doc_id in rows}
+
+
+class Hydration:
+    """Reads candidates of one snapshot; a document is read once however many chunks it has."""
+
+    def __init__(self, snapshot: Snapshot, vector: VectorIndex | None) -> None:
+        self._snapshot = snapshot
+        self._vector = vector
+
+    def candidates(self, fused: Sequence[Fused]) -> list[Candidate]:
+        """In the same order; what is no longer in the store is left out."""
+        keys = [item.key for item in fused]
+        chunks = self._snapshot.chunks_by_key(keys)
+        owners = self._snapshot.documents_by_id({stored.chunk.doc_id for stored in chunks.values()})
+        vectors = self._vectors(keys)
+        wordings = signatures_of(self._snapshot, keys)
+        found: list[Candidate] = []
+        for item in fused:
+            stored = chunks.get(item.key)
+            owner = owners.get(stored.chunk.doc_id) if stored is not None else None
+            if stored is not None and owner is not None:
+                found.append(
+                    Candidate(
+                        stored=stored,
+                        document=owner,
+                        score=item.score,
+                        evidence=item.evidence,
+                        contributions=item.contributions,
+                        vector=vectors.get(item.key),
+                        ngrams=wordings.get(item.key, 0),
+                    )
+                )
+        return found
+
+    def _vectors(self, keys: Sequence[ChunkKey]) -> "Mapping[ChunkKey, NDArray[np.float32]]":
+        return self._vector.vectors_of(keys) if self._vector is not None else {}
+
+
+# One query put to every index: which chunks could answer it, by each one's own opinion.
 
 READ_AHEAD = 20
 """About half of the usual candidates are found by their words."""

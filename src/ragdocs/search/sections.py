@@ -1,22 +1,370 @@
-"""Which section of a passage holds what was looked for: the section under which it is cited.
-
-A passage may have several sections: small ones that were joined for the embedder, or all of a
-section whose parts were found. The citation is the narrowest one that holds the best match.
+"""Which section is returned and cited: the parent of a leaf, a merged section, or the narrowest one
+that holds the match.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
+from ragdocs.chunking.splitting import Limits, overlap_before
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Unit
-from ragdocs.models import Chunk, DocId, NodeKind, Span
-from ragdocs.search.candidates import Candidate
-from ragdocs.search.match_ranges import MatchRange, Worth, densest
-from ragdocs.search.passages import Passage
-from ragdocs.search.text_borders import Range
+from ragdocs.models import Chunk, ChunkId, DocId, NodeKind, Span
+from ragdocs.search.candidates import Candidate, ChunkTree, Evidence, NodesOf, Strategy
+from ragdocs.search.passages import MatchRange, Passage, Worth, densest
+from ragdocs.search.snippets import Range
 from ragdocs.store.records import ChunkKey, StoredChunk
+
+# The passage around a leaf: the enclosing section, within the size a reader can use.
+#
+# Parent retrieval finds small leaves and returns this. A pure function over the chunk tree.
+
+
+def passage_around(leaf: Chunk, nodes: Sequence[Chunk], size: Limits) -> tuple[Chunk, ...]:
+    """The leaves of the largest enclosing section that fits, in order, `leaf` among them.
+
+    A section under the minimum takes in the leaves beside it, so long as the whole still fits;
+    one over the maximum gives only the leaves around `leaf`.
+    """
+    leaves = [node for node in nodes if node.text is not None]
+    by_id = {node.id: node for node in nodes}
+    here = next(index for index, node in enumerate(leaves) if node.id == leaf.id)
+    first, last = _enclosing(leaf, leaves, by_id, size.maximum) or (here, here)
+    while _length(leaves, first, last) < size.minimum:
+        grown = _grow(leaves, first, last, size.maximum)
+        if grown is None:
+            break
+        first, last = grown
+    return tuple(leaves[first : last + 1])
+
+
+def _enclosing(
+    leaf: Chunk, leaves: Sequence[Chunk], by_id: Mapping[ChunkId, Chunk], maximum: int
+) -> tuple[int, int] | None:
+    best: tuple[int, int] | None = None
+    node = leaf
+    while node.parent_id is not None:
+        node = by_id[node.parent_id]
+        inside = [
+            index
+            for index, other in enumerate(leaves)
+            if other.span.byte_start < node.span.byte_end
+            and other.span.byte_end > node.span.byte_start
+        ]
+        if _length(leaves, inside[0], inside[-1]) > maximum:
+            break
+        best = inside[0], inside[-1]
+    return best
+
+
+def _grow(leaves: Sequence[Chunk], first: int, last: int, maximum: int) -> tuple[int, int] | None:
+    """One leaf more, the following first: a reader goes on rather than back."""
+    for wider in ((first, last + 1), (first - 1, last)):
+        inside = wider[0] >= 0 and wider[1] < len(leaves)
+        if inside and _length(leaves, *wider) <= maximum:
+            return wider
+    return None
+
+
+def _length(leaves: Sequence[Chunk], first: int, last: int) -> int:
+    return sum(len(leaf.text or "") for leaf in leaves[first : last + 1])
+
+
+# Found by a small passage, returned as the one around it (P13).
+
+MOST_BYTES_PER_CHARACTER = 4
+"""Of every encoding that is read."""
+
+
+def expand_to_parents(
+    candidates: Sequence[Candidate],
+    nodes_of: NodesOf,
+    size: Limits,
+    overlap: int,
+    per_document: int,
+) -> list[Candidate]:
+    """Each result as its enclosing passage; children of one passage are one result, with the best
+    child's score. Passages have no leaf in common, but each begins with up to `overlap` characters
+    of what stands before it. Of a document only the first `per_document` are worth the reading.
+    """
+    expansion = _Expansion(nodes_of, size, overlap)
+    expanded = Counter[DocId]()
+    for item in candidates:
+        # Merged sections are large enough, and what is in them is theirs.
+        expansion.taken.update(dict.fromkeys((leaf.chunk.id for leaf in item.passage), item.id))
+    results: dict[ChunkId, Candidate] = {}
+    for item in candidates:
+        bearer = expansion.taken.get(item.id)
+        if bearer is not None and not item.passage:
+            if bearer in results:
+                results[bearer] = _joined(results[bearer], item)
+        elif item.passage or expanded[item.document.id] >= per_document:
+            results[item.id] = item
+        else:
+            expanded[item.document.id] += 1
+            results[item.id] = expansion.of(item)
+    return list(results.values())
+
+
+class _Expansion:
+    """Passages so far, and which leaves they hold."""
+
+    def __init__(self, nodes_of: NodesOf, size: Limits, overlap: int) -> None:
+        self.taken: dict[ChunkId, ChunkId] = {}
+        """Leaf → the candidate whose passage holds it."""
+        self._nodes_of = nodes_of
+        self._size = size
+        self._overlap = overlap
+
+    def of(self, item: Candidate) -> Candidate:
+        # No passage of this size reaches further.
+        reach = self._size.maximum * MOST_BYTES_PER_CHARACTER
+        tree = ChunkTree(self._nodes_of(item.document.id, (item.stored.key,), beside=reach))
+        leaves = self._free_around(item.stored, self._passage(item, tree))
+        self.taken.update(dict.fromkeys((leaf.chunk.id for leaf in leaves), item.id))
+        if len(leaves) == 1 and leaves[0].chunk.id == item.id:
+            return item
+        node = _largest_inside(item.stored, leaves, tree)
+        before, lead = self._before(leaves[0], tree)
+        return replace(
+            item,
+            stored=node,
+            constituents=item.found,
+            matched=item.best,
+            is_parent=True,
+            passage=leaves,
+            before=before,
+            lead=lead,
+        )
+
+    def _before(self, first: StoredChunk, tree: ChunkTree) -> tuple[StoredChunk | None, int]:
+        """The leaf before a passage, and how much of its end is shown: whole words."""
+        for node in tree.nodes:
+            text = node.chunk.text
+            if text is not None and node.chunk.span.byte_end == first.chunk.span.byte_start:
+                return node, len(overlap_before(text, 0, len(text), self._overlap))
+        return None, 0
+
+    def _passage(self, item: Candidate, tree: ChunkTree) -> tuple[StoredChunk, ...]:
+        nodes = [node.chunk for node in tree.nodes]
+        passage = passage_around(item.stored.chunk, nodes, self._size)
+        return tuple(tree[leaf.id] for leaf in passage)
+
+    def _free_around(
+        self, stored: StoredChunk, leaves: Sequence[StoredChunk]
+    ) -> tuple[StoredChunk, ...]:
+        """The run of leaves around a chunk that no other passage has."""
+        here = next(n for n, leaf in enumerate(leaves) if leaf.chunk.id == stored.chunk.id)
+        is_taken = [leaf.chunk.id in self.taken for leaf in leaves]
+        first, last = here, here
+        while first > 0 and not is_taken[first - 1]:
+            first -= 1
+        while last + 1 < len(leaves) and not is_taken[last + 1]:
+            last += 1
+        return tuple(leaves[first : last + 1])
+
+
+def _largest_inside(
+    stored: StoredChunk, leaves: Sequence[StoredChunk], tree: ChunkTree
+) -> StoredChunk:
+    """What names a passage: the largest section around the match that lies wholly in it."""
+    start, end = leaves[0].chunk.span.byte_start, leaves[-1].chunk.span.byte_end
+    node = stored
+    for above in tree.ancestors(stored.chunk.id):
+        if above.chunk.span.byte_start < start or above.chunk.span.byte_end > end:
+            break
+        node = above
+    return node
+
+
+def _joined(result: Candidate, item: Candidate) -> Candidate:
+    found = {node.key: node for node in (*result.found, *item.found)}
+    return replace(
+        result,
+        score=max(result.score, item.score),
+        confidence=max(result.confidence, item.confidence),
+        constituents=tuple(sorted(found.values(), key=lambda node: node.chunk.position)),
+    )
+
+
+# When enough of a section was found, the section is the answer (seed 004: merging).
+
+IsNamed = Callable[[str], bool]
+"""Whether a title or path says what the query asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """`threshold` siblings give their parent, if it is not above `max_depth` (0: the document) and
+    has at most `max_bytes`."""
+
+    threshold: int
+    bonus: float
+    max_depth: int
+    max_bytes: int
+
+
+def merged_score(best_child: float, children: int, bonus: float) -> float:
+    """Seed 004's formula; a caller whose scores end at 1 must see to that."""
+    return best_child * (1.0 + bonus * children)
+
+
+def names_all(terms: frozenset[str], analyse: Callable[[str], Iterable[str]]) -> IsNamed:
+    """A title names the query when it has all its words: then the section is about nothing less."""
+
+    def is_named(title: str) -> bool:
+        return bool(terms) and terms <= frozenset(analyse(title))
+
+    # Sections of one page, and pages of one folder, have titles in common.
+    return cache(is_named)
+
+
+def merge_siblings(
+    candidates: Sequence[Candidate], nodes_of: NodesOf, rules: MergeRules, is_named: IsNamed
+) -> list[Candidate]:
+    """Parents in place of their children, each where its first-placed child was; never a passage
+    and one inside it. To be sorted again: a merged score may have risen.
+    """
+    if rules.threshold < 1:
+        return list(candidates)
+    documents: dict[DocId, list[Candidate]] = {}
+    for item in candidates:
+        documents.setdefault(item.document.id, []).append(item)
+    results: list[Candidate] = []
+    for doc_id, found in documents.items():
+        if _may_merge(found, rules, is_named):
+            keys = {item.stored.key for item in found}
+            tree = ChunkTree(nodes_of(doc_id, keys, inside=rules.max_bytes))
+            results += _Merger(found, tree, rules, is_named).merged()
+        else:
+            results += found
+    place = {item.id: index for index, item in enumerate(candidates)}
+    return sorted(results, key=lambda item: _place(item, place))
+
+
+def _place(item: Candidate, place: Mapping[ChunkId, int]) -> int:
+    return min(place[node.chunk.id] for node in item.found if node.chunk.id in place)
+
+
+def _size(node: StoredChunk) -> int:
+    return node.chunk.span.byte_end - node.chunk.span.byte_start
+
+
+def _may_merge(found: Sequence[Candidate], rules: MergeRules, is_named: IsNamed) -> bool:
+    """Whether it is worth fetching the document's tree: most documents have too few matches."""
+    nodes = [item.stored for item in found]
+    if any(node.chunk.text is None for node in nodes):
+        return True
+    # A parent is higher up than its children, but for the preamble, which is at 0 like its own.
+    deep = [node for node in nodes if node.chunk.depth > rules.max_depth or not rules.max_depth]
+    siblings = Counter(node.chunk.parent_id for node in deep)
+    if max(siblings.values(), default=0) >= rules.threshold:
+        return True
+    titles = {title for node in deep for title in node.chunk.breadcrumb}
+    if not titles:
+        return False
+    return any(map(is_named, (*titles, found[0].document.path)))
+
+
+class _Merger:
+    """One document's matches, merged from the deepest section upwards."""
+
+    def __init__(
+        self, found: Sequence[Candidate], tree: ChunkTree, rules: MergeRules, is_named: IsNamed
+    ) -> None:
+        self._tree = tree
+        self._path = found[0].document.path
+        self._rules = rules
+        self._is_named = is_named
+        self._results = {item.id: item for item in found}
+        self._matches = len(found)
+        # Of what was found itself: a merged section scores higher for other reasons.
+        self._found_scores = {item.best.key: item.score for item in found}
+
+    def merged(self) -> list[Candidate]:
+        above = {
+            node.chunk.id: node
+            for match in self._results
+            for node in self._tree.ancestors(match)
+            if node.chunk.depth >= self._rules.max_depth and _size(node) <= self._rules.max_bytes
+        }
+        for node in sorted(above.values(), key=lambda node: -node.chunk.position):
+            self._consider(node)
+        return self._without_nested()
+
+    def _consider(self, node: StoredChunk) -> None:
+        children = sum(
+            self._tree[match].chunk.parent_id == node.chunk.id for match in self._results
+        )
+        is_enough = children >= self._rules.threshold
+        if is_enough or (children and self._answers_by_name(node)):
+            self._replace(node, children)
+
+    def _answers_by_name(self, node: StoredChunk) -> bool:
+        chunk = node.chunk
+        if chunk.kind is NodeKind.DOCUMENT:
+            # Its name alone is no reason to give a whole document for one passage.
+            is_named = self._is_named(chunk.title) or self._is_named(self._path)
+            return is_named and self._matches >= self._rules.threshold
+        return chunk.id in self._results or self._is_named(chunk.title)
+
+    def _replace(self, node: StoredChunk, children: int) -> None:
+        """A section for all that was found in it, however deep."""
+        own = node.chunk.id
+        items = [item for item in self._results.values() if self._tree.is_inside(item.id, own)]
+        found = [chunk for item in items for chunk in item.found]
+        found.sort(key=lambda chunk: chunk.chunk.position)
+        for item in items:
+            del self._results[item.id]
+        best = max(items, key=lambda item: item.score)
+        ceiling = max(item.ceiling for item in items)
+        self._results[own] = replace(
+            best,
+            stored=node,
+            score=min(ceiling, merged_score(best.score, children, self._rules.bonus)),
+            ceiling=ceiling,
+            boosts={**best.boosts, "merge": 1.0 + self._rules.bonus * children},
+            confidence=max(item.confidence for item in items),
+            evidence=_best_evidence(items),
+            constituents=tuple(found),
+            passage=self._tree.leaves(own),
+            matched=max(
+                (item.best for item in items), key=lambda leaf: self._found_scores[leaf.key]
+            ),
+            vector=None,
+            content_hash=b"",
+            ngrams=0,
+        )
+
+    def _without_nested(self) -> list[Candidate]:
+        """Of a passage and one inside it, both found and not merged, the better one stays."""
+        kept: list[Candidate] = []
+        for item in sorted(self._results.values(), key=lambda item: -item.score):
+            is_nested = any(
+                self._tree.is_inside(item.id, other.id) or self._tree.is_inside(other.id, item.id)
+                for other in kept
+            )
+            if not is_nested:
+                kept.append(item)
+        return kept
+
+
+def _best_evidence(items: Sequence[Candidate]) -> dict[Strategy, Evidence]:
+    """For each index the best place it gave to any of them."""
+    best: dict[Strategy, Evidence] = {}
+    for item in items:
+        for strategy, evidence in item.evidence.items():
+            if strategy not in best or evidence.rank < best[strategy].rank:
+                best[strategy] = evidence
+    return best
+
+
+# Which section of a passage holds what was looked for: the section under which it is cited.
+#
+# A passage may have several sections: small ones that were joined for the embedder, or all of a
+# section whose parts were found. The citation is the narrowest one that holds the best match.
 
 HEADING_WEIGHT = 2.0
 """A word in a section's own heading counts so many times as one in its text, about as in BM25F."""

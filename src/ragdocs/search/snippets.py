@@ -1,17 +1,439 @@
-"""A line or two of a passage, around what was looked for: what a list of results shows."""
+"""Snippets: the best sentence and the text around the match, cut where a reader would cut."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import log
+from itertools import islice
+from math import fsum, log
+from re import Pattern
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Unit
-from ragdocs.search.match_ranges import MatchRange, Worth, densest
-from ragdocs.search.sentences import BestSentence
-from ragdocs.search.shown_text import Shown, shown
-from ragdocs.search.snippet_windows import is_cut_after, is_cut_before, window_around, window_from
-from ragdocs.search.text_borders import Range
+from ragdocs.indices.languages import HANGUL_TAILS, INVISIBLE, UNSPACED, marks
+from ragdocs.search.passages import MatchRange, Worth, densest
+
+# The sentence that says most of what was asked, told without a model.
+#
+# Words are compared by their stems, and where those differ by their trigrams: `config` is much of
+# `configuration`. Where nothing is alike, the beginning of a passage stands for it.
+
+Range = tuple[int, int]
+
+MAX_READ_CHARS = 20_000
+"""Of a longer passage only the beginning is compared; a passage is rarely a tenth of this."""
+ALIKE = 0.5
+"""Dice's coefficient of two words' trigrams: under this they only share an ending or a beginning
+(`configur`, `config`: 0.71; `authent`, `author`: 0.46)."""
+MAX_SOUGHT = 500
+"""Terms of the queries that sentences are compared with: more than a page of text has."""
+
+SENTENCE_END = re.compile(
+    r"^[ \t>]{0,8}#{1,6}[ \t][^\n]*\n"  # a heading is a sentence of its own
+    r"|(?<![.!?…])(?<!^\d)(?<!^\d\d)(?<![\s>]\d)(?<![\s>]\d\d)"  # the number of a list item
+    r"[.!?…]++[\"'”’)\]]{0,8}\s+|[。！？]++"  # noqa: RUF001
+    r"|\n(?=[ \t>]{0,8}(?:\n|#|[-*+][ \t]|\d{1,9}[.)][ \t]|\||`{3}|~{3}))",
+    re.MULTILINE,
+)
+
+
+def sentences(text: str, start: int, end: int) -> Iterator[Range]:
+    """The sentences of a stretch in order, without the white space around them."""
+    for found in SENTENCE_END.finditer(text, start, end):
+        yield from _stripped(text, start, found.end())
+        start = found.end()
+    yield from _stripped(text, start, end)
+
+
+class BestSentence:
+    """Looks for what some queries ask; made once for all passages of an answer."""
+
+    def __init__(self, queries: Iterable[str], analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        sought = (token.term for query in queries for token in analyzer.query(query))
+        self._sizes: dict[str, int] = {}
+        self._having: dict[str, list[str]] = {}
+        for term in islice(dict.fromkeys(sought), MAX_SOUGHT):
+            trigrams = _trigrams(term)
+            self._sizes[term] = len(trigrams)
+            for trigram in trigrams:
+                self._having.setdefault(trigram, []).append(term)
+        self._known: dict[str, Mapping[str, float]] = {}
+
+    def of(self, text: str, within: Range) -> Range:
+        """The first of those that say most; of a passage without words, its beginning."""
+        start, end = within
+        end = min(end, start + MAX_READ_CHARS)
+        best, chosen = 0.0, None
+        for first, last in sentences(text, start, end):
+            score = self._overlap(self._analyzer.terms(text[first:last]))
+            if chosen is None or score > best:
+                best, chosen = score, (first, last)
+        return chosen or (start, start)
+
+    def _overlap(self, terms: Iterable[str]) -> float:
+        """Each term sought counts by the word most like it."""
+        best: dict[str, float] = {}
+        for term in set(terms):
+            if term not in self._known:
+                self._known[term] = self._like(term)
+            for sought, share in self._known[term].items():
+                best[sought] = max(share, best.get(sought, 0.0))
+        return fsum(best.values())
+
+    def _like(self, word: str) -> Mapping[str, float]:
+        """The terms sought that a word is like. Only those that share a trigram are compared."""
+        trigrams = _trigrams(word)
+        shared = Counter(term for each in trigrams for term in self._having.get(each, ()))
+        shares = {
+            term: 2 * count / (self._sizes[term] + len(trigrams)) for term, count in shared.items()
+        }
+        return {term: share for term, share in shares.items() if share >= ALIKE}
+
+
+def _trigrams(word: str) -> frozenset[str]:
+    padded = f" {word} "
+    return frozenset(padded[at : at + 3] for at in range(max(1, len(padded) - 2)))
+
+
+def _stripped(text: str, start: int, end: int) -> Iterator[Range]:
+    piece = text[start:end]
+    body = piece.strip()
+    if body:
+        first = start + len(piece) - len(piece.lstrip())
+        yield first, first + len(body)
+
+
+# Text as a reader is shown it: white space collapsed, what is invisible left out and counted.
+#
+# Bidi and tag characters, controls and runs of zero-width characters can hide instructions from a
+# person that a model reads. One joiner between two visible characters is part of how they look.
+
+_JOINERS = "\u200c\u200d"
+_CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A stretch of text for display, the ranges of it that were asked for, and how many invisible
+    characters were left out.
+    """
+
+    text: str
+    ranges: tuple[Range, ...]
+    hidden: int
+
+
+def shown(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
+    """The stretch as it is shown; `marked` are ranges of the whole text, in order."""
+    start, end = stretch
+    if not _invisible().search(text, start, end):
+        return _shown_whole(text, stretch, marked)
+    kept: list[str] = []
+    places: list[int] = []
+    hidden = 0
+    for at in range(start, end):
+        places.append(len(kept))
+        if text[at].isspace():
+            if kept and kept[-1] != " ":
+                kept.append(" ")
+        elif _is_hidden(text, at, stretch):
+            hidden += 1
+        else:
+            kept.append(text[at])
+    places.append(len(kept))
+    body = "".join(kept).rstrip(" ")
+    ranges: list[Range] = []
+    for first, last in marked:
+        if first < end and last > start:
+            _add(ranges, places[max(first, start) - start], places[min(last, end) - start])
+    return Shown(body, tuple((a, min(b, len(body))) for a, b in ranges), hidden)
+
+
+def _shown_whole(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
+    """As `shown`, several times as fast: nothing is hidden, so words and the blanks between them
+    are all there is.
+    """
+    start, end = stretch
+    body = " ".join(text[start:end].split())
+    ranges: list[Range] = []
+    for first, last in marked:
+        if first < end and last > start:
+            before, inside = text[start:first], text[start : min(last, end)]
+            _add(ranges, _length(before), _length(inside))
+    return Shown(body, tuple((a, min(b, len(body))) for a, b in ranges), 0)
+
+
+def _length(beginning: str) -> int:
+    """How long it is when shown: blanks at its end are one, before its first word none."""
+    words = beginning.split()
+    return len(" ".join(words)) + beginning[-1:].isspace() if words else 0
+
+
+def _add(ranges: list[Range], first: int, last: int) -> None:
+    """What touches is one, also when only hidden characters stood between."""
+    if first >= last:
+        return
+    if ranges and ranges[-1][1] >= first:
+        first = ranges.pop()[0]
+    ranges.append((first, last))
+
+
+def _is_hidden(text: str, at: int, stretch: Range) -> bool:
+    character = text[at]
+    if character.isprintable() or not _invisible().match(character):
+        return False
+    if character not in _JOINERS:
+        return True
+    if at <= stretch[0] or at + 1 >= stretch[1]:
+        return True
+    return not (_is_visible(text[at - 1]) and _is_visible(text[at + 1]))
+
+
+def _is_visible(character: str) -> bool:
+    return not character.isspace() and not _invisible().match(character)
+
+
+@cache
+def _invisible() -> Pattern[str]:
+    return re.compile(f"[{INVISIBLE}{_CONTROLS}]")
+
+
+# Where a text may be cut for a reader: at spaces, between words, never within what is seen as one
+# character (an emoji joined of several, a letter with its marks, a flag).
+
+IsBorder = Callable[[int], bool]
+
+NEAR = 40
+"""Characters: how far a better place for a cut is looked for before a worse one is taken."""
+
+_JOINER = "\u200d"
+_SKIN_TONES = "\U0001f3fb-\U0001f3ff"
+_MAX_FLAGS = 64
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]{1,300}\1(?!`)")
+
+
+def is_space_border(text: str, at: int) -> bool:
+    return at <= 0 or at >= len(text) or text[at - 1].isspace() or text[at].isspace()
+
+
+def is_word_border(text: str, at: int) -> bool:
+    """Between scripts without spaces every character is a word."""
+    if is_space_border(text, at):
+        return True
+    if not is_character_border(text, at):
+        return False
+    before, after = text[at - 1], text[at]
+    is_inside = bool(_word_character().match(before) and _word_character().match(after))
+    return not is_inside or bool(_unspaced().match(before) or _unspaced().match(after))
+
+
+def is_character_border(text: str, at: int) -> bool:
+    if is_space_border(text, at):
+        return True
+    if text[at - 1] == _JOINER or _follower().match(text[at]):
+        return False
+    return not (_is_flag_letter(text[at]) and _flag_letters_before(text, at) % 2)
+
+
+def code_spans(text: str, start: int, end: int) -> list[Range]:
+    """Inline code within a stretch; from its line's beginning, where that is near."""
+    begin = text.rfind("\n", max(0, start - 2 * NEAR), start) + 1 or max(0, start - 2 * NEAR)
+    return [found.span() for found in _CODE_SPAN.finditer(text, begin, min(len(text), end + NEAR))]
+
+
+def best_cut(text: str, candidates: Sequence[int]) -> int:
+    """The best of places given in order of preference: a space near the first, outside inline code
+    if it can be; else between words; within a word only when nothing else is there.
+    """
+    if not candidates:
+        raise ValueError("no place to cut")
+    inside = code_spans(text, min(candidates[0], candidates[-1]), max(candidates))
+
+    def is_free(at: int) -> bool:
+        return is_space_border(text, at) and not any(first < at < last for first, last in inside)
+
+    def is_space(at: int) -> bool:
+        return is_space_border(text, at)
+
+    def is_word(at: int) -> bool:
+        return is_word_border(text, at)
+
+    def is_whole(at: int) -> bool:
+        return is_character_border(text, at)
+
+    near = candidates[:NEAR]
+    searches: tuple[tuple[Sequence[int], IsBorder], ...] = (
+        (near, is_free),
+        (near, is_space),
+        (near, is_word),
+        (candidates, is_word),
+        (candidates, is_whole),
+    )
+    for places, is_border in searches:
+        found = next(filter(is_border, places), None)
+        if found is not None:
+            return found
+    return candidates[0]
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _flag_letters_before(text: str, at: int) -> int:
+    count = 0
+    while count < min(at, _MAX_FLAGS) and _is_flag_letter(text[at - count - 1]):
+        count += 1
+    return count
+
+
+@cache
+def _follower() -> Pattern[str]:
+    """What belongs to the character before it."""
+    return re.compile(f"[{marks()}{HANGUL_TAILS}{_SKIN_TONES}]")
+
+
+@cache
+def _word_character() -> Pattern[str]:
+    return re.compile(rf"[\w{marks()}]")
+
+
+@cache
+def _unspaced() -> Pattern[str]:
+    return re.compile(f"[{UNSPACED}]")
+
+
+# Which characters of a passage a snippet shows: about so many, cut where a reader would.
+#
+# Counted as they are shown: white space of any length is one character. Everything is looked for
+# near the cut, so that a line of megabytes costs no more than a short one.
+
+_FURTHEST = 8
+"""Times the characters wanted: so much white space is passed over."""
+_INDENT = 40
+
+_INK = re.compile(r"\S")
+_RUN = re.compile(r"\s\s")
+"""Where there is none, every character is shown, and they need not be gone through."""
+_MARKS = re.compile(
+    r"[ \t>]*+(?:(?:#{1,6}|[-*+]|\d{1,9}[.)])[ \t]++(?:\[[ xX]\][ \t]++)?"
+    r"|(?:`{3,}+|~{3,}+)[^`\n]*+\n\s*+)*+"
+)
+"""What stands before the words of a heading, a list item, a quotation or a code block."""
+_LOOSE_MARKS = re.compile(r"(?:\s++(?:#{1,6}|[-*+>|]|\d{1,9}[.)]))*+\s*+$")
+
+
+def window_around(text: str, core: Range, length: int) -> Range:
+    """The core in the middle, unless the passage begins or ends before."""
+    first, last = _whole_words(text, core, length)
+    room = max(0, length - _shown(text, first, last))
+    start, used = _back(text, first, room // 2)
+    end, used_ahead = _ahead(text, last, room - used)
+    if used + used_ahead < room:
+        start, _ = _back(text, first, room - used_ahead)
+    return _cut(text, (start, end), (first, last), length)
+
+
+def window_from(text: str, begin: int, length: int) -> Range:
+    """What begins there, without the marks of its line; from before it only to fill up."""
+    first = _without_marks(text, begin, max(begin, len(text) - 1))
+    end, used = _ahead(text, first, length)
+    start, _ = _back(text, first, length - used)
+    return _cut(text, (start, end), (first, min(end, first + 1)), length)
+
+
+def is_cut_before(text: str, start: int) -> bool:
+    """Whether words stand before; the marks of the passage's first line are no words."""
+    ink = _INK.search(text, 0, start)
+    if ink is None:
+        return False
+    marks = _MARKS.match(text, ink.start())
+    return marks is None or marks.end() < start
+
+
+def is_cut_after(text: str, end: int) -> bool:
+    return _INK.search(text, end) is not None
+
+
+def _whole_words(text: str, core: Range, length: int) -> Range:
+    """A part of an identifier is shown with the rest of it, unless that alone is too long."""
+    first, last = core
+    lowest, highest = max(-1, first - length // 2), min(len(text) + 1, last + length // 2)
+    wider = next((at for at in range(first, lowest, -1) if is_word_border(text, at)), None)
+    after = next((at for at in range(last, highest) if is_word_border(text, at)), None)
+    while wider is None and not is_character_border(text, first):
+        first -= 1
+    return first if wider is None else wider, last if after is None else after
+
+
+def _cut(text: str, window: Range, core: Range, length: int) -> Range:
+    (start, end), (first, last) = window, core
+    if _shown(text, first, last) > length:
+        start, last = first, first
+        end, _ = _ahead(text, first, length)
+        end = best_cut(text, range(end, first, -1)) if end < len(text) else end
+    else:
+        start = best_cut(text, range(start, first + 1)) if start > 0 else start
+        end = best_cut(text, range(end, last - 1, -1)) if end < len(text) else end
+    start = _without_marks(text, start, first)
+    if end < len(text):
+        loose = _LOOSE_MARKS.search(text, max(last, end - _INDENT), end)
+        end = loose.start() if loose else end
+    return start, end
+
+
+def _without_marks(text: str, start: int, first: int) -> int:
+    """Past white space and the marks of a line, but never past what must be shown."""
+    while start < first and text[start].isspace():
+        start += 1
+    begin = _line_start(text, start)
+    if begin is None:
+        return start
+    marks = _MARKS.match(text, begin)
+    after = marks.end() if marks else start
+    return after if start <= after <= first else start
+
+
+def _line_start(text: str, at: int) -> int | None:
+    """Where the line begins, when there is nothing but indentation before."""
+    begin = text.rfind("\n", max(0, at - _INDENT), at) + 1
+    is_start = begin > 0 or at <= _INDENT
+    return begin if is_start and not text[begin:at].strip(" \t>") else None
+
+
+def _shown(text: str, start: int, end: int) -> int:
+    """How many characters a stretch is when shown, or more where it is far too long."""
+    if end - start > _FURTHEST * 1000:
+        return end - start
+    return len(" ".join(text[start:end].split()))
+
+
+def _back(text: str, at: int, count: int) -> tuple[int, int]:
+    """As far back as `count` shown characters go, and how many there were."""
+    start = max(0, at - count)
+    if not _RUN.search(text, max(0, start - 1), at):
+        return start, at - start
+    lowest, used = max(0, at - _FURTHEST * count), 0
+    while at > lowest and used < count:
+        at -= 1
+        used += not (text[at].isspace() and text[at - 1 : at].isspace())
+    return at, used
+
+
+def _ahead(text: str, at: int, count: int) -> tuple[int, int]:
+    end = min(len(text), at + count)
+    if not _RUN.search(text, max(0, at - 1), end):
+        return end, end - at
+    highest, used = min(len(text), at + _FURTHEST * count), 0
+    while at < highest and used < count:
+        used += not (text[at].isspace() and text[at - 1 : at].isspace())
+        at += 1
+    return at, used
+
+
+# A line or two of a passage, around what was looked for: what a list of results shows.
 
 SNIPPET_CHARS = 150
 CONTEXT_SHARE = 0.2
@@ -96,7 +518,7 @@ class SnippetMaker:
         own = [match for match in matches if not units.isdisjoint(match.units)]
         if own:
             reach = self._style.length * (1 - CONTEXT_SHARE)
-            best = densest(own, reach, rarity(query))
+            best = densest(own, reach, word_worth(query))
             yield window_around(text, (best[0].start, best[-1].end), self._style.length)
 
     def _best_sentence(self, asked: Sequence[Asked]) -> BestSentence:
@@ -131,7 +553,7 @@ def highlighted(text: str, highlights: Iterable[Range], style: Style) -> str:
     return "".join((*pieces, text[at:]))
 
 
-def rarity(query: Asked) -> Worth:
+def word_worth(query: Asked) -> Worth:
     """A unit counts the more the rarer it is beside the query's others, as in idf."""
     most = max(query.frequencies.values(), default=0)
     own = set(query.units)

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from ragdocs.indices.analysis import Analyzer, Token
-from ragdocs.indices.common_words import is_english
-from ragdocs.indices.near_words import MIDDLE, SHORT, NearWord, Vocabulary
-from ragdocs.indices.stemming import fold
+from ragdocs.indices.languages import fold, is_english
+from ragdocs.indices.vocabulary import MIDDLE, SHORT, NearWord, Vocabulary
 from ragdocs.models import And, Boost, Field, Or, QueryExpression, QueryField, Term
-from ragdocs.search.query_tokens import FIELD_NAMES
+from ragdocs.search.query_language import FIELD_NAMES
 from ragdocs.search.requests import MAX_GUESSES
 from ragdocs.store.snapshot import Snapshot
 

@@ -1,17 +1,48 @@
-"""How a query was understood: what was typed, what was added to it, and what may have been meant.
-
-Added words are weaker than typed ones, wherever they come from: they find more, and change the
-order among what the typed words found, but nothing is put above it by them.
+"""How a query is understood: its operators and quotations, corrections, synonyms and
+related words.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import log
+from typing import TYPE_CHECKING, Protocol
 
+from ragdocs.config.settings import SearchConfig
+from ragdocs.errors import ConfigError
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.keyword import KeywordQuery, Unit, compile_query
-from ragdocs.models import ParsedQuery
-from ragdocs.search.spelling import Correction, Spelled, did_you_mean, forgiving
+from ragdocs.indices.keyword import (
+    Condition,
+    KeywordEngine,
+    KeywordQuery,
+    Quotation,
+    Unit,
+    compile_query,
+)
+from ragdocs.indices.languages import fold
+from ragdocs.indices.term_vectors import NearTerm, TermVectors
+from ragdocs.indices.vector import CosineScale, VectorIndex
+from ragdocs.indices.vocabulary import Vocabulary
+from ragdocs.models import And, Not, Or, ParsedQuery, QueryExpression, QueryReading, Term
+from ragdocs.search.candidates import Candidate, best_first
+from ragdocs.search.classifier import classify_query
+from ragdocs.search.fusion import Fused
+from ragdocs.search.requests import MAX_GUESSES, QueryType
+from ragdocs.search.spelling import Correction, Spelled, Spelling, did_you_mean, forgiving
+from ragdocs.store.schema import clean
+from ragdocs.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+# How a query was understood: what was typed, what was added to it, and what may have been meant.
+#
+# Added words are weaker than typed ones, wherever they come from: they find more, and change the
+# order among what the typed words found, but nothing is put above it by them.
 
 FUZZY_WEIGHT = 0.5
 """What a word counts for each error it is away from the typed one, once for each."""
@@ -137,3 +168,417 @@ def _loosened(
         if unit not in typed.units
     )
     return KeywordQuery(typed.units, looser.condition, weaker)
+
+
+# Words of the documents near the whole query: `auth` also looks for `authentication`.
+#
+# The query's own vector is compared with the vectors of words, which are stored: no second run of
+# the model. The nearest are mixed into the vector, and looked for as weaker words. A model that
+# does not know a word goes by its letters (`creds` is near `cron`), so what is near must also be a
+# word of its own, and either very near or in the passages that are nearest (specs/0084).
+
+MAX_TERMS = 3
+MIN_SIMILARITY = 0.5
+"""The seeds' figures."""
+LOOKED_AT = 50
+"""Forms of the query's own words come first, and are passed over."""
+MIXED = 0.3
+"""The part of the words in the mixed vector, against 1 for the query."""
+EXPANSION_WEIGHT = 0.3
+"""What an added word counts against a typed one, times its similarity."""
+
+KNOWN_SHARE = 0.1
+"""A word that more of the documents have is known: nothing is added to it."""
+PASSAGES = 10
+"""The nearest passages, in which a word that is meant is likely to stand."""
+ENOUGH_PASSAGES = 2
+CLOSE = 0.6
+"""A word this near need not stand in them, unless it is short: codes are near one another."""
+SHORTEST, SHORTEST_CLOSE = 4, 5
+ALIKE_LETTERS = 0.6
+"""The share of letters, in their order, from which two words may be near by these alone."""
+
+
+def chosen_terms(
+    near: Sequence[NearTerm],
+    own_terms: frozenset[str],
+    passages: Mapping[str, int] | None = None,
+) -> list[NearTerm]:
+    """The nearest that are not forms of a typed word, nor of one another. With `passages`, how many
+    of the nearest passages have each term, only those that are near in more than their letters.
+    """
+    best: dict[str, NearTerm] = {}
+    for each in near:
+        if each.similarity < MIN_SIMILARITY or each.term in own_terms or each.term in best:
+            continue
+        if passages is None or _is_meant(each, own_terms, passages.get(each.term, 0)):
+            best[each.term] = each
+    return sorted(best.values(), key=lambda each: -each.similarity)[:MAX_TERMS]
+
+
+def _is_meant(near: NearTerm, own_terms: Collection[str], passages: int) -> bool:
+    word = near.word
+    if not word.isalpha() or any(_is_alike_in_letters(term, near) for term in own_terms):
+        return False
+    is_supported = passages >= ENOUGH_PASSAGES and len(word) >= SHORTEST
+    return is_supported or (near.similarity >= CLOSE and len(word) >= SHORTEST_CLOSE)
+
+
+def _is_alike_in_letters(typed: str, near: NearTerm) -> bool:
+    """Whether the two share letters, and the one is not short for the other. Compared without their
+    endings, which many words have in common."""
+    from rapidfuzz.distance import Indel
+
+    if _is_short_for(typed, near.word):
+        return False
+    is_alike = Indel.normalized_similarity(typed, near.term) >= ALIKE_LETTERS
+    return is_alike or typed[:2] == near.term[:2] or typed[-2:] == near.term[-2:]
+
+
+def _is_short_for(typed: str, word: str) -> bool:
+    """`config` for configuration, `img` for image: its letters in their order, from the first."""
+    rest = iter(word)
+    is_longer = len(word) >= len(typed) + 2 or word.startswith(typed)
+    return is_longer and word[:1] == typed[:1] and all(letter in rest for letter in typed)
+
+
+def mixed(vector: "Vector", terms: Sequence[NearTerm]) -> "Vector":
+    """The query's vector moved towards the words, by how near each is; of unit length again."""
+    import numpy as np
+
+    if not terms:
+        return vector
+    weights = np.array([each.similarity for each in terms], dtype=np.float32)
+    direction = weights @ np.stack([each.vector for each in terms]) / weights.sum()
+    moved = vector + MIXED * direction
+    return (moved / np.linalg.norm(moved)).astype(np.float32)
+
+
+def added_words(terms: Sequence[NearTerm]) -> list[AddedWord]:
+    return [
+        AddedWord(
+            word=each.word,
+            term=each.term,
+            origin=Origin.EXPANSION,
+            weight=EXPANSION_WEIGHT * each.similarity,
+            similarity=each.similarity,
+        )
+        for each in terms
+    ]
+
+
+# Words that mean the same in general (P5): weaker than typed ones, and found without any model.
+
+MAX_SYNONYMS = 3
+SYNONYM_WEIGHT = 0.3
+"""What a synonym counts against a typed word: most words have several meanings."""
+
+
+class Thesaurus(Protocol):
+    """A word, and single words that can stand for it, best first."""
+
+    def related(self, word: str) -> Sequence[str]:
+        """Empty for a word it does not know. Raises ConfigError when its data is not there."""
+        ...
+
+
+def synonyms(text: str, analyzer: Analyzer, thesaurus: Thesaurus) -> Iterator[AddedWord]:
+    """At most three for each word of a query, as one term each."""
+    for token in analyzer.query(text):
+        word = fold(text[token.start : token.end])
+        if token.is_whole or not word.isalpha():
+            continue
+        for related in thesaurus.related(word)[:MAX_SYNONYMS]:
+            terms = analyzer.query(related)
+            if len(terms) == 1:
+                yield AddedWord(
+                    related, terms[0].term, Origin.SYNONYM, SYNONYM_WEIGHT, stands_for=word
+                )
+
+
+# From what was typed to what is looked for: spelling, synonyms, and words of a like meaning.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordSources:
+    """Where words may come from that were not typed. What is not there is not asked."""
+
+    vocabulary: Vocabulary | None = None
+    terms: TermVectors | None = None
+    thesaurus: Thesaurus | None = None
+
+
+class Interpreter:
+    """Understands queries as the settings say; the words of the documents are its dictionary."""
+
+    def __init__(
+        self,
+        analyzer: Analyzer,
+        sources: WordSources,
+        settings: SearchConfig,
+        passages: VectorIndex | None = None,
+    ) -> None:
+        """`passages` tell whether words stand where the query's meaning leads."""
+        self._analyzer = analyzer
+        self._passages = passages
+        self._vocabulary = sources.vocabulary
+        self._terms = sources.terms if settings.query_expansion_enabled else None
+        self._max_words = settings.query_expansion_max_words
+        self._thesaurus = sources.thesaurus if settings.synonyms_enabled else None
+        self._spelling = (
+            Spelling(analyzer, sources.vocabulary, settings.fuzzy_distance)
+            if sources.vocabulary is not None
+            else None
+        )
+
+    def read(
+        self, snapshot: Snapshot, text: str, parsed: ParsedQuery, most_guesses: int = MAX_GUESSES
+    ) -> Understanding:
+        """All that can be understood without the query's vector. `text` is as it was typed."""
+        typed = clean(text).replace("\0", " ").strip()
+        spelled = Spelled()
+        if self._spelling is not None:
+            spelled = self._spelling.read(snapshot, typed, most_guesses)
+        understood = understand(typed, parsed, self._analyzer, spelled)
+        if self._thesaurus is None:
+            return understood
+        try:
+            return understood.adding(synonyms(parsed.text, self._analyzer, self._thesaurus))
+        except ConfigError as error:
+            note = f"searched without synonyms: {error}"
+            return replace(understood, notes=(*understood.notes, note))
+
+    def may_expand(self, snapshot: Snapshot, understood: Understanding) -> bool:
+        """Whether it is worth to wait for the query's vector."""
+        if self._terms is None:
+            return False
+        if self._max_words and not self._is_short_and_unknown(snapshot, understood):
+            return False
+        self._terms.catch_up(snapshot)
+        return len(self._terms) > 0
+
+    def expanded(
+        self,
+        snapshot: Snapshot,
+        understood: Understanding,
+        vector: "NDArray[np.float32] | None",
+    ) -> tuple[Understanding, Sequence[NearTerm]]:
+        """With the words that mean nearly what the whole query means, and their vectors."""
+        if self._terms is None or vector is None:
+            return understood, ()
+        scale = self._passages.scale if self._passages else CosineScale()
+        near = [
+            replace(each, similarity=scale.of(each.similarity))
+            for each in self._terms.nearest(vector, scale.inverse(MIN_SIMILARITY), LOOKED_AT)
+        ]
+        passages = None
+        if self._max_words and near:
+            passages = self._terms_nearby(snapshot, vector)
+        chosen = chosen_terms(near, understood.own_terms, passages)
+        return understood.adding(added_words(chosen)), chosen
+
+    def _is_short_and_unknown(self, snapshot: Snapshot, understood: Understanding) -> bool:
+        """A few plain words, none mistyped, of which each is in hardly any document."""
+        parsed, terms = understood.parsed, understood.own_terms
+        if parsed.is_strict or parsed.wishes or understood.added:
+            return False
+        if not terms or self._vocabulary is None:
+            return False
+        if len(parsed.text.split()) > self._max_words:
+            return False
+        if classify_query(parsed.text) is QueryType.FACTUAL:
+            return False
+        documents = self._vocabulary.documents(snapshot, terms)
+        return documents <= max(1, KNOWN_SHARE * snapshot.ledger.count("documents"))
+
+    def _terms_nearby(self, snapshot: Snapshot, vector: "NDArray[np.float32]") -> Counter[str]:
+        """How many of the nearest passages have each term; the very nearest is enough by itself."""
+        found = Counter[str]()
+        if self._passages is not None:
+            self._passages.catch_up(snapshot)
+            keys = [hit.key for hit in self._passages.search(vector, PASSAGES)]
+            stored = snapshot.chunks_by_key(keys)
+            for key in (*keys[:1] * (ENOUGH_PASSAGES - 1), *keys):
+                if key in stored:
+                    found.update(set(self._analyzer.terms(stored[key].chunk.text or "")))
+        return found
+
+
+# What a plain question quotes is a wish: passages with the phrase come first, the others follow.
+#
+# How far first depends on the phrase (specs/0076). A name, which few passages have and whose rarest
+# word hardly stands elsewhere, is what was meant, wherever the words alone would put it; so are
+# three words and more. Two common words that somebody happened to quote say little: they bring a
+# passage forward by a part of the way.
+
+FEW, FEW_PART = 2, 0.001
+"""Up to so many passages, or this part of all, a phrase is as rare as can be."""
+MANY, MANY_PART = 20, 0.01
+"""From so many on it changes nothing."""
+LEAST, SMALL, LARGE = 0.3, 50, 1000
+"""How far two common words bring their passages to the front in a folder of so many passages or
+more; in a small one all the way, and between the two less by the logarithm."""
+NAME = 0.9
+"""A phrase outside of which its rarest word hardly stands is a name."""
+LONG = 3
+"""So many words stand side by side on purpose, stop words not counted."""
+ROOM = 0.5
+"""How much of what is between the best score and 1, or 0, the wished ones use: little enough that
+what follows is not cut off behind them."""
+REASON = "phrase"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A quoted phrase, the passages that have it, and how far these are brought before all others,
+    in [0, 1]; `is_name`: nobody writes it by chance.
+    """
+
+    unit: Unit
+    keys: Set[int]
+    strength: float
+    is_name: bool
+
+
+def look_up(
+    quotations: Sequence[Quotation], engine: KeywordEngine, snapshot: Snapshot
+) -> tuple[Wish, ...]:
+    total = engine.count(snapshot)
+    wishes: list[Wish] = []
+    for unit, words in quotations:
+        keys = engine.matching(snapshot, unit)
+        # The engines' counts of words are not exact: one may be less than that of the phrase.
+        rarest = max(len(keys), min(engine.frequencies(snapshot, unit.terms).values()))
+        by_chance = total > SMALL and words < LONG and len(keys) < NAME * rarest
+        far = strength(len(keys), rarest, words, total)
+        wishes.append(Wish(unit, keys, far, is_name=bool(keys) and not by_chance))
+    return tuple(wishes)
+
+
+def strength(passages: int, rarest: int, words: int, total: int) -> float:
+    """By how many of all passages have the phrase, and how many its rarest word."""
+    if not passages:
+        return 0.0
+    few, many = max(FEW, FEW_PART * total), max(MANY, MANY_PART * total)
+    rarity = _falling(passages, few, many)
+    if words >= LONG:
+        return rarity
+    least = LEAST + (1.0 - LEAST) * _falling(total, SMALL, LARGE)
+    return rarity * max(least, passages / rarest)
+
+
+def _falling(count: int, most: float, none: float) -> float:
+    """1 up to `most`, 0 from `none` on."""
+    return min(1.0, max(0.0, log(none / count) / log(none / most)))
+
+
+def wished_first(fused: Sequence[Fused], wishes: Sequence[Wish]) -> list[Fused]:
+    """In the order in which they would be with their wishes; the scores are as they were."""
+    raised = _Raised(wishes, max((item.score for item in fused), default=0.0))
+    if not raised.wishes:
+        return list(fused)
+    return sorted(fused, key=lambda item: -raised.score(item.key, item.score))
+
+
+def with_wishes(candidates: Sequence[Candidate], wishes: Sequence[Wish]) -> Sequence[Candidate]:
+    """Best first; what raised a passage can be told."""
+    raised = _Raised(wishes, max((item.score for item in candidates), default=0.0))
+    if not raised.wishes:
+        return candidates
+    return best_first(
+        [_raised(item, raised.score(item.stored.key, item.score)) for item in candidates]
+    )
+
+
+def _raised(item: Candidate, score: float) -> Candidate:
+    if item.score <= 0 or score <= item.score:
+        return item
+    return item.changed(score=score, boosts={**item.boosts, REASON: score / item.score})
+
+
+class _Raised:
+    """Scores with the wishes that count; `best` is the best score without them."""
+
+    def __init__(self, wishes: Sequence[Wish], best: float) -> None:
+        self.wishes = [wish for wish in wishes if wish.strength > 0]
+        self._best = best
+        self._all = sum(wish.strength for wish in self.wishes)
+
+    def score(self, key: int, score: float) -> float:
+        had = [wish.strength for wish in self.wishes if key in wish.keys]
+        if not had:
+            return score
+        room = ROOM * min(self._best, 1.0 - self._best)
+        # First by how many of the wishes, then by what speaks for it otherwise.
+        place = (2 * sum(had) / self._all + score) / 3
+        target = self._best + room * place
+        return score + max(had) * max(0.0, target - score)
+
+
+# A query with an operator is still a question: no passage need have all its other words.
+#
+# What an operator asks for binds in any case. The plain words beside it bind too, as long as some
+# passage has them all; otherwise they only rank, and a note tells it. Where the request is strict,
+# all of them bind. Phrases and words without an operator are plain words if no passage has them
+# all, or if a phrase beside words is no name in these documents (specs/0075).
+
+RELAXED = (
+    "no passage has all words of this query: those without an operator were only ranked, "
+    "and what is quoted, excluded or in a field was required"
+)
+
+NOTHING = "no passage fulfils every part of this query: its operators make all of it binding"
+NONE_HAS_ALL = "no passage has every word of this query, and strict makes each of them binding"
+NOWHERE = (
+    "no passage has all of this query: it was read as plain words, and what is quoted as a wish"
+)
+
+Matching = Callable[[Condition], Set[int]]
+"""The chunks that fulfil a condition."""
+
+
+def satisfiable(
+    understood: Understanding, analyzer: Analyzer, matching: Matching
+) -> tuple[Understanding, Set[int] | None]:
+    """The query in a form that some passage fulfils, if there is one, and those passages; None
+    when nothing binds.
+    """
+    condition = understood.query.condition
+    if condition is None:
+        return understood, None
+    fulfilling = matching(condition)
+    if fulfilling or understood.parsed.reading is not QueryReading.OPERATORS:
+        return understood, fulfilling
+    looser = _relaxed(understood, analyzer)
+    if looser is None or looser.query.condition is None:
+        return understood, fulfilling
+    instead = matching(looser.query.condition)
+    return (looser, instead) if instead else (understood, fulfilling)
+
+
+def binds(parsed: ParsedQuery, fulfilling: Set[int] | None, wishes: Sequence[Wish]) -> bool:
+    """Whether a query of phrases, and perhaps a few words, is one of the language in these
+    documents; `wishes` are its phrases."""
+    expression = parsed.expression
+    has_words = isinstance(expression, And) and any(
+        isinstance(member, Term) for member in expression.expressions
+    )
+    return bool(fulfilling) and (not has_words or all(wish.is_name for wish in wishes))
+
+
+def _relaxed(understood: Understanding, analyzer: Analyzer) -> Understanding | None:
+    parsed = understood.parsed
+    if not isinstance(parsed.expression, And):
+        return None
+    members = parsed.expression.expressions
+    plain = [member for member in members if isinstance(member, Term)]
+    binding: list[QueryExpression] = [member for member in members if not isinstance(member, Term)]
+    if not plain or not binding:
+        return None
+    if all(isinstance(member, Not) for member in binding):
+        # Something must be looked for.
+        binding.append(Or(tuple(plain)) if len(plain) > 1 else plain[0])
+    expression = And(tuple(binding)) if len(binding) > 1 else binding[0]
+    looser = replace(parsed, expression=expression)
+    query = replace(understood.query, condition=compile_query(looser, analyzer).condition)
+    return replace(understood, query=query, notes=(*understood.notes, RELAXED))

@@ -1,29 +1,121 @@
-"""How much say each index has in one query, and what its hits come to together."""
+"""How much say each index and each tree has in one query."""
 
-from collections.abc import Sequence, Set
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ragdocs.config.choices import Fusion
-from ragdocs.config.search_section import SearchConfig
-from ragdocs.models import DocId
-from ragdocs.search.balance import FLOOR, Signs, balanced, unsure
+from ragdocs.config.settings import SearchConfig
+from ragdocs.models import DocId, TreeName
 from ragdocs.search.candidates import Candidate, ExactToken, Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
+    FLOOR,
     MEASURED,
     Fused,
+    Signs,
     Wanted,
+    balanced,
     by_ideal,
     by_range,
     fuse_by_rank,
     fuse_by_score,
     most_by_rank,
+    unsure,
+    with_links,
 )
-from ragdocs.search.linked import with_links
 from ragdocs.search.requests import QueryType
 from ragdocs.search.retrieval import Found
-from ragdocs.search.variance import score_aware_weights
 from ragdocs.store.records import ChunkKey
+from ragdocs.store.snapshot import Snapshot
+
+# Which hits go on when trees are brought to one level: some of every tree, however loud another.
+#
+# Without it a tree whose passages all score a little less would be cut off before its scores are
+# raised: by the indices, which give so many hits of all trees, or when candidates are chosen.
+
+LEAST = 5
+"""As many as an answer usually has."""
+
+
+def with_every_tree(snapshot: Snapshot, fused: Sequence[Fused], count: int) -> list[Fused]:
+    """The first `count`, and after them the best of each tree that has fewer than LEAST there."""
+    chosen, rest = list(fused[:count]), fused[count:]
+    if not rest:
+        return chosen
+    trees = _trees(snapshot, [item.key for item in fused])
+    taken = Counter(trees.get(item.key) for item in chosen)
+    for item in rest:
+        tree = trees.get(item.key)
+        if taken[tree] < LEAST:
+            taken[tree] += 1
+            chosen.append(item)
+    return chosen
+
+
+def missing_trees(snapshot: Snapshot, fused: Sequence[Fused]) -> list[TreeName]:
+    """The trees that no hit is of: whatever they have is behind all that the indices gave."""
+    present = set(_trees(snapshot, [item.key for item in fused]).values())
+    rows = snapshot.select("SELECT DISTINCT tree FROM documents ORDER BY tree")
+    return [TreeName(tree) for (tree,) in rows if tree not in present]
+
+
+def with_best_of(found: Found, own: Found) -> Found:
+    """With the best hits of a tree that was searched by itself."""
+    lists = {
+        strategy: sorted(
+            [*found.lists.get(strategy, ()), *hits[:LEAST]], key=lambda hit: -hit.score
+        )
+        for strategy, hits in own.lists.items()
+    }
+    return replace(found, lists={**found.lists, **lists})
+
+
+def _trees(snapshot: Snapshot, keys: Iterable[ChunkKey]) -> dict[int, str]:
+    rows = snapshot.select(
+        """SELECT c.key, d.tree FROM chunks c JOIN documents d ON d.key = c.doc
+        WHERE c.key IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(keys)),),
+    )
+    return {int(key): str(tree) for key, tree in rows}
+
+
+# An index whose scores hardly differ does not know which passage is better: it gets less say.
+
+
+def score_aware_weights(
+    weights: Weights,
+    scores: Mapping[Strategy, Sequence[float]],
+    threshold: float,
+    min_factor: float,
+) -> dict[Strategy, float]:
+    """`weight · max(min_factor, variance / threshold)`, at most the weight, then scaled so that the
+    sum stays (seed 001, strategy 8). `scores` are scaled to [0, 1]: BM25 and cosine have no
+    variance in common. Indices without scores keep their weight.
+    """
+    lowered = {
+        strategy: weight * _factor(scores[strategy], threshold, min_factor)
+        for strategy, weight in weights.items()
+        if strategy in scores
+    }
+    before = sum(weights[strategy] for strategy in lowered)
+    after = sum(lowered.values())
+    if after <= 0:
+        return dict(weights)
+    return {**weights, **{s: weight * before / after for s, weight in lowered.items()}}
+
+
+def _factor(scores: Sequence[float], threshold: float, min_factor: float) -> float:
+    # One hit alone is no sign of doubt: it may be the only passage that has the identifier.
+    if len(scores) < 2 or threshold <= 0:
+        return 1.0
+    mean = sum(scores) / len(scores)
+    variance = sum((score - mean) ** 2 for score in scores) / len(scores)
+    return min(1.0, max(min_factor, variance / threshold))
+
+
+# How much say each index has in one query, and what its hits come to together.
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import BinaryIO
 
-from ragdocs.bounded_cache import BoundedCache
 from ragdocs.errors import ConfigError
+from ragdocs.memory import BoundedCache
 
 MAX_SENSES = 2
 """Of each part of speech: P5's figure. Rarer senses are mostly not meant."""

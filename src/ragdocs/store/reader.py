@@ -11,16 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from ragdocs.closable import Closable
 from ragdocs.errors import IndexCorrupt, IndexStoreError, RagdocsError
-from ragdocs.store.change_log import follows
-from ragdocs.store.connection import BUSY_SECONDS, Database, store_path
+from ragdocs.models import Closable
+from ragdocs.store.database import BUSY_SECONDS, Database, store_path
+from ragdocs.store.generations import follows
+from ragdocs.store.integrity import Seal, check_compatible, is_broken, read_seal
 from ragdocs.store.records import Position
-from ragdocs.store.remembered import Remembered
-from ragdocs.store.seal import Seal, is_broken, read_seal
-from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.snapshot import Remembered, Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
-from ragdocs.store.verification import check_compatible
 
 MOST_IDLE = 3
 """As many searches as run at once: each connection has pages of the store in memory."""

@@ -1,33 +1,22 @@
-"""What can be asked of the store. All answers of one snapshot are of one generation.
-
-Every row is checked against its hash as it is read; a damaged one raises IndexCorrupt. Rows that
-queries ask for one by one are remembered whole: what equals a row that was checked, to the last
-byte, needs neither the check nor the parsing again (specs/0029).
-"""
+"""What can be asked of the store. All answers of one snapshot belong to one generation."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import pairwise, starmap
 from typing import NamedTuple, TypeVar
 
-from ragdocs.bounded_cache import BoundedCache
-from ragdocs.collection import no_collection
 from ragdocs.errors import IndexCorrupt
+from ragdocs.memory import BoundedCache, no_collection
 from ragdocs.models import ChunkId, DocId, Heading, NodeKind, Span, TreeName
-from ragdocs.store import change_log, chunk_rows, community_rows, document_rows, embedding_cache
-from ragdocs.store.chunk_rows import SELECT_CHUNKS, SELECT_CODE, read_chunk, read_code
-from ragdocs.store.community_rows import CommunityOrigin
-from ragdocs.store.connection import Database, Row
-from ragdocs.store.document_rows import (
-    SELECT_DOCUMENTS,
-    SELECT_HEADINGS,
-    read_document,
-    read_heading,
-)
-from ragdocs.store.embedding_cache import UnusedVector
-from ragdocs.store.file_rows import SELECT_FAILURES, SELECT_FILES, read_failure, read_file
-from ragdocs.store.ledger import Ledger, Meta
-from ragdocs.store.link_rows import SELECT_LINKS, read_link
+from ragdocs.parsers.ids import decode_path
+from ragdocs.store import embeddings, generations, tables
+from ragdocs.store.database import Database, Row
+from ragdocs.store.embeddings import UnusedVector
+from ragdocs.store.generations import Ledger, Meta
+from ragdocs.store.integrity import check_rows, check_structure
+from ragdocs.store.links import SELECT_LINKS, read_link
 from ragdocs.store.records import (
     Change,
     ChunkKey,
@@ -42,15 +31,66 @@ from ragdocs.store.records import (
     TextHash,
     VectorBatch,
 )
-from ragdocs.store.remembered import Numbers, Remembered
-from ragdocs.store.space import Space, measure
-from ragdocs.store.stored_index import StoredIndex, held_texts, in_step
-from ragdocs.store.verification import check_rows, check_structure
+from ragdocs.store.stored_index import Space, StoredIndex, held_texts, in_step, measure
+from ragdocs.store.tables import (
+    SELECT_CHUNKS,
+    SELECT_CODE,
+    SELECT_DOCUMENTS,
+    SELECT_FAILURES,
+    SELECT_FILES,
+    SELECT_HEADINGS,
+    CommunityOrigin,
+    read_chunk,
+    read_code,
+    read_document,
+    read_failure,
+    read_file,
+    read_heading,
+)
+
+# What has been read and checked of one commit, for all that look at it.
+#
+# Queries ask for the same chunks and documents again and again. As long as no other commit comes,
+# and nothing else touches the file, a row that was whole is whole: it need not be read again.
+
+MOST_BYTES = 8 << 20
+"""Of chunks and documents."""
+MOST_NUMBERS = 4096
+"""Of each view; none takes a kilobyte."""
+
+Numbers = dict[int | str, int]
+"""By a chunk's number, or a document's id."""
+
+
+@dataclass(slots=True)
+class Remembered:
+    """Filled by every snapshot of the commit, in whichever thread."""
+
+    position: Position
+    chunks: dict[ChunkKey, StoredChunk] = field(default_factory=dict[ChunkKey, StoredChunk])
+    documents: dict[DocId, StoredDocument] = field(default_factory=dict[DocId, StoredDocument])
+    numbers: dict[str, Numbers] = field(default_factory=dict[str, Numbers])
+    """What views have read of their own tables, by the view's name."""
+    bytes: int = 0
+    """Of the chunks and documents, about: two threads may count at the same moment."""
+
+    def serves(self, position: Position) -> bool:
+        """Whether it is of that commit, and has room."""
+        numbers = max(map(len, self.numbers.values()), default=0)
+        has_room = self.bytes < MOST_BYTES and numbers < MOST_NUMBERS
+        return self.position == position and has_room
+
+
+# What can be asked of the store. All answers of one snapshot are of one generation.
+#
+# Every row is checked against its hash as it is read; a damaged one raises IndexCorrupt. Rows that
+# queries ask for one by one are remembered whole: what equals a row that was checked, to the last
+# byte, needs neither the check nor the parsing again (specs/0029).
 
 VECTORS_PER_BATCH = 4096
 CHUNKS_BYTES, DOCUMENTS_BYTES = 8 << 20, 4 << 20
-_known_chunks = BoundedCache(read_chunk, CHUNKS_BYTES, chunk_rows.row_bytes)
-_known_documents = BoundedCache(read_document, DOCUMENTS_BYTES, document_rows.row_bytes)
+_known_chunks = BoundedCache(read_chunk, CHUNKS_BYTES, tables.chunk_row_bytes)
+_known_documents = BoundedCache(read_document, DOCUMENTS_BYTES, tables.document_row_bytes)
 _T = TypeVar("_T")
 
 
@@ -106,7 +146,7 @@ class Snapshot:
 
     def changes_since(self, seen: Position) -> tuple[Change, ...] | None:
         """The documents touched after that commit; None: start over from the store itself."""
-        return change_log.since(self._database, seen, self.position)
+        return generations.since(self._database, seen, self.position)
 
     def document(self, doc_id: DocId) -> StoredDocument | None:
         row = self._database.one(f"{SELECT_DOCUMENTS} WHERE id = ?", (doc_id,))
@@ -120,7 +160,7 @@ class Snapshot:
         for row in self._database.all_in(f"{SELECT_DOCUMENTS} WHERE id IN (*)", unread):
             document = _known_documents[row]
             read[document.id] = document
-            self._remembered.bytes += document_rows.row_bytes(row)
+            self._remembered.bytes += tables.document_row_bytes(row)
         return {doc_id: read[doc_id] for doc_id in wanted if doc_id in read}
 
     def documents(self, tree: TreeName | None = None) -> Iterator[StoredDocument]:
@@ -156,7 +196,7 @@ class Snapshot:
         for row in self._database.all_in(f"{SELECT_CHUNKS} WHERE c.key IN (*)", unread):
             chunk = _known_chunks[row]
             read[chunk.key] = chunk
-            self._remembered.bytes += chunk_rows.row_bytes(row)
+            self._remembered.bytes += tables.chunk_row_bytes(row)
         return {key: read[key] for key in wanted if key in read}
 
     def chunks_near(
@@ -252,24 +292,24 @@ class Snapshot:
 
     def communities_of(self, doc_ids: Collection[DocId]) -> dict[DocId, int]:
         """The community's number of each of the documents that are in one."""
-        return community_rows.communities_of(self._database, doc_ids)
+        return tables.communities_of(self._database, doc_ids)
 
     def members_with(self, doc_id: DocId) -> tuple[DocId, ...]:
         """All documents of the document's community, itself included, in the order of their ids."""
-        return community_rows.members_with(self._database, doc_id)
+        return tables.members_with(self._database, doc_id)
 
     def count_communities(self) -> int:
-        return community_rows.count_communities(self._database)
+        return tables.count_communities(self._database)
 
     def edges_digest(self) -> str:
         """Which documents are linked, and how: see `communities_origin`. Empty when none are."""
-        return community_rows.edges_digest(self._database)
+        return tables.edges_digest(self._database)
 
     def has_current_communities(self) -> bool:
         """Whether the stored communities are those of the links as they are; looks at every link,
         some 50 ms for 50,000."""
         origin = self.communities_origin
-        return self.edges_digest() == (origin.edges if origin else community_rows.NO_EDGES)
+        return self.edges_digest() == (origin.edges if origin else tables.NO_EDGES)
 
     def code_blocks(self, doc_id: DocId | None = None) -> Iterator[StoredCodeBlock]:
         """The code blocks of a document in order, or of all."""
@@ -308,30 +348,30 @@ class Snapshot:
         self, model: str, doc_ids: Collection[DocId] | None = None, size: int = VECTORS_PER_BATCH
     ) -> Iterator[VectorBatch]:
         """The vectors of all chunks that have one, or of some documents' chunks."""
-        return embedding_cache.vectors(self._database, model, doc_ids, size)
+        return embeddings.vectors(self._database, model, doc_ids, size)
 
     def vectors_of(
         self, model: str, texts: Collection[TextHash]
     ) -> Iterator[tuple[TextHash, bytes]]:
         """The vectors (little-endian float32) of texts that need not be a chunk's."""
-        return embedding_cache.vectors_of(self._database, model, texts)
+        return embeddings.vectors_of(self._database, model, texts)
 
     def unused_vectors(
         self, models: Collection[str], indices: Sequence[StoredIndex]
     ) -> list[UnusedVector]:
         """Of models other than these, or of texts that no chunk holds, nor any of the indices."""
         texts = held_texts(self._database, indices)
-        return embedding_cache.find_unused(self._database, models, texts)
+        return embeddings.find_unused(self._database, models, texts)
 
     @property
     def looked_for_unused(self) -> int | None:
         """When vectors that nothing uses were looked for last, in seconds."""
-        return embedding_cache.looked_for_unused(self._database)
+        return embeddings.looked_for_unused(self._database)
 
     @property
     def unused_vector_bytes(self) -> int:
         """How much was unused when that was looked for last."""
-        return embedding_cache.unused_bytes(self._database)
+        return embeddings.unused_bytes(self._database)
 
     def missing_embeddings(
         self, model: str, doc_ids: Collection[DocId] | None = None, limit: int = 1000
@@ -340,10 +380,10 @@ class Snapshot:
 
         Of all documents (which looks at every chunk, and at most `limit` are given), or of some.
         """
-        return tuple(embedding_cache.missing(self._database, model, doc_ids, limit))
+        return tuple(embeddings.missing(self._database, model, doc_ids, limit))
 
     def count_missing_embeddings(self, model: str) -> int:
-        return embedding_cache.count_missing(self._database, model)
+        return embeddings.count_missing(self._database, model)
 
     @property
     def space(self) -> Space:
@@ -442,3 +482,122 @@ def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
+
+
+# What the store holds, told without reading the documents themselves: names, versions, counts.
+
+VERSION_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCounts:
+    """The nodes of a document's chunk tree, and those of them that have text."""
+
+    nodes: int
+    leaves: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContentCounts:
+    """What some documents have together."""
+
+    headings: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCounts:
+    """How much one tree holds."""
+
+    documents: int
+    size: int
+    leaves: int
+    failures: int
+
+
+def file_of(snapshot: Snapshot, doc_id: DocId) -> ManifestEntry | None:
+    """The file as it was when it was read."""
+    rows = snapshot.select(f"{SELECT_FILES} WHERE doc_id = ?", (doc_id,))
+    return read_file(rows[0]) if rows else None
+
+
+def failure_of(snapshot: Snapshot, doc_id: DocId) -> FileFailure | None:
+    """Why a file is not in the index, if it is known and could not be indexed."""
+    rows = snapshot.select(f"{SELECT_FAILURES} WHERE f.doc_id = ?", (doc_id,))
+    return read_failure(rows[0]) if rows else None
+
+
+def version_of(snapshot: Snapshot, doc_id: DocId) -> str:
+    """Another one as soon as the file's bytes, or anything stored of them, is another."""
+    rows = snapshot.select(
+        """SELECT d.digest, f.content_hash FROM documents d
+        LEFT JOIN files f ON f.doc_id = d.id WHERE d.id = ?""",
+        (doc_id,),
+    )
+    digest, content = rows[0] if rows else (b"", None)
+    told = blake2b(digest, digest_size=VERSION_BYTES, key=b"version")
+    told.update((content or "").encode())
+    return told.hexdigest()
+
+
+def documents_called(snapshot: Snapshot, match_key: str) -> tuple[StoredDocument, ...]:
+    """Those with a file name, title or alias of this key (see `link_resolution.match_key`)."""
+    rows = snapshot.select(
+        "SELECT d.id FROM names n JOIN documents d ON d.key = n.doc WHERE n.match_key = ?",
+        (match_key,),
+    )
+    found = snapshot.documents_by_id(DocId(doc_id) for (doc_id,) in rows)
+    return tuple(found[doc_id] for doc_id in sorted(found))
+
+
+def document_ids(snapshot: Snapshot) -> list[DocId]:
+    """In order."""
+    return [DocId(doc_id) for (doc_id,) in snapshot.select("SELECT id FROM documents ORDER BY id")]
+
+
+def some_paths(snapshot: Snapshot, limit: int) -> list[str]:
+    """The paths of at most so many documents."""
+    rows = snapshot.select("SELECT DISTINCT path FROM documents ORDER BY id LIMIT ?", (limit,))
+    return [decode_path(path) for (path,) in rows]
+
+
+def chunk_counts(snapshot: Snapshot, doc_ids: Iterable[DocId]) -> dict[DocId, ChunkCounts]:
+    rows = snapshot.select(
+        """SELECT d.id, count(*), count(c.text) FROM documents d JOIN chunks c ON c.doc = d.key
+        WHERE d.id IN (SELECT value FROM json_each(?)) GROUP BY d.key""",
+        (json.dumps(list(doc_ids)),),
+    )
+    return {DocId(doc_id): ChunkCounts(nodes, leaves) for doc_id, nodes, leaves in rows}
+
+
+def content_counts(snapshot: Snapshot, doc_ids: Iterable[DocId]) -> ContentCounts:
+    rows = snapshot.select(
+        """SELECT total(headings), total(chunks) FROM documents
+        WHERE id IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(doc_ids)),),
+    )
+    return ContentCounts(*map(int, rows[0]))
+
+
+def tree_counts(snapshot: Snapshot) -> dict[TreeName, TreeCounts]:
+    """Of the trees that have any document or failed file."""
+    documents = snapshot.select("SELECT tree, count(*), sum(size) FROM documents GROUP BY tree")
+    leaves = dict(
+        snapshot.select(
+            """SELECT d.tree, count(*) FROM chunks c JOIN documents d ON d.key = c.doc
+            WHERE c.text IS NOT NULL GROUP BY d.tree"""
+        )
+    )
+    failures = dict(
+        snapshot.select(
+            """SELECT f.tree, count(*) FROM failures e JOIN files f ON f.key = e.file
+            GROUP BY f.tree"""
+        )
+    )
+    sizes = {tree: (count, size) for tree, count, size in documents}
+    return {
+        TreeName(tree): TreeCounts(
+            *sizes.get(tree, (0, 0)), leaves.get(tree, 0), failures.get(tree, 0)
+        )
+        for tree in sorted({*sizes, *failures})
+    }

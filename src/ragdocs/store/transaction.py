@@ -1,4 +1,6 @@
-"""One write transaction: what is put, removed and failed in it becomes one generation, or none."""
+"""One write transaction: everything that is put or removed in it becomes one generation, or none of
+it.
+"""
 
 import sqlite3
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -7,30 +9,88 @@ from dataclasses import dataclass, replace
 
 from ragdocs.errors import SourceError
 from ragdocs.models import DocId, FileState, Heading, IndexedFile
-from ragdocs.parsers.identity import document_id
-from ragdocs.store import (
-    change_log,
-    community_rows,
-    embedding_cache,
-    file_rows,
-    link_store,
-    stored_index,
-)
-from ragdocs.store.community_rows import CommunityOrigin
-from ragdocs.store.connection import Database
-from ragdocs.store.content import Content, content_of, delete_rows, insert_rows
-from ragdocs.store.document_rows import (
+from ragdocs.parsers.ids import document_id
+from ragdocs.store import embeddings, generations, links, stored_index, tables
+from ragdocs.store.database import Database
+from ragdocs.store.generations import Ledger, Meta, write_meta
+from ragdocs.store.links import Names, insert_links, link_values
+from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash
+from ragdocs.store.schema import Values, joint_hash, row_hash, storable
+from ragdocs.store.stored_index import StoredIndex
+from ragdocs.store.tables import (
     SELECT_DOCUMENTS,
     SELECT_HEADINGS,
+    CommunityOrigin,
+    chunk_values,
+    code_values,
+    document_values,
+    heading_values,
+    insert_chunks,
+    insert_code,
     insert_document,
+    insert_headings,
     read_document,
     read_heading,
 )
-from ragdocs.store.ledger import Meta, write_meta
-from ragdocs.store.link_resolution import Names
-from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash
-from ragdocs.store.rows import storable
-from ragdocs.store.stored_index import StoredIndex
+
+# All rows of one file, made before anything is written, and written or deleted together.
+
+_KINDS = {
+    "headings": "heading",
+    "links": "link of",
+    "code_blocks": "code block",
+    "chunks": "chunk",
+}
+# Code blocks point at chunks: they are deleted before them, and written after.
+_INSERTS = {
+    "headings": insert_headings,
+    "chunks": insert_chunks,
+    "links": insert_links,
+    "code_blocks": insert_code,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The rows of one file with their hashes, and the digest that stands for all of them."""
+
+    document: Values
+    rows: dict[str, list[Values]]
+    hashes: dict[str, list[bytes]]
+    digest: bytes
+
+
+def content_of(file: IndexedFile) -> Content:
+    document = file.document
+    rows = {
+        "headings": list(heading_values(document.id, document.headings)),
+        "links": list(link_values(document.id, document.links)),
+        "code_blocks": list(code_values(document.id, document.code_blocks, file.chunks)),
+        "chunks": [chunk_values(chunk) for chunk in file.chunks],
+    }
+    hashes = {
+        table: [row_hash(_KINDS[table], values) for values in found]
+        for table, found in rows.items()
+    }
+    values = document_values(file)
+    parts = (joint_hash(hashes[table]) for table in _KINDS)
+    return Content(values, rows, hashes, joint_hash((row_hash("content", values), *parts)))
+
+
+def insert_rows(database: Database, ledger: Ledger, doc: int, content: Content) -> None:
+    for table, insert in _INSERTS.items():
+        insert(database, doc, content.rows[table], content.hashes[table])
+        ledger.add(table, content.hashes[table])
+
+
+def delete_rows(database: Database, ledger: Ledger, doc: int) -> None:
+    for table in _KINDS:
+        rows = database.all(f"SELECT row_hash FROM {table} WHERE doc = ?", (doc,))
+        ledger.drop(table, (row[0] for row in rows))
+        database.run(f"DELETE FROM {table} WHERE doc = ?", (doc,))
+
+
+# One write transaction: what is put, removed and failed in it becomes one generation, or none.
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +117,7 @@ class Transaction:
         self._dirty = False
         self._waiting = meta.waiting
         self._communities = meta.communities
-        self._next = change_log.next_position(meta.position)
+        self._next = generations.next_position(meta.position)
         self.position = meta.position
         """The commit that readers see: the one before, and after the commit this one."""
 
@@ -73,36 +133,36 @@ class Transaction:
             known = self._known(document.id)
             if known is None or known.digest != content.digest:
                 self._replace(file, known, content)
-            self._dirty |= file_rows.put_file(self._database, self._ledger, entry)
+            self._dirty |= tables.put_file(self._database, self._ledger, entry)
 
     def touch(self, doc_id: DocId, state: FileState, read_ns: int) -> bool:
         """Notes a new state of a file whose content is as before; False when it has none, because
         it is not known or has failed. When the document takes its date from the file's mtime, put
         it again instead."""
-        row = self._database.one(f"{file_rows.SELECT_FILES} WHERE doc_id = ?", (doc_id,))
+        row = self._database.one(f"{tables.SELECT_FILES} WHERE doc_id = ?", (doc_id,))
         failed = self._database.one(
             "SELECT 1 FROM failures JOIN files ON key = file WHERE doc_id = ?", (doc_id,)
         )
         if row is None or failed:
             return False
-        old = file_rows.read_file(row)
+        old = tables.read_file(row)
         entry = ManifestEntry(doc_id, old.tree, old.path, state, read_ns)
-        self._dirty |= file_rows.put_file(self._database, self._ledger, entry)
+        self._dirty |= tables.put_file(self._database, self._ledger, entry)
         return True
 
     def remove(self, doc_id: DocId) -> bool:
         """Forgets a file, indexed or failed; False when it was not known."""
         removed = self._remove_document(doc_id)
-        removed |= file_rows.remove_file(self._database, self._ledger, doc_id)
+        removed |= tables.remove_file(self._database, self._ledger, doc_id)
         self._dirty |= removed
         return removed
 
     def fail(self, failure: FileFailure) -> None:
         """Notes that a file cannot be indexed. Its former content is no longer true: it goes."""
-        if file_rows.has_failure(self._database, failure):
+        if tables.has_failure(self._database, failure):
             return
         self._remove_document(document_id(failure.tree, failure.path))
-        file_rows.put_failure(self._database, self._ledger, failure)
+        tables.put_failure(self._database, self._ledger, failure)
         self._dirty = True
 
     def put_embeddings(self, model: str, vectors: Sequence[tuple[TextHash, bytes]]) -> int:
@@ -110,8 +170,8 @@ class Transaction:
 
         The documents that hold these texts are in the change log of this generation.
         """
-        new = embedding_cache.put_vectors(self._database, self._ledger, model, vectors)
-        for doc_id in embedding_cache.documents_with(self._database, new):
+        new = embeddings.put_vectors(self._database, self._ledger, model, vectors)
+        for doc_id in embeddings.documents_with(self._database, new):
             self._note(doc_id, ChangeKind.VECTORS)
         self._dirty |= bool(new)
         return len(new)
@@ -120,13 +180,13 @@ class Transaction:
         """Forgets vectors of models other than these, and of texts that no chunk holds, nor any
         of the indices inside the store."""
         texts = stored_index.held_texts(self._database, self._indices)
-        count = embedding_cache.prune(self._database, self._ledger, models, texts)
+        count = embeddings.prune(self._database, self._ledger, models, texts)
         self._dirty |= count > 0
         return count
 
     def drop_unused(self, keys: Collection[int], models: Collection[str]) -> int:
         """Forgets these of the vectors that are of other models, or that no chunk holds."""
-        count = embedding_cache.drop_unused(self._database, self._ledger, keys, models)
+        count = embeddings.drop_unused(self._database, self._ledger, keys, models)
         self._dirty |= count > 0
         return count
 
@@ -138,9 +198,9 @@ class Transaction:
         made = origin.position
         if stored is not None and stored.position.generation >= made.generation:
             return False
-        if not change_log.follows(self._database, self.position, made):
+        if not generations.follows(self._database, self.position, made):
             return False
-        has_others = community_rows.replace_communities(self._database, self._ledger, numbers)
+        has_others = tables.replace_communities(self._database, self._ledger, numbers)
         if stored is None or stored.edges != origin.edges or has_others:
             self._communities = origin.encoded()
             self._dirty = True
@@ -173,9 +233,9 @@ class Transaction:
         rows = self._database.all_in("SELECT key FROM documents WHERE id IN (*)", self._sources)
         keys = [key for (key,) in rows]
         match_keys = storable(sorted(self._match_keys))
-        for doc_id in link_store.refresh(self._database, self._ledger, map(str, match_keys), keys):
+        for doc_id in links.refresh(self._database, self._ledger, map(str, match_keys), keys):
             self._note(doc_id, ChangeKind.LINKS)
-        change_log.append(self._database, self._next, self._changes)
+        generations.append(self._database, self._next, self._changes)
         write_meta(
             self._database,
             replace(
@@ -251,10 +311,10 @@ class Transaction:
         known = self._known(doc_id)
         if known is None:
             return False
-        for source in link_store.detach(self._database, self._ledger, known.names.key):
+        for source in links.detach(self._database, self._ledger, known.names.key):
             self._note(source, ChangeKind.LINKS)
         self._delete_rows(known)
-        community_rows.remove_community(self._database, self._ledger, known.names.key)
+        tables.remove_community(self._database, self._ledger, known.names.key)
         self._database.run("DELETE FROM documents WHERE key = ?", (known.names.key,))
         self._match_keys |= known.names.match_keys()
         self._sources.discard(doc_id)

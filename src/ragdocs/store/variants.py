@@ -20,8 +20,8 @@ from pathlib import Path
 
 from ragdocs.errors import IndexIncompatible, IndexStoreError
 from ragdocs.files import open_own, write_at
-from ragdocs.store.connection import COPY, SIDE_FILES, Database, store_path
-from ragdocs.store.embedding_cache import whole_vectors
+from ragdocs.store.database import COPY, SIDE_FILES, Database, store_path
+from ragdocs.store.embeddings import whole_vectors
 from ragdocs.store.folder import MARK_FILE, SEAL_FILE, STORE_FILE, FolderState, folder_state
 from ragdocs.store.lock import WATCH_LOCK, WRITE_LOCK, try_lock
 from ragdocs.store.records import TextHash

@@ -1,34 +1,207 @@
-"""The one that writes. Its caller holds the write lock while it is opened and in transactions."""
+"""The writer: makes a store ready (creates, checks or empties it) and opens transactions."""
 
 from collections.abc import Collection, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from ragdocs.closable import Closable
-from ragdocs.errors import IndexCorrupt, IndexIncompatible
-from ragdocs.store import change_log, space
-from ragdocs.store.connection import shared_name, store_path
-from ragdocs.store.embedding_cache import mark_unused
-from ragdocs.store.files import delete_files, make_way, take_copies
-from ragdocs.store.ledger import Meta, read_meta, write_meta
-from ragdocs.store.opening import Expected, Prepared, open_prepared
-from ragdocs.store.reader import release_all
-from ragdocs.store.records import Position
-from ragdocs.store.seal import (
+from ragdocs.config.fingerprint import read_making
+from ragdocs.errors import (
+    IndexCorrupt,
+    IndexIncompatible,
+    IndexStoreError,
+    OthersIndex,
+    OtherVersion,
+)
+from ragdocs.models import Closable
+from ragdocs.store import generations, stored_index
+from ragdocs.store.database import (
+    Database,
+    OpenedReadOnly,
+    create_file,
+    delete_files,
+    is_empty,
+    make_way,
+    shared_name,
+    store_path,
+    take_copies,
+)
+from ragdocs.store.embeddings import check_vectors, mark_unused
+from ragdocs.store.generations import Ledger, Meta, read_meta, write_meta
+from ragdocs.store.integrity import (
     Seal,
     Unsealed,
+    check_compatible,
+    check_pages,
+    check_rows,
+    check_structure,
     is_sealed,
     read_seal,
     seal,
     sealed_position,
     seen,
 )
-from ragdocs.store.sqlite_errors import OpenedReadOnly
-from ragdocs.store.stored_index import StoredIndex, bring_up, in_step, note, repair
+from ragdocs.store.reader import release_all
+from ragdocs.store.records import Position
+from ragdocs.store.schema import (
+    SCHEMA_VERSION,
+    check_schema,
+    has_schema,
+    recreate,
+    schema_version,
+    table_names,
+)
+from ragdocs.store.stored_index import StoredIndex, bring_up, in_step, is_shrinkable, note, repair
 from ragdocs.store.transaction import Transaction
-from ragdocs.store.verification import check_compatible, check_rows
+
+# Making a store ready for its writer: created, checked, or emptied when it cannot be used.
+
+_NOTHING = Position(0, "")
+_WAL_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a store is opened with; see `Writer.open`."""
+
+    fingerprint: str
+    settings: str
+    indices: Sequence[StoredIndex]
+    deep: bool
+    takes_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked connection, why its store was emptied, and whether another program had made it."""
+
+    database: Database
+    rebuilt: str | None
+    took_over: bool = False
+
+
+def open_prepared(path: Path, expected: Expected) -> Prepared:
+    created = create_file(path)
+    if not created and is_empty(path):
+        # Those who still have it open would not let it be made a store again: it needs a new file.
+        raise IndexCorrupt(f"{path} was empty")
+    database = Database(path, write=True)
+    try:
+        return _prepare(database, expected, created)
+    except BaseException:
+        database.rollback()
+        database.close()
+        raise
+
+
+def _prepare(database: Database, expected: Expected, created: bool) -> Prepared:
+    """Makes the store usable; says why it had to be emptied, unless it is simply new."""
+    _configure(database)
+    if not table_names(database):
+        _empty(database, expected)
+        return Prepared(database, None if created else f"{database.path} was empty")
+    _check_ours(database)
+    try:
+        check_compatible(database, expected.fingerprint, expected.settings)
+    except OthersIndex as error:
+        is_others = _is_others(database, expected.fingerprint)
+        if is_others and not expected.takes_over:
+            raise
+        check_pages(database)
+        _empty(database, expected)
+        return Prepared(database, error.what, took_over=is_others)
+    check_structure(database)
+    if expected.deep:
+        check_rows(database)
+    return Prepared(database, None)
+
+
+def _configure(database: Database) -> None:
+    # Before the first page is written: from then on only VACUUM changes it. Not said again, which
+    # would write to the store.
+    if not is_shrinkable(database):
+        database.run("PRAGMA auto_vacuum = INCREMENTAL")
+    mode = database.one("PRAGMA journal_mode = WAL")
+    if mode != ("wal",):
+        raise IndexStoreError(f"{database.path} is on a file system without shared memory")
+    # Every commit is on the disk when it is said to be: a power cut loses none.
+    database.run("PRAGMA synchronous = FULL")
+    database.run("PRAGMA foreign_keys = ON")
+    database.run(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+
+
+def _check_ours(database: Database) -> None:
+    """A healthy database that someone else keeps under this name is not ours to empty."""
+    if schema_version(database) is None and not {"meta", "chunks"} <= table_names(database):
+        raise IndexStoreError(f"{database.path} is not an index of this program: move it away")
+
+
+def _is_others(database: Database, fingerprint: str) -> bool:
+    """Whether a store that cannot be used is another program's, rather than ours with a damaged
+    header."""
+    if schema_version(database) is None:
+        return False
+    try:
+        check_schema(database)
+        return read_meta(database).fingerprint != fingerprint
+    except IndexCorrupt:
+        return True
+
+
+def check_ours(directory: Path, fingerprint: str, settings: str) -> None:
+    """Reads only. Raises OthersIndex when another program has made the store there; not for one
+    that is damaged, which whoever opens it repairs."""
+    with closing(Database(store_path(directory), write=False)) as database:
+        try:
+            check_compatible(database, fingerprint, settings)
+        except OthersIndex:
+            if _is_others(database, fingerprint):
+                raise
+
+
+def stored_settings(directory: Path) -> str:
+    """What the store there was made with; empty when there is none, or none that can be read.
+
+    Raises OtherVersion. A damaged header is none: the store says by which version it was made.
+    """
+    try:
+        with closing(Database(store_path(directory), write=False)) as database:
+            try:
+                return check_compatible(database, None).settings
+            except OtherVersion:
+                if schema_version(database) is None:  # of some other program
+                    return ""
+                making = read_making(read_meta(database).settings) if has_schema(database) else None
+                if making is not None and making.schema == SCHEMA_VERSION:
+                    return making.text
+                raise
+    except OtherVersion:
+        raise
+    except IndexStoreError:
+        return ""
+
+
+def _empty(database: Database, expected: Expected) -> None:
+    """One transaction, so that readers see the old store or the new one. Vectors are kept."""
+    previous = _NOTHING
+    with suppress(IndexStoreError):
+        previous = read_meta(database).position
+    database.run("PRAGMA foreign_keys = OFF")
+    database.run("BEGIN IMMEDIATE")
+    ledger = Ledger()
+    if recreate(database):
+        check_vectors(database)
+        ledger = Ledger.counted(database, ["embeddings"])
+    position = generations.next_position(previous)
+    generations.append(database, position, {})
+    write_meta(database, Meta(expected.fingerprint, position, ledger, settings=expected.settings))
+    bring_up(database, expected.indices, position)
+    database.run("COMMIT")
+    database.run("PRAGMA foreign_keys = ON")
+
+
+# The one that writes. Its caller holds the write lock while it is opened and in transactions.
 
 
 class Writer(Closable):
@@ -48,7 +221,7 @@ class Writer(Closable):
         """Whether that was because another program had made it."""
 
     @classmethod
-    def open(  # noqa: PLR0913 - each is a question of its own
+    def open(
         cls,
         directory: Path,
         fingerprint: str,
@@ -102,7 +275,7 @@ class Writer(Closable):
                 bring_up(writer._database, expected.indices, writer.position)
                 deep = expected.deep or not is_as_left
                 repair(writer._database, expected.indices, writer.position, deep=deep)
-            space.make_shrinkable(writer._database)
+            stored_index.make_shrinkable(writer._database)
             writer._seal(writer.position)
         except BaseException:
             writer.close()
@@ -115,8 +288,8 @@ class Writer(Closable):
         meta = read_meta(self._database)
         if meta.waiting is None:
             return
-        position = change_log.next_position(meta.position)
-        change_log.append(self._database, position, {})
+        position = generations.next_position(meta.position)
+        generations.append(self._database, position, {})
         write_meta(self._database, replace(meta, position=position, waiting=None))
         current = in_step(self._database, self._indices, meta.position)
         note(self._database, current, position)
@@ -170,23 +343,27 @@ class Writer(Closable):
 
         Raises Unsealed as `transaction` does.
         """
-        if not space.is_shrinkable(self._database):  # it could not be converted: no step would help
+        if not stored_index.is_shrinkable(
+            self._database
+        ):  # it could not be converted: no step would help
             return False
         with self._begun() as meta:
-            found = space.measure(self._database)
+            found = stored_index.measure(self._database)
             if found.is_wasted:
-                space.shrink(self._database, self._indices, found)
+                stored_index.shrink(self._database, self._indices, found)
                 self._database.run("COMMIT")
-        left = space.measure(self._database)
+        left = stored_index.measure(self._database)
         if not left.is_wasted:
-            space.put_log_away(self._database)
+            stored_index.put_log_away(self._database)
         self._seal(meta.position)
         return left.is_wasted
 
     @property
     def has_long_log(self) -> bool:
         """Someone read while the log was to be put away: `shrink_some` tries it again."""
-        return space.is_shrinkable(self._database) and space.has_long_log(self._database)
+        return stored_index.is_shrinkable(self._database) and stored_index.has_long_log(
+            self._database
+        )
 
     def mark_unused(self, keys: Collection[int], now: int) -> None:
         """Notes since when these vectors have been unused. No document changes, so it is the same

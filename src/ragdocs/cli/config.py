@@ -1,0 +1,440 @@
+"""`config`, `check-config` and `init`: shows the settings, reports errors, writes a first file."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ragdocs.cli.main import (
+    Place,
+    documents_here,
+    existing_folders,
+    here,
+    json_option,
+    named,
+    place_options,
+)
+from ragdocs.cli.status import short
+from ragdocs.errors import ConfigError, FileKept, RagdocsError
+from ragdocs.text import advised, toml_key, toml_string, toml_value
+
+if TYPE_CHECKING:
+    from ragdocs.config.loading import Reading
+    from ragdocs.config.problems import KeyPath, Origin, Problem
+    from ragdocs.config.resolved import Config, InForce
+    from ragdocs.config.trust import Ignored
+
+# `check-config` and `config`: what is wrong with the settings, and which are in force.
+
+WRONG = 2
+"""The exit status for a configuration that cannot be used."""
+
+
+@click.command("check-config")
+@place_options
+@json_option
+@click.pass_context
+def check_config(context: click.Context, place: Place, as_json: bool) -> None:
+    """Check the configuration, and say everything that is wrong with it.
+
+    Exits with 0 when it can be used, with 2 when it cannot.
+
+    \b
+    Example:
+      ragdocs check-config --config notes/.ragdocs.toml
+    """
+    from dataclasses import replace
+
+    from ragdocs.diagnosis.machine_checks import absent_parts
+
+    reading = place.reading()
+    reading = replace(reading, notes=(*reading.notes, *absent_parts(reading)))
+    if as_json:
+        click.echo(json.dumps(_reading_value(reading), indent=2))
+    else:
+        _show_reading(reading)
+    context.exit(0 if reading.config else WRONG)
+
+
+@click.command("config")
+@place_options
+@json_option
+@click.option("--changed", is_flag=True, help="Leave out settings that have their default.")
+@click.option(
+    "--defaults", is_flag=True, help="Every setting there is, with its default; reads no file."
+)
+def show_config(place: Place, as_json: bool, changed: bool, defaults: bool) -> None:
+    """Show the settings in force, and where each comes from.
+
+    The answer is written as TOML. With --defaults, every setting is shown with what it does, even
+    where the configuration cannot be used.
+
+    \b
+    Example:
+      ragdocs config --changed
+    """
+    from ragdocs.config.problems import OriginKind
+
+    if defaults:
+        click.echo(json.dumps(_defaults_value(), indent=2) if as_json else _defaults_text())
+        return
+    config = place.config(tell=False)
+    shown = [
+        one for one in config.in_force() if not changed or one.origin.kind is not OriginKind.DEFAULT
+    ]
+    if as_json:
+        click.echo(json.dumps(_config_value(config, shown), indent=2))
+    else:
+        click.echo("\n".join(_config_lines(config, shown)))
+
+
+def _defaults_text() -> str:
+    from ragdocs.config.reference import example_file
+
+    return example_file().rstrip()
+
+
+def _defaults_value() -> dict[str, object]:
+    from ragdocs.config.problems import key_text, settings
+    from ragdocs.text import plain_value
+
+    found = {
+        key_text(path): {
+            "default": None if one.required else plain_value(one.default),
+            "allowed": one.allowed,
+            "description": one.description,
+        }
+        for path, one in settings().items()
+    }
+    return {"settings": found}
+
+
+def _show_reading(reading: Reading) -> None:
+    from ragdocs.config.trust import in_words
+    from ragdocs.text import printable
+
+    for file in reading.files:
+        click.echo(f"read: {printable(str(file))}")
+    if not reading.files and not reading.problems:
+        click.echo("read: no file")
+    for note in reading.notes:
+        click.echo(f"note: {note}")
+    for line in in_words(reading.ignored):
+        click.echo(f"note: {line}")
+    for problem in reading.problems:
+        click.echo(f"error: {problem}", err=True)
+    if reading.config:
+        click.echo("The configuration can be used.")
+    else:
+        click.echo(f"The configuration cannot be used: {_problems(reading)}.", err=True)
+
+
+def _problems(reading: Reading) -> str:
+    from ragdocs.cli.output import counted
+
+    return counted(len(reading.problems), "problem")
+
+
+def _config_lines(config: Config, shown: list[InForce]) -> Iterator[str]:
+    from ragdocs.app import index_directory
+    from ragdocs.text import printable, toml_value
+
+    yield f"# index: {printable(str(index_directory(config)))}"
+    section = ""
+    for one in shown:
+        table, _, name = one.key.rpartition(".")
+        if table != section:
+            section = table
+            yield f"\n[{section}]"
+        yield f"{name} = {toml_value(one.value)}  # {one.origin}"
+    yield from _tree_lines(config)
+    yield from _ignored_lines(config)
+
+
+def _ignored_lines(config: Config) -> Iterator[str]:
+    from ragdocs.text import printable, toml_value
+
+    if config.ignored:
+        yield f"\n# ignored: not trusted; see {advised('trust')}"
+    for one in config.ignored:
+        said = printable(f"{one.key} = {toml_value(one.value)}") if one.key else "the whole file"
+        yield f"# {said}  # {one.origin}: {one.standing.words}"
+
+
+def _tree_lines(config: Config) -> Iterator[str]:
+    from ragdocs.text import toml_key, toml_value
+
+    for tree in config.trees:
+        origin = config.tree_origin(tree)
+        yield f"\n[tree.{toml_key(tree.name)}]  # {tree.scope}, {origin}"
+        yield f"path = {toml_value(tree.root)}"
+        yield f"include = {toml_value(tree.include)}"
+        yield f"exclude = {toml_value(tree.exclude)}"
+
+
+def _reading_value(reading: Reading) -> dict[str, object]:
+    from ragdocs.text import plain_value
+
+    return {
+        "ok": reading.config is not None,
+        "files": plain_value(reading.files),
+        "problems": [_problem_value(one) for one in reading.problems],
+        "notes": [_problem_value(one) for one in reading.notes],
+        "ignored": [_ignored_value(one) for one in reading.ignored],
+    }
+
+
+def _problem_value(problem: Problem) -> dict[str, object]:
+    return {
+        "origin": _origin_value(problem.origin),
+        "key": problem.key,
+        "message": problem.message,
+        "allowed": problem.allowed,
+        "suggestion": problem.suggestion,
+    }
+
+
+def _origin_value(origin: Origin) -> dict[str, object]:
+    from ragdocs.text import printable
+
+    return {"kind": origin.kind.value, "where": printable(origin.where), "line": origin.line}
+
+
+def _ignored_value(one: Ignored) -> dict[str, object]:
+    return {
+        "origin": _origin_value(one.origin),
+        "key": one.key,
+        "value": one.value,
+        "meaning": one.meaning,
+        "standing": one.standing.value,
+    }
+
+
+def _config_value(config: Config, shown: list[InForce]) -> dict[str, object]:
+    from ragdocs.app import index_directory
+    from ragdocs.text import plain_value
+
+    return {
+        "files": plain_value(config.files),
+        "index_directory": plain_value(index_directory(config)),
+        "settings": {
+            one.key: {"value": plain_value(one.value), "origin": _origin_value(one.origin)}
+            for one in shown
+        },
+        "trees": [
+            {
+                "name": tree.name,
+                "root": plain_value(tree.root),
+                "include": list(tree.include),
+                "exclude": list(tree.exclude),
+                "scope": tree.scope.value,
+                "origin": _origin_value(config.tree_origin(tree)),
+            }
+            for tree in config.trees
+        ],
+        "ignored": [_ignored_value(one) for one in config.ignored],
+    }
+
+
+# The text of a first configuration: the settings people really change, said by the settings.
+#
+# Whatever is commented out has its default, so that the file changes nothing but the documents.
+
+_WIDTH = 98
+
+_CHOSEN: tuple[KeyPath, ...] = (
+    ("indexing", "include"),
+    ("indexing", "exclude"),
+    ("indexing", "respect_gitignore"),
+    ("indexing", "index_path"),
+    ("chunking", "parent_retrieval_enabled"),
+    ("search", "stemmer"),
+    ("search", "min_confidence"),
+    ("search", "max_chunks_per_doc"),
+    ("search", "recency_bias"),
+    ("search", "query_expansion_enabled"),
+    ("search", "rerank_enabled"),
+    ("search", "rerank_model"),
+    ("embedding", "threads"),
+)
+_FOR_EXAMPLE: dict[KeyPath, str] = {
+    ("indexing", "exclude"): 'For example ["drafts/", "CHANGELOG.md"].',
+    ("search", "stemmer"): "One of eighteen, for example german.",
+}
+_HEAD = """\
+# Settings of mcp-markdown-ragdocs for {whom}. What is commented out
+# shows its default: take away the `#` and change it. `ragdocs config` lists all settings there are,
+# `ragdocs check-config` says what is wrong with this file.
+"""
+_TREES = """\
+# Folders that are searched in every project, each with a name. A project's own documents are
+# searched besides them where it has a file of its own (`ragdocs init`).
+"""
+
+
+def project_starter(folder: Path, docs: tuple[Path, ...]) -> str:
+    """For `folder`, which is where its documents are unless others are given."""
+    parts = [_HEAD.format(whom="this folder and all below it")]
+    documents: list[str] = []
+    if docs:
+        parts += ["# The folders that are searched, each with a name.", *_trees(docs, folder), ""]
+    else:
+        about = "# Where the documents are, seen from this file's folder."
+        documents = [about, f"documents_path = {_path(folder, folder)}"]
+    return _text([*parts, *_sections(documents)])
+
+
+def user_starter(docs: tuple[Path, ...]) -> str:
+    trees = list(_trees(docs, None)) or ["#[tree.notes]", '#path = "~/notes"']
+    head = _HEAD.format(whom="all of your projects")
+    return _text([head, _TREES.rstrip(), *trees, "", *_sections([])])
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _trees(docs: tuple[Path, ...], folder: Path | None) -> Iterator[str]:
+    for name, place in named(docs).items():
+        yield f"[tree.{toml_key(name)}]"
+        yield f"path = {_path(place, folder)}"
+
+
+def _path(place: Path, folder: Path | None) -> str:
+    """Short where it is inside of the folder, unless it would be taken for somebody's home."""
+    text = os.fspath(place)
+    if folder is not None and place.is_relative_to(folder):
+        inside = os.fspath(place.relative_to(folder))
+        text = text if inside.startswith("~") else inside
+    return toml_string(text)
+
+
+def _sections(documents: list[str]) -> Iterator[str]:
+    """Those that something was chosen from; `documents` begin the first."""
+    from ragdocs.config.problems import tables
+
+    for table in tables():
+        chosen = [path for path in _CHOSEN if path[:-1] == table.path]
+        if not chosen:
+            continue
+        yield f"# {' '.join(table.description.split())}"
+        yield table.header
+        yield from documents if table.path == ("indexing",) else ()
+        for path in chosen:
+            yield from _setting(path)
+        yield ""
+
+
+def _setting(path: KeyPath) -> Iterator[str]:
+    from ragdocs.config.problems import settings
+
+    one = settings()[path]
+    yield from (f"# {line}" for line in textwrap.wrap(one.description, _WIDTH))
+    yield from [f"# {_FOR_EXAMPLE[path]}"] if path in _FOR_EXAMPLE else []
+    yield f"#{one.name} = {toml_value(one.default)}"
+
+
+# `init`: a first configuration, short and commented, where the program will find it.
+
+
+@click.command("init")
+@click.option("--global", "is_global", is_flag=True, help="Your own file, for all projects.")
+@click.option(
+    "--docs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    callback=existing_folders,
+    help="Where the documents are. Repeat it for several folders.",
+)
+@click.option("--force", is_flag=True, help="Even if there is a file; a copy of it is kept.")
+def init(is_global: bool, docs: tuple[Path, ...], force: bool) -> None:
+    """Write a commented configuration to begin with.
+
+    For the project in this folder, or with --global for all of them. Nothing has to be configured:
+    what is commented out shows the defaults.
+
+    \b
+    Examples:
+      ragdocs init --docs docs
+      ragdocs init --global --docs ~/notes
+    """
+    from ragdocs.cli.edit_files import read_kept
+
+    if is_global:
+        path, text = _users(docs)
+        file = read_kept(path)
+    else:
+        path, text = _projects(here() if docs else documents_here(), docs)
+        file = read_kept(path, within=here())
+    _refuse_to_overwrite(path, is_there=os.path.lexists(path), force=force)
+    copy = file.put_aside() if file.data is not None else None
+    file.replace(text)
+    if not is_global:
+        _trust_own(path)
+    _tell(path, copy)
+
+
+def _projects(folder: Path, docs: tuple[Path, ...]) -> tuple[Path, str]:
+    """Whichever of the two names is in use, for both at once are an error."""
+    from ragdocs.config.locations import project_files
+
+    *others, usual = project_files(folder)
+    path = next((other for other in others if os.path.lexists(other)), usual)
+    return path, project_starter(folder, docs)
+
+
+def _users(docs: tuple[Path, ...]) -> tuple[Path, str]:
+    from ragdocs.config.locations import user_file
+
+    path = user_file(os.environ)
+    if path is None:
+        raise ConfigError("there is no home folder: set HOME or XDG_CONFIG_HOME")
+    return path, user_starter(docs)
+
+
+def _refuse_to_overwrite(path: Path, *, is_there: bool, force: bool) -> None:
+    if is_there and not force:
+        raise FileKept(
+            f"{short(str(path))} is there already and was left as it is; --force writes a new one "
+            "and keeps a copy of it"
+        )
+
+
+def _trust_own(path: Path) -> None:
+    """The user has just said it all; folders outside of the project would need a word again."""
+    from ragdocs.cli.trust import trust_file_of_user
+
+    try:
+        is_needed = trust_file_of_user(path)
+    except RagdocsError as error:
+        click.echo(f"But it is not trusted yet: {error}. {advised('trust')} does it.", err=True)
+        return
+    if is_needed:
+        click.echo("It is trusted with the folders that you named outside of this one.")
+
+
+def _tell(path: Path, copy: Path | None) -> None:
+    from ragdocs.config.loading import problem_text, read_config
+
+    click.echo(f"Written: {short(str(path))}")
+    if copy:
+        click.echo(f"What was there: {short(str(copy))}")
+    reading = read_config()
+    if reading.config is None:
+        click.echo(
+            f"But a configuration is not usable:\n{problem_text(reading.problems)}", err=True
+        )
+        return
+    for tree in reading.config.trees:
+        click.echo(f"Searched from here: {tree.name}, {short(str(tree.root))}")
+    click.echo(f"Next: change what you like in it, then {advised('check-config')},")
+    click.echo(
+        f"{advised('query QUESTION')}, or {advised('install --client CLIENT')} for an MCP client."
+    )

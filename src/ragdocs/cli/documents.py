@@ -1,0 +1,369 @@
+"""`get`, `ls`, `related` and `context`: the commands that read documents instead of
+searching them.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from ragdocs.cli.indexing import Reading, reading_options
+from ragdocs.cli.main import NOTHING_FOUND
+from ragdocs.cli.output import counted, shown, shown_lines
+from ragdocs.errors import QueryError
+
+if TYPE_CHECKING:
+    from ragdocs.config.resolved import Config
+    from ragdocs.library.answers import (
+        ContextAnswer,
+        ContextExplanation,
+        DocumentText,
+        Listing,
+        Related,
+        SimilarEntry,
+    )
+    from ragdocs.library.library import Library
+    from ragdocs.library.requests import ContextRequest, DocumentRequest, ListRequest, SourceFile
+
+# `context`: the documentation that matters for source files, or for a change to them.
+
+_MAX_BYTES = 4_000_000
+"""More than is looked at of a file."""
+_STANDARD_INPUT = "-"
+
+
+class _Asked(TypedDict):
+    files: tuple[str, ...]
+    diff: bool
+    top_n: int
+    trees: tuple[str, ...]
+    max_tokens: int
+    explain: bool
+
+
+@click.command("context")
+@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
+@click.option(
+    "--diff", is_flag=True, help="Read a unified diff from standard input; so does `-` as a FILE."
+)
+@click.option("--top-n", "-n", type=int, default=10, show_default=True, help="How many passages.")
+@click.option("--tree", "trees", multiple=True, metavar="NAME", help="Only in this tree.")
+@click.option("--max-tokens", type=int, default=5000, show_default=True, help="How much text.")
+@click.option("--explain", is_flag=True, help="Show the terms and the query they make.")
+@reading_options
+@click.pass_context
+def context(click_context: click.Context, reading: Reading, **asked: Unpack[_Asked]) -> None:
+    """Find the documentation for source files, or for a diff.
+
+    Exits as `query` does.
+
+    \b
+    Examples:
+      ragdocs context src/auth.py
+      git diff | ragdocs context --diff
+    """
+    from ragdocs.cli.output import as_json as in_json
+
+    request = _request(asked, reading.place.config())
+    with reading.app() as app:
+        answer = app.library.context(request)
+    if reading.as_json:
+        click.echo(in_json(answer))
+    else:
+        _show_context(answer)
+    click_context.exit(0 if answer.results or answer.included else NOTHING_FOUND)
+
+
+def _request(asked: _Asked, config: "Config") -> "ContextRequest":
+    from ragdocs.library.requests import ContextRequest
+
+    names = tuple(name for name in asked["files"] if name != _STANDARD_INPUT)
+    has_diff = asked["diff"] or len(names) < len(asked["files"])
+    if not names and not has_diff:
+        raise QueryError("name source files, or pipe a diff in with --diff")
+    return ContextRequest(
+        files=tuple(_source(name, config) for name in names),
+        diff=sys.stdin.buffer.read(_MAX_BYTES) if has_diff else b"",
+        top_n=asked["top_n"],
+        max_tokens=asked["max_tokens"],
+        trees=frozenset(asked["trees"]),
+        explain=asked["explain"],
+    )
+
+
+def _source(name: str, config: "Config") -> "SourceFile":
+    from ragdocs.library.requests import SourceFile
+
+    try:
+        with open(name, "rb") as file:
+            return SourceFile(_relative(name, config), file.read(_MAX_BYTES))
+    except OSError as error:
+        raise QueryError(f"{shown(name)} cannot be read: {error.strerror}") from error
+
+
+def _relative(name: str, config: "Config") -> str:
+    """As the patterns of [[context.rules]] are written: seen from the configuration's folder."""
+    path = Path(name).absolute()
+    for folder in (*(file.parent for file in config.files), Path.cwd()):
+        if path.is_relative_to(folder):
+            return path.relative_to(folder).as_posix()
+    return name
+
+
+def _show_context(answer: "ContextAnswer") -> None:
+    from ragdocs.cli.query import passages
+
+    for document in answer.included:
+        where = f"{shown(document.path)}  {shown(document.title)}"
+        click.echo(f"always: {where}  (for {shown(document.because)})")
+    for line in passages(answer.results):
+        click.echo(line)
+    for line in _remarks(answer):
+        click.echo(line, err=True)
+    if answer.explanation:
+        for line in _explained(answer.explanation):
+            click.echo(line)
+
+
+def _remarks(answer: "ContextAnswer") -> Iterator[str]:
+    if not answer.results and not answer.included:
+        yield "Nothing was found."
+    for file in answer.files:
+        if file.problem:
+            yield f"{shown(file.name)}: {shown(file.problem)}"
+    yield from (f"note: {shown(note)}" for note in answer.notes)
+    if answer.index and not answer.index.complete:
+        yield f"index {answer.index.in_words()}"
+
+
+def _explained(explanation: "ContextExplanation") -> Iterator[str]:
+    yield "terms: where they stand, how often, in how many documents, their weight"
+    for term in explanation.terms:
+        places = ", ".join(term.origins)
+        figures = f"{term.frequency}x, {term.documents} documents, {term.weight:.2f}"
+        yield f"  {shown(term.word)}  ({places}; {figures})"
+    yield f"query: {shown(explanation.query)}"
+
+
+# `get`: a document, a section or some lines of it, word for word.
+
+
+@click.command("get")
+@click.argument("reference")
+@click.option("--outline", is_flag=True, help="The headings, with their lines and sizes.")
+@click.option("--full", "full_document", is_flag=True, help="All of the document it is in.")
+@reading_options
+def get(reference: str, reading: Reading, outline: bool, full_document: bool) -> None:
+    """Show a document, a section, or some of its lines.
+
+    REFERENCE is an id that a search gave, a path, `path#heading` or `path:10-40`. A file's name
+    alone will do where only one file has it.
+
+    \b
+    Examples:
+      ragdocs get guides/auth.md#sign-in
+      ragdocs get auth.md:10-40
+    """
+    from ragdocs.cli.output import as_json as in_json
+    from ragdocs.library.requests import MAX_TOKENS, DocumentRequest
+
+    request = DocumentRequest(
+        reference=reference, outline=outline, full_document=full_document, max_tokens=MAX_TOKENS
+    )
+    with reading.app() as app:
+        found = whole(app.library, request)
+    if reading.as_json:
+        click.echo(in_json(found))
+    else:
+        _show_document(found, is_outline=outline)
+
+
+def whole(library: "Library", request: "DocumentRequest") -> "DocumentText":
+    """All pages as one: whoever asks at a terminal wants the whole text."""
+    from ragdocs.library.requests import DocumentRequest
+
+    first = page = library.get(request)
+    texts, outline = [page.text], list(page.outline)
+    while page.cursor:
+        page = library.get(DocumentRequest(cursor=page.cursor, max_tokens=request.max_tokens))
+        texts.append(page.text)
+        outline += page.outline
+    return replace(
+        first,
+        text="".join(texts),
+        outline=tuple(outline),
+        tokens=first.total_tokens,
+        line_end=page.line_end,
+        byte_end=page.byte_end,
+        cursor=None,
+    )
+
+
+def _show_document(found: "DocumentText", *, is_outline: bool) -> None:
+    for entry in found.outline if is_outline else ():
+        where = f"{entry.line_start}-{entry.line_end}"
+        indent = "  " * max(entry.level - 1, 0)
+        click.echo(f"{where:>11}  {entry.tokens:>6} tokens  {indent}{shown_lines(entry.text)}")
+    if not is_outline:
+        click.echo(shown_lines(found.text), nl=not found.text.endswith("\n"))
+    for note in found.notes:
+        click.echo(f"note: {shown_lines(note)}", err=True)
+
+
+# `ls`: what the index holds.
+
+_KINDS = {
+    "trees": "trees",
+    "docs": "documents",
+    "outlines": "outlines",
+    "tags": "tags",
+    "chunks": "chunks",
+}
+
+
+class _Chosen(TypedDict):
+    tree: str
+    path: str
+    tags: tuple[str, ...]
+
+
+@click.command("ls")
+@click.argument("kind", type=click.Choice(list(_KINDS)), default="docs")
+@click.option("--tree", default="", metavar="NAME", help="Only of this tree.")
+@click.option("--path", default="", metavar="PATH", help="Only this file, or below this folder.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag.")
+@reading_options
+@click.pass_context
+def ls(context: click.Context, kind: str, reading: Reading, **chosen: Unpack[_Chosen]) -> None:
+    """List trees, documents, headings, tags or chunks.
+
+    Exits with 0 when there are any, with 1 when there are none.
+
+    \b
+    Examples:
+      ragdocs ls docs --path guides
+      ragdocs ls chunks --path guides/auth.md
+    """
+    from ragdocs.cli.output import as_json as in_json
+    from ragdocs.library.requests import MAX_ENTRIES, MAX_TOKENS, ListKind, ListRequest
+
+    request = ListRequest(
+        kind=ListKind(_KINDS[kind]),
+        **chosen,
+        limit=MAX_ENTRIES,
+        max_tokens=MAX_TOKENS,
+    )
+    with reading.app() as app:
+        listing = every(app.library, request)
+    if reading.as_json:
+        click.echo(in_json(listing))
+    else:
+        for line in listing_lines(listing):
+            click.echo(line)
+        for note in listing.notes:
+            click.echo(f"note: {shown(note)}", err=True)
+    context.exit(0 if listing.total else NOTHING_FOUND)
+
+
+def every(library: "Library", request: "ListRequest") -> "Listing":
+    """All pages as one."""
+    listing = page = library.list(request)
+    while page.cursor:
+        page = library.list(replace(request, cursor=page.cursor))
+        listing = replace(
+            listing,
+            trees=listing.trees + page.trees,
+            documents=listing.documents + page.documents,
+            outlines=listing.outlines + page.outlines,
+            tags=listing.tags + page.tags,
+            chunks=listing.chunks + page.chunks,
+        )
+    return replace(listing, cursor=None)
+
+
+def listing_lines(listing: "Listing") -> Iterator[str]:
+    for tree in listing.trees:
+        held = f"{counted(tree.documents, 'document')}, {counted(tree.passages, 'passage')}"
+        yield f"{shown(tree.name)}  {tree.scope}  {held}  {shown(tree.root)}"
+    for document in listing.documents:
+        tags = "".join(f" #{tag}" for tag in document.tags)
+        size = f"{counted(document.lines, 'line')}, {counted(document.passages, 'passage')}"
+        name = shown(f"{document.tree}:{document.path}")
+        yield f"{name}  {shown(document.title + tags)}  ({size})"
+    for entry in listing.outlines:
+        yield f"{shown(entry.doc_id)}:{entry.line_start}  {'#' * entry.level} {shown(entry.text)}"
+    for tag in listing.tags:
+        yield f"{shown(tag.tag)}  {counted(tag.documents, 'document')}"
+    for chunk in listing.chunks:
+        where = f"{chunk.line_start}-{chunk.line_end}"
+        kind = "passage" if chunk.is_leaf else chunk.kind
+        yield f"{'  ' * chunk.depth}{shown(chunk.id)}  {where}  {kind}, {chunk.tokens} tokens"
+
+
+# `related`: what goes with a document or a section of it.
+
+_NOTHING = "nothing is linked with it, and nothing is like it"
+
+
+@click.command("related")
+@click.argument("reference")
+@click.option("--limit", type=int, default=10, show_default=True, help="At most so many of a kind.")
+@reading_options
+@click.pass_context
+def related(context: click.Context, reference: str, reading: Reading, limit: int) -> None:
+    """Show what a document or section is linked with, and what is like it.
+
+    REFERENCE is what `get` takes. Links, backlinks, the documents of its community, and what is
+    similar by meaning and by words are listed apart. Exits with 1 when nothing is.
+
+    \b
+    Example:
+      ragdocs related guides/auth.md#sign-in
+    """
+    from ragdocs.cli.output import as_json as in_json
+    from ragdocs.library.requests import RelatedRequest
+
+    request = RelatedRequest(reference=reference, limit=limit)
+    with reading.app() as app:
+        found = app.library.related(request)
+    told = list(related_lines(found))
+    if reading.as_json:
+        click.echo(in_json(found))
+    else:
+        for line in told:
+            click.echo(line)
+        for note in (*found.notes, *(() if told else (_NOTHING,))):
+            click.echo(f"note: {shown(note)}", err=True)
+    context.exit(0 if told else NOTHING_FOUND)
+
+
+def related_lines(found: "Related") -> Iterator[str]:
+    links = [f"{_end(one.path, one.slug, one.target)}  line {one.line}" for one in found.links]
+    yield from _block("links to", links)
+    backlinks = [f"{shown(one.path)}:{one.line}  {shown(one.text)}" for one in found.backlinks]
+    yield from _block("linked from", backlinks)
+    yield from _block("same community", [shown(one.path) for one in found.community])
+    yield from _block("similar by meaning", list(map(_similar, found.similar_by_meaning)))
+    yield from _block("similar by words", list(map(_similar, found.similar_by_words)))
+
+
+def _block(title: str, entries: list[str]) -> Iterator[str]:
+    if entries:
+        yield click.style(title, bold=True)
+        yield from (f"  {entry}" for entry in entries)
+
+
+def _end(path: str, slug: str | None, target: str) -> str:
+    if not path:
+        return f"{shown(target)} (leads nowhere)"
+    return shown(f"{path}#{slug}" if slug else path)
+
+
+def _similar(entry: "SimilarEntry") -> str:
+    where = f"{entry.path}:{entry.line_start}-{entry.line_end}"
+    headings = " > ".join(entry.heading_path)
+    shared = f"  ({', '.join(entry.terms)})" if entry.terms else ""
+    return f"{shown(where)}  {shown(headings)}  {entry.score:.2f}{shown(shared)}"

@@ -1,0 +1,294 @@
+"""Changes files that belong to the user or to other programs.
+
+A file is replaced whole or not at all and keeps its mode; a JSON entry is inserted without changing
+anything else in the text.
+"""
+
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from ragdocs.cli.output import shown
+from ragdocs.errors import FileKept
+from ragdocs.files import open_file, replace, set_mode
+
+# An entry put into JSON text without touching anything else: not a blank, not an order.
+#
+# Reading and writing the whole would lose how a file is written: its indentation, its short lists,
+# its escapes. So the place is found, and only there the text is changed.
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_DEFAULT_INDENT = "  "
+Entry = Mapping[str, object]
+
+
+class NotPlain(Exception):
+    """Text that is not plain JSON, or not of the form that is needed; with the reason."""
+
+
+class Taken(Exception):
+    """There is an entry of that name, and it is somebody else's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A key and its value in an object: where the key begins, where its value does and ends."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """Where an object begins and ends, both braces included, and what is in it."""
+
+    start: int
+    end: int
+    members: tuple[_Member, ...]
+
+    def one(self, key: str) -> _Member | None:
+        found = [member for member in self.members if member.key == key]
+        if len(found) > 1:
+            raise NotPlain(f'"{key}" is there {len(found)} times')
+        return found[0] if found else None
+
+
+def with_entry(
+    text: str, path: tuple[str, str], entry: Entry, is_ours: Callable[[object], bool]
+) -> str:
+    """The text with `entry` at `path`, which is the list's key and the entry's name.
+
+    Of an entry of ours that is there only what differs is changed. Raises NotPlain, and Taken.
+    """
+    servers, name = path
+    if not text.strip():
+        return json.dumps({servers: {name: entry}}, ensure_ascii=False, indent=2) + "\n"
+    layout = _Layout(text)
+    root = _parsed(text)
+    listed = root.one(servers)
+    if listed is None:
+        return layout.added(root, servers, {name: entry})
+    if text[listed.value] != "{":
+        raise NotPlain(f'its "{servers}" is not an object')
+    inside = _object_at(text, listed.value)
+    there = inside.one(name)
+    if there is None:
+        return layout.added(inside, name, entry)
+    old: object = json.loads(text[there.value : there.end])
+    if not is_ours(old):
+        raise Taken
+    new = {**cast("dict[str, object]", old), **entry}
+    return text if new == old else layout.replaced(there, new)
+
+
+def _parsed(text: str) -> _Object:
+    try:
+        whole: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise NotPlain(f"line {error.lineno} is not plain JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise NotPlain("it is not plain JSON") from error
+    if not isinstance(whole, dict):
+        raise NotPlain("it is JSON, but not an object")
+    return _object_at(text, _after_blank(text, 0))
+
+
+def _object_at(text: str, start: int) -> _Object:
+    """Of text that is known to be JSON."""
+    decoder = json.JSONDecoder()
+    members: list[_Member] = []
+    at = _after_blank(text, start + 1)
+    while text[at] != "}":
+        key, key_end = cast("tuple[str, int]", decoder.raw_decode(text, at))
+        value = _after_blank(text, _after_blank(text, key_end) + 1)
+        end = decoder.raw_decode(text, value)[1]
+        members.append(_Member(key, at, value, end))
+        at = _after_blank(text, end)
+        if text[at] == ",":
+            at = _after_blank(text, at + 1)
+    return _Object(start, at + 1, tuple(members))
+
+
+def _after_blank(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
+class _Layout:
+    """How a text is written, so that what is added looks like the rest."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._newline = "\r\n" if "\r\n" in text else "\n"
+        self._is_one_line = "\n" not in text.strip()
+        first = re.search(r"\{[ \t\r]*\n([ \t]+)", text)
+        self._indent = first[1] if first else _DEFAULT_INDENT
+
+    def added(self, place: _Object, key: str, value: object) -> str:
+        """With a last member more."""
+        name = json.dumps(key, ensure_ascii=False)
+        if place.members:
+            last = place.members[-1]
+            margin = self._margin(last.start)
+            comma = ", " if margin is None else f",{self._newline}{margin}"
+            return self._with(last.end, last.end, f"{comma}{name}: {self._written(value, margin)}")
+        if self._is_one_line:
+            inside = f"{name}: {self._written(value, None)}"
+        else:
+            outer = self._line_margin(place.start)
+            margin = outer + self._indent
+            written = f"{name}: {self._written(value, margin)}"
+            inside = f"{self._newline}{margin}{written}{self._newline}{outer}"
+        return self._with(place.start + 1, place.end - 1, inside)
+
+    def replaced(self, member: _Member, value: object) -> str:
+        is_short = "\n" not in self._text[member.value : member.end]
+        margin = None if is_short else self._line_margin(member.start)
+        return self._with(member.value, member.end, self._written(value, margin))
+
+    def _with(self, start: int, end: int, middle: str) -> str:
+        return self._text[:start] + middle + self._text[end:]
+
+    def _written(self, value: object, margin: str | None) -> str:
+        """On one line without a margin; otherwise every line after the first begins with it."""
+        if margin is None:
+            return json.dumps(value, ensure_ascii=False)
+        lines = json.dumps(value, ensure_ascii=False, indent=self._indent).split("\n")
+        return f"{self._newline}{margin}".join(lines)
+
+    def _margin(self, at: int) -> str | None:
+        """The blanks before it, when nothing else is before it on its line."""
+        margin = self._line_margin(at)
+        return (
+            margin if self._line_start(at) + len(margin) == at and not self._is_one_line else None
+        )
+
+    def _line_margin(self, at: int) -> str:
+        start = self._line_start(at)
+        return self._text[start : start + _leading(self._text[start:at])]
+
+    def _line_start(self, at: int) -> int:
+        return self._text.rfind("\n", 0, at) + 1
+
+
+def _leading(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))
+
+
+# Files that people or other programs own too: changed whole or not at all, with their mode kept.
+#
+# What was there is put aside first when that is asked for, and nothing is replaced that has changed
+# since it was read.
+
+MAX_BYTES = 20_000_000
+_MAX_BACKUPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file as it was read: its real path, whatever links led there; no data when there is none.
+
+    Every method raises FileKept when it cannot be done.
+    """
+
+    path: Path
+    data: bytes | None
+    status: os.stat_result | None = None
+
+    def text(self) -> str:
+        """Without the mark some editors begin a file with; empty when there is no file."""
+        try:
+            return (self.data or b"").decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise FileKept(f"{_at(self.path)} is not UTF-8 text: it was left as it is") from error
+
+    def put_aside(self) -> Path:
+        """A copy beside it, whose path is returned; an earlier copy of the same will do."""
+        assert self.data is not None
+        for number in range(1, _MAX_BACKUPS):
+            ending = ".bak" if number == 1 else f".bak{number}"
+            copy = self.path.with_name(self.path.name + ending)
+            try:
+                if _made(copy, self.data, self.status) or copy.read_bytes() == self.data:
+                    return copy
+            except OSError as error:
+                raise _not_done(copy, error) from error
+        raise FileKept(f"{_at(self.path)} has {_MAX_BACKUPS} copies already: delete some")
+
+    def replace(self, text: str) -> None:
+        mark = b"\xef\xbb\xbf" if (self.data or b"").startswith(b"\xef\xbb\xbf") else b""
+        new = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                _made(new, mark + text.encode("utf-8"), self.status)
+                if read_kept(self.path).data != self.data:
+                    raise FileKept(f"{_at(self.path)} changed at this moment: try again")
+                replace(new, self.path)
+            finally:
+                new.unlink(missing_ok=True)
+        except OSError as error:
+            raise _not_done(self.path, error) from error
+        except UnicodeEncodeError as error:
+            raise FileKept(f"{_at(self.path)} takes UTF-8 only; a name in it is not") from error
+
+
+def read_kept(path: Path, within: Path | None = None) -> KeptFile:
+    """`within`: a folder that may be a stranger's, whose links must not lead out of it.
+
+    Raises FileKept for what is no file, or cannot be read; or leads elsewhere.
+    """
+    real = Path(os.path.realpath(path))
+    if within is not None and not real.is_relative_to(os.path.realpath(within)):
+        raise FileKept(
+            f"{_at(path)} is a link to {_at(real)}, which was left as it is: whoever made the link "
+            "would choose which of your files is written. Delete the link, or change that file "
+            "itself"
+        )
+    try:
+        status = real.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise FileKept(f"{_at(path)} is not a regular file: it was left as it is")
+        if status.st_size > MAX_BYTES:
+            raise FileKept(f"{_at(path)} has more than {MAX_BYTES:,} bytes: it was left as it is")
+        return KeptFile(real, real.read_bytes(), status)
+    except FileNotFoundError:
+        return KeptFile(real, None)
+    except OSError as error:
+        raise _not_done(path, error) from error
+
+
+def _made(path: Path, data: bytes, like: os.stat_result | None) -> bool:
+    """Whether it was made; not when there is something already."""
+    try:
+        # A copy may hold secrets, so that nobody else may look into it before its mode is known.
+        mode = 0o600 if like else 0o666
+        descriptor = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "wb") as file:
+        if like:
+            with suppress(PermissionError, AttributeError):  # Windows has no owners' numbers
+                os.fchown(descriptor, like.st_uid, like.st_gid)
+            set_mode(descriptor, stat.S_IMODE(like.st_mode))
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    return True
+
+
+def _not_done(path: Path, error: OSError) -> FileKept:
+    return FileKept(f"{_at(path)} could not be read or written: {error.strerror or error}")
+
+
+def _at(path: Path) -> str:
+    return shown(os.fspath(path))

@@ -1,0 +1,150 @@
+"""Progress bars and tables: the only module that imports rich, loaded when one of them is shown."""
+
+import sys
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as BarSet
+from rich.table import Table
+from rich.text import Text
+
+from ragdocs.cli.output import shown_lines
+from ragdocs.cli.progress import UNITS, Pace, in_words
+from ragdocs.indexing.changes import Phase, Progress
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.responses import Explanation, QueryExplanation, ResultExplanation
+
+# Progress bars, the only module that knows rich. They go away when the work is done.
+
+_TITLES = {
+    Phase.CHECKING: "Checking",
+    Phase.SCANNING: "Looking",
+    Phase.READING: "Reading",
+    Phase.EMBEDDING: "Embedding",
+    Phase.TERMS: "Vocabulary",
+}
+
+
+class Bars:
+    """One bar for each phase; looking and reading share the first."""
+
+    def __init__(self) -> None:
+        self._bars = BarSet(
+            TextColumn("{task.description:<10}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[count]}"),
+            console=Console(file=sys.stderr),
+            transient=True,
+        )
+        self._tasks: dict[Phase, TaskID] = {}
+        self._paces: dict[Phase, Pace] = {}
+        self._bars.start()
+
+    def begin(self, phase: Phase) -> None:
+        bar = _bar(phase)
+        if bar not in self._tasks:
+            count = "loading the model" if phase is Phase.EMBEDDING else ""
+            self._tasks[bar] = self._bars.add_task(_TITLES[phase], total=None, count=count)
+        self._paces[phase] = Pace()
+
+    def report(self, progress: Progress) -> None:
+        if progress.phase not in self._paces:
+            self.begin(progress.phase)
+        is_counted = progress.phase in UNITS
+        self._bars.update(
+            self._tasks[_bar(progress.phase)],
+            description=_TITLES[progress.phase],
+            completed=progress.done,
+            total=progress.total if is_counted else None,
+            count=self._count(progress) if is_counted else "",
+        )
+
+    def end(self) -> None:
+        """Its bar stays beside the next one, until all is done."""
+
+    def close(self) -> None:
+        self._bars.stop()
+
+    def _count(self, progress: Progress) -> str:
+        # Not by rich's own estimate: it starts over whenever the total changes.
+        if not progress.total:
+            return "nothing to read"
+        pace = self._paces[progress.phase]
+        said = [f"{progress.done}/{progress.total} {UNITS[progress.phase]}s"]
+        if progress.phase is Phase.READING:
+            said.append(f"{progress.chunks} chunks")
+        if progress.chunks:
+            said.append(f"{pace.rate(progress):.0f}/s")
+        if remaining := pace.remaining(progress):
+            said.append(f"{in_words(remaining)} left")
+        return ", ".join(said)
+
+
+def _bar(phase: Phase) -> Phase:
+    return Phase.READING if phase is Phase.SCANNING else phase
+
+
+# Why an answer is what it is, as tables: each query, each result, each stage.
+
+_MAX_FALLEN = 5
+
+
+def tables(explanation: Explanation) -> None:
+    """On stdout, beside the answer they explain."""
+    console = Console(highlight=False, soft_wrap=False)
+    for query in explanation.queries:
+        console.print(_query(query))
+    if explanation.results:
+        made_from = f"confidence is made from the {explanation.confidence_from}"
+        console.print(_results(explanation.results, made_from))
+    console.print(_stages(explanation))
+
+
+def _query(query: QueryExplanation) -> Table:
+    table = Table("index", "weight", "hits", title=_plain(f"query: {query.text or '(hypothesis)'}"))
+    for strategy, hits in query.hits.items():
+        table.add_row(strategy.value, f"{query.weights.get(strategy, 0):.2f}", str(hits))
+    read = f"{'strict' if query.is_strict else 'plain words'}, because {query.why}"
+    said = [f"{query.query_type.value}; {read}"]
+    said += [f"wished for: {one.in_words()}" for one in query.wishes]
+    if query.as_text:
+        said.append(f"read as text: {' '.join(query.as_text)}")
+    said.append(f"looked for: {', '.join(query.terms) or 'nothing'}")
+    if query.added:
+        said.append("added: " + ", ".join(f"{one.word} ({one.weight:.2f})" for one in query.added))
+    said.append(f"{query.candidates} candidates went into the stages")
+    words, rarity, spread, passages = query.question
+    said.append(
+        f"confidence counts {words} words of rarity {rarity:.2f} "
+        f"(cosines differ by {spread:.3f}, {passages:,} passages)"
+    )
+    table.caption = _plain("\n".join([*said, *query.notes]))
+    return table
+
+
+def _results(results: tuple[ResultExplanation, ...], made_from: str) -> Table:
+    table = Table("#", "chunk", *(one.value for one in Strategy), "boosts", "evidence")
+    table.title = "results: rank (score) in each index"
+    table.caption = made_from
+    for number, result in enumerate(results, 1):
+        found = (result.evidence.get(strategy) for strategy in Strategy)
+        cells = [f"{one.rank} ({one.score:.3f})" if one else "" for one in found]
+        boosts = ", ".join(f"{name} by {by:.2f}" for name, by in result.boosts.items())
+        row = [str(number), _plain(result.id), *cells, boosts, f"{result.relevance:.3f}"]
+        table.add_row(*row)
+    return table
+
+
+def _stages(explanation: Explanation) -> Table:
+    table = Table("stage", "in", "out", "what fell, and why", title="stages")
+    for stage in explanation.stages:
+        reasons = [f"{one.id}: {one.reason}" for one in stage.fallen[:_MAX_FALLEN]]
+        if len(stage.fallen) > _MAX_FALLEN:
+            reasons.append(f"and {len(stage.fallen) - _MAX_FALLEN} more")
+        table.add_row(stage.name, str(stage.before), str(stage.after), _plain("\n".join(reasons)))
+    return table
+
+
+def _plain(text: str) -> Text:
+    """Never markup: a document may not speak to the terminal."""
+    return Text(shown_lines(text))

@@ -1,0 +1,704 @@
+"""Every setting, defined once: one frozen model per section, with default, range and
+description.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, cast
+
+from pydantic import Field
+
+from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngine, Pooling, Stemmer
+from ragdocs.config.values import (
+    AUTO,
+    MAX_TREES,
+    SHORTEST_PAUSE,
+    Authority,
+    Device,
+    Disagreement,
+    Folder,
+    Inclusions,
+    Lax,
+    ModelFile,
+    NameOrFolder,
+    OptionalFolder,
+    PatternOrPatterns,
+    Patterns,
+    Prefix,
+    Section,
+    Strings,
+    TreeKey,
+    is_hasty,
+    is_more,
+    leaves_project,
+    setting,
+)
+
+# [chunking]: how a document is cut into passages.
+
+MAX_CHARS = 100_000
+
+
+class ChunkingConfig(Section):
+    """How a document is cut into the passages that are found and returned."""
+
+    min_leaf_chars: int = setting(
+        250,
+        "A smaller section joins its parent or neighbour.",
+        within=(0, MAX_CHARS),
+        aliases=("chunking.min_chunk_chars",),
+    )
+    max_leaf_chars: int = setting(
+        1000,
+        "A larger section is split at paragraphs, then sentences.",
+        within=(50, MAX_CHARS),
+        aliases=("chunking.max_chunk_chars",),
+    )
+    min_document_chars: int = setting(
+        1200, "A smaller document is one passage.", within=(0, MAX_CHARS)
+    )
+    overlap_chars: int = setting(
+        100, "How much of the part before is embedded with a split part.", within=(0, 10_000)
+    )
+    parent_retrieval_enabled: bool = setting(
+        False,
+        "Find by small passages (child sizes), return the section around them (parent sizes).",
+        aliases=("search.parent_retrieval_enabled",),
+    )
+    parent_chunk_min_chars: int = setting(
+        1500, "The returned section is widened to at least this.", within=(0, MAX_CHARS)
+    )
+    parent_chunk_max_chars: int = setting(
+        2000, "The returned section is never larger than this.", within=(50, MAX_CHARS)
+    )
+    parent_overlap_chars: int = setting(
+        200, "How much of what stands before it a returned section begins with.", within=(0, 10_000)
+    )
+    child_chunk_min_chars: int = setting(
+        400, "Replaces min_leaf_chars with parent retrieval.", within=(0, MAX_CHARS)
+    )
+    child_chunk_max_chars: int = setting(
+        600, "Replaces max_leaf_chars with parent retrieval.", within=(50, MAX_CHARS)
+    )
+
+    def disagreements(self) -> Iterator[Disagreement]:
+        yield from self.in_order("min_leaf_chars", "max_leaf_chars")
+        yield from self.in_order("parent_chunk_min_chars", "parent_chunk_max_chars")
+        yield from self.in_order("child_chunk_min_chars", "child_chunk_max_chars")
+        longest = "max_leaf_chars"
+        if self.parent_retrieval_enabled:
+            longest = "child_chunk_max_chars"
+            yield from self.in_order(longest, "parent_chunk_max_chars")
+        if self.overlap_chars >= getattr(self, longest):
+            yield Disagreement(
+                f"overlap_chars must be less than {longest}", ("overlap_chars", longest)
+            )
+
+
+# [context] and [[context.rules]]: how `context` finds the documentation for source files.
+
+
+class ContextRule(Section):
+    """What `context` adds for source files whose path matches. All matching rules apply."""
+
+    match: PatternOrPatterns = Field(
+        description="Pattern, or list of patterns, for the paths of source files.",
+        min_length=1,
+        json_schema_extra={"aliases": [], "allowed": "a pattern or a list of patterns"},
+    )
+    trees: Strings = setting((), "Search only these trees; empty is all.")
+    terms: Strings = setting((), "Words added to the query.")
+    include: Inclusions = setting(
+        (), "Documents always given: `tree:path`, or a file seen from the configuration's folder."
+    )
+
+
+class ContextConfig(Section):
+    """How `context` turns source files into a query."""
+
+    terms: int = setting(50, "At most this many terms make the query.", within=(1, 1000))
+    min_term_frequency: int = setting(
+        2, "A term must occur this often in the source file.", within=(1, 1000)
+    )
+    min_word_length: int = setting(4, "Shorter words are ignored.", within=(1, 1000))
+    max_word_length: int = setting(30, "Longer words are ignored.", within=(1, 1000))
+    rules: Annotated[tuple[ContextRule, ...], Lax] = setting(
+        (), "Rules by file pattern; see [[context.rules]].", allowed="[[context.rules]] tables"
+    )
+
+    def disagreements(self) -> Iterator[Disagreement]:
+        return self.in_order("min_word_length", "max_word_length")
+
+
+# [embedding]: what turns text into vectors.
+
+
+class EmbeddingConfig(Section):
+    """What turns text into vectors."""
+
+    provider: Annotated[EmbeddingProvider, Lax] = setting(
+        EmbeddingProvider.BUILTIN,
+        "Built in, an ONNX export, or one of the extras; http is a local endpoint.",
+        authority=Authority("chooses the program that is given the text of your documents"),
+    )
+    model: NameOrFolder = setting(
+        "all-MiniLM-L6-v2",
+        "The model: a name, or a folder (beginning with /, ./, ../ or ~).",
+        allowed="a name or a path",
+        authority=Authority("names a model to fetch or load", is_loaded=True),
+    )
+    model_file: ModelFile = setting(
+        AUTO,
+        'For provider = "onnx": the file to load, as "onnx/model.onnx"; "auto" is a quantised one, '
+        "else the full one.",
+        allowed='"auto" or an .onnx file of the folder',
+        authority=Authority("chooses the file of a model that is loaded"),
+    )
+    pooling: Annotated[Pooling, Lax] = setting(
+        Pooling.AUTO,
+        'For provider = "onnx": how the vectors of a text\'s tokens become one; "auto" is what the '
+        "model's files say.",
+    )
+    query_prefix: Prefix = setting(
+        AUTO, 'Put before a query; "auto" is what the model is known to need, "" is nothing.'
+    )
+    passage_prefix: Prefix = setting(AUTO, "Put before a passage; as query_prefix.")
+    batch_size: int = setting(32, "Texts embedded at once.", within=(1, 1024))
+    threads: int = setting(0, "Processor threads for bulk work; 0 is automatic.", within=(0, 64))
+    device: Device = setting(
+        AUTO,
+        "Where the model runs; the built-in one always uses the processor.",
+        allowed='"auto", "cpu", "mps", "cuda" or "cuda:N"',
+    )
+    cache_folder: OptionalFolder = setting(
+        None,
+        'Where prepared and fetched models are kept; "" is the user\'s cache.',
+        authority=Authority("names a folder that models are loaded from", is_loaded=True),
+    )
+    local_files_only: bool = setting(
+        False,
+        "Never fetch a model; the built-in one is never fetched.",
+        authority=Authority("decides whether models are fetched over the network"),
+    )
+    url: str = setting(
+        "",
+        'For provider = "http": the endpoint, as "http://127.0.0.1:11434/v1"; none by default.',
+        authority=Authority("is an address to which passages and queries are sent"),
+    )
+    allow_remote: bool = setting(
+        False,
+        "Let `url` lead beyond this machine: passages and queries are then sent there.",
+        authority=Authority("lets passages and queries leave this machine"),
+    )
+    timeout_seconds: float = setting(
+        20.0, "How long the endpoint may take for one batch.", within=(0.1, 600)
+    )
+    retries: int = setting(
+        2, "How often a batch is sent again when the endpoint fails.", within=(0, 10)
+    )
+    class_name: str = setting(
+        "",
+        'For provider = "llama-index": the embedding\'s class, as "module:Class".',
+        aliases=("embedding.class",),
+        authority=Authority("names Python code to import and run", is_loaded=True),
+    )
+    arguments: dict[str, Any] = setting(
+        {},
+        "What that class is made with, by name.",
+        allowed="a table",
+        authority=Authority("is given to that code", is_loaded=True),
+    )
+
+    def disagreements(self) -> Iterator[Disagreement]:
+        if self.provider is EmbeddingProvider.LLAMA_INDEX and not self.class_name:
+            yield Disagreement("the embedding's class is missing", ("class_name", "provider"))
+
+
+# [indexing] and [tree.NAME]: which files are indexed, where the index is, how it stays in step.
+
+DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
+_READS_ELSEWHERE = Authority(
+    "reads a folder outside the project, or a hidden folder inside it",
+    leaves_project,
+    "outside of the project's folder or in a hidden folder of it",
+)
+
+
+class IndexingConfig(Section):
+    """Which files are indexed, where the index is kept, and how it stays in step."""
+
+    documents_path: Folder = setting(
+        Path(),
+        "The folder of the tree `docs`: there when no [tree.NAME] is, or when this is set.",
+        authority=_READS_ELSEWHERE,
+    )
+    index_path: OptionalFolder = setting(
+        None,
+        'The folder of the index; "" is a folder under the user\'s cache for each set of index '
+        "settings.",
+        authority=Authority("names a folder to which the text of all documents is written"),
+    )
+    include: Patterns = setting(
+        DEFAULT_INCLUDE, "Files to index, in every tree that has no `include` of its own."
+    )
+    exclude: Patterns = setting((), "Files to leave out, in every tree, besides its own `exclude`.")
+    respect_gitignore: bool = setting(
+        True,
+        "Leave out what .gitignore files leave out.",
+        authority=Authority("decides whether files are read that git leaves out"),
+    )
+    max_file_bytes: int = setting(
+        10_000_000,
+        "Larger files are skipped with a warning.",
+        within=(1, 1_000_000_000),
+        authority=Authority(
+            "has larger files read into memory", is_more, "larger than without the file"
+        ),
+    )
+    debounce_seconds: float = setting(
+        0.5, "How long files must be quiet before their changes are read.", within=(0, 60)
+    )
+    rescan_interval_seconds: float = setting(
+        300.0,
+        "How often all files are compared with the index; 0 is never.",
+        within=(0, 86_400),
+        authority=Authority(
+            "keeps the processor busy with looking at all files again",
+            is_hasty,
+            f"below {SHORTEST_PAUSE:g}",
+        ),
+    )
+    watch: bool = setting(True, "Follow changes while the server runs.")
+
+
+class TreeConfig(Section):
+    """One folder of documents. A nearer file's table of the same name replaces this one whole."""
+
+    path: Folder = Field(
+        description="The folder.",
+        json_schema_extra=cast(
+            "Any", {"aliases": [], "allowed": "", "authority": _READS_ELSEWHERE}
+        ),
+    )
+    include: Patterns | None = setting(
+        None, "Files to index; without it, those of [indexing].", allowed="a list of strings"
+    )
+    exclude: Patterns = setting((), "Files to leave out, besides those of [indexing].")
+
+
+# [search], [search.boosts] and [search.advanced]: how results are found, ranked and thinned.
+
+RANK_SUM_THRESHOLD, RANK_SUM_STEEPNESS = 0.035, 150.0
+"""The seeds' curve over rank sums: with rank fusion, what counts for the one of the two settings
+that the user has left out."""
+
+
+class RankSumCurve(NamedTuple):
+    """The seeds' sigmoid over a rank sum; `first` is the rank sum of a passage that one index alone
+    puts first."""
+
+    threshold: float
+    steepness: float
+    first: float
+
+    @property
+    def words(self) -> str:
+        """What it is, and what that means for whoever sets a least confidence."""
+        exponent = min(700.0, self.steepness * (self.threshold - self.first))
+        confidence = 1.0 / (1.0 + math.exp(exponent))
+        return (
+            f"rank sum, by a sigmoid with threshold {self.threshold:g} and steepness "
+            f"{self.steepness:g}: a relative number; a passage that one index alone puts first has "
+            f"{confidence:.3f}, so a least confidence above that drops exact hits"
+        )
+
+
+class BoostsConfig(Section):
+    """How much a word counts by the field it stands in, before saturation (BM25F)."""
+
+    title: float = setting(3.0, "The document's title.", within=(0, 100))
+    headers: float = setting(2.5, "The headings above the passage.", within=(0, 100))
+    keywords: float = setting(2.5, "Front matter `keywords`.", within=(0, 100))
+    description: float = setting(2.0, "Front matter `description` or `summary`.", within=(0, 100))
+    tags: float = setting(2.0, "Front matter `tags` and inline #tags.", within=(0, 100))
+    path: float = setting(2.0, "The file's path and its parts.", within=(0, 100))
+    aliases: float = setting(1.5, "Front matter `aliases`.", within=(0, 100))
+    author: float = setting(1.0, "Front matter `author`.", within=(0, 100))
+    content: float = setting(1.0, "The text itself.", within=(0, 100))
+
+
+class AdvancedSearchConfig(Section):
+    """Graph communities, weights by score spread, and HyDE."""
+
+    community_detection_enabled: bool = setting(
+        True, "Raise documents of the communities that the best hits belong to."
+    )
+    community_boost_factor: float = setting(1.1, "By how much they are raised.", within=(1, 10))
+    dynamic_weights_enabled: bool = setting(
+        False, "Give an index less say when its scores hardly differ."
+    )
+    variance_threshold: float = setting(
+        0.1, "Below this variance of scores an index loses weight.", within=(0, 1)
+    )
+    min_weight_factor: float = setting(
+        0.5, "An index never loses more than down to this factor.", within=(0, 1)
+    )
+    hyde_enabled: bool = setting(True, "Offer search by a hypothetical answer.")
+
+
+_ORDERING = frozenset(
+    {
+        "semantic_weight",
+        "keyword_weight",
+        "graph_weight",
+        "graph_neighbor_weight",
+        "code_search_weight",
+        "balance_enabled",
+        "adaptive_weights_enabled",
+        "closeness_weight",
+        "resemblance_weight",
+        "recency_bias",
+        "local_boost",
+        "tree_normalisation",
+        "merge_bonus",
+        "boosts",
+    }
+)
+"""Who sets one of these wants another order than that of the confidence."""
+
+
+class SearchConfig(Section):
+    """How results are found, ranked, thinned and returned."""
+
+    semantic_weight: float = setting(1.0, "Weight of vector search.", within=(0, 100))
+    keyword_weight: float = setting(1.0, "Weight of keyword search.", within=(0, 100))
+    balance_enabled: bool = setting(
+        True, "Shift meaning against words by how near and how long a query is (score fusion)."
+    )
+    document_weight: float = setting(
+        0.5, "How much of a passage's meaning is that of its whole document.", within=(0, 1)
+    )
+    closeness_weight: float = setting(
+        0.5, "How much it counts that words stand together as in the query.", within=(0, 1)
+    )
+    resemblance_weight: float = setting(
+        0.15, "How much it counts that a passage is like the best one in meaning.", within=(0, 1)
+    )
+    graph_weight: float = setting(1.0, "Weight of documents linked to hits.", within=(0, 100))
+    code_search_enabled: bool = setting(True, "Search code blocks in an index of their own.")
+    code_search_weight: float = setting(0.3, "Weight of code search.", within=(0, 100))
+    fusion: Annotated[Fusion, Lax] = setting(
+        Fusion.SCORE, "How the lists become one: by scaled scores, or by ranks."
+    )
+    rrf_k_constant: int = setting(
+        60, "Rank fusion's constant: larger is flatter.", within=(0, 10_000)
+    )
+    recency_bias: float = setting(
+        0.5, "How much new documents gain; 0.5 is 1.2x in a week, 0 is off.", within=(0, 1)
+    )
+    min_confidence: float = setting(
+        0.0, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
+    )
+    score_calibration_threshold: float = setting(
+        0.446,
+        "The evidence (mostly in [0, 1]) that means 50 % confidence; set with rank fusion: the "
+        "rank sum.",
+        within=(0, 10),
+    )
+    score_calibration_steepness: float = setting(
+        12.83,
+        "How sharply confidence turns around that evidence; set with rank fusion: around that "
+        "rank sum.",
+        within=(0.01, 10_000),
+    )
+    max_chunks_per_doc: int = setting(
+        2, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
+    )
+    dedup_enabled: bool = setting(False, "Drop passages whose vectors are nearly the same.")
+    dedup_similarity_threshold: float = setting(
+        0.85,
+        "The cosine from which two passages count as the same.",
+        within=(0, 1),
+        aliases=("search.dedup_threshold",),
+    )
+    ngram_dedup_enabled: bool = setting(True, "Drop passages whose wording is nearly the same.")
+    ngram_dedup_threshold: float = setting(
+        0.85, "The Jaccard similarity of character trigrams for that.", within=(0, 1)
+    )
+    mmr_enabled: bool = setting(
+        False, "Choose results for diversity (MMR) in place of dropping similar vectors."
+    )
+    mmr_lambda: float = setting(0.7, "1 is relevance only, 0 is diversity only.", within=(0, 1))
+    rerank_enabled: bool = setting(False, "Score the best results again with a cross-encoder.")
+    rerank_model: NameOrFolder = setting(
+        "cross-encoder/ms-marco-MiniLM-L-6-v2",
+        "The cross-encoder, as [embedding] model.",
+        allowed="a name or a path",
+        authority=Authority("names a model to load", is_loaded=True),
+    )
+    rerank_top_n: int = setting(10, "How many results it scores.", within=(1, 100))
+    rerank_weight: float = setting(
+        0.05,
+        "What its opinion counts beside the search's own: 1 is its opinion alone.",
+        within=(0, 1),
+    )
+    adaptive_weights_enabled: bool = setting(
+        True, "Shift the weights by the kind of query: factual, navigational, exploratory."
+    )
+    query_expansion_enabled: bool = setting(
+        True, "Add the nearest terms of the documents' own vocabulary to a query."
+    )
+    query_expansion_max_words: int = setting(
+        2,
+        "Only for queries of at most this many words that hardly any document has; 0 is for every "
+        "query.",
+        within=(0, 100),
+    )
+    query_expansion_max_terms: int = setting(
+        10_000, "At most this many terms make that vocabulary.", within=(0, 1_000_000)
+    )
+    synonyms_enabled: bool = setting(False, "Add WordNet synonyms (extra `synonyms`).")
+    keyword_engine: Annotated[KeywordEngine, Lax] = setting(
+        KeywordEngine.FTS5, "What finds words; tantivy is an extra, for very large folders."
+    )
+    stemmer: Annotated[Stemmer, Lax] = setting(
+        Stemmer.ENGLISH, "The language whose word endings are ignored."
+    )
+    fuzzy_distance: int = setting(
+        1, "Typing errors forgiven in words the documents do not have; 0 is none.", within=(0, 2)
+    )
+    merge_threshold: int = setting(
+        2, "This many matching siblings are replaced by their parent; 0 is never.", within=(0, 100)
+    )
+    merge_bonus: float = setting(0.02, "What a merged section gains per child.", within=(0, 10))
+    max_merge_depth: int = setting(
+        2, "Do not merge above this depth; 0 allows the whole document.", within=(0, 6)
+    )
+    max_merge_bytes: int = setting(
+        4_000, "A larger section is not merged into: its parts are the results.", within=(0, 10**9)
+    )
+    result_tokens: int = setting(
+        180,
+        "About how much of a passage is given: the lines that answer and what is around them; "
+        "0 gives all of it.",
+        within=(0, 10_000),
+    )
+    cutoff_ratio: float = setting(
+        0.3, "Stop where a score falls below this part of the one before; 0 is off.", within=(0, 1)
+    )
+    candidate_limit: int = setting(
+        0, "At most this many of what was found are judged; 0 is no limit.", within=(0, 10_000)
+    )
+    local_boost: float = setting(
+        1.5, "What the project's own trees gain over the user's.", within=(0, 100)
+    )
+    tree_normalisation: float = setting(
+        0.0, "How far the best of each tree is brought to one level; 0 is off.", within=(0, 1)
+    )
+    graph_depth: int = setting(1, "How many links away a neighbour may be.", within=(0, 5))
+    graph_neighbor_weight: float = setting(
+        0.5, "A neighbour enters with this part of its hit's score.", within=(0, 1)
+    )
+    boosts: BoostsConfig = Field(default_factory=BoostsConfig)
+    advanced: AdvancedSearchConfig = Field(default_factory=AdvancedSearchConfig)
+
+    @property
+    def is_ordered_by_confidence(self) -> bool:
+        """Not with rank fusion, nor when the user has set what is to come first."""
+        return self.fusion is Fusion.SCORE and not self.model_fields_set & _ORDERING
+
+    @property
+    def rank_sum_curve(self) -> RankSumCurve | None:
+        """With rank fusion, when the user has set either calibration setting: confidence is then
+        made from the rank sum. None: it is made from the evidence, whatever the fusion."""
+        given = self.model_fields_set & {
+            "score_calibration_threshold",
+            "score_calibration_steepness",
+        }
+        if self.fusion is not Fusion.RRF or not given:
+            return None
+        threshold, steepness = RANK_SUM_THRESHOLD, RANK_SUM_STEEPNESS
+        if "score_calibration_threshold" in given:
+            threshold = self.score_calibration_threshold
+        if "score_calibration_steepness" in given:
+            steepness = self.score_calibration_steepness
+        best = max(self.semantic_weight, self.keyword_weight)
+        return RankSumCurve(threshold, steepness, best / (self.rrf_k_constant + 1))
+
+
+# A whole configuration file: every setting, once, with its default, its range and one line that
+# says what it does. Each section has a module of its own beside this one.
+#
+# A module is given its own section, never the whole configuration. The example file, the reference
+# page, the error messages and the checks are all made from what stands there.
+
+
+class Settings(Section):
+    """A whole file."""
+
+    root: bool = setting(
+        False, "Look for no further configuration in the folders above this file's."
+    )
+    indexing: IndexingConfig = Field(default_factory=IndexingConfig)
+    tree: dict[TreeKey, TreeConfig] = Field(
+        default_factory=dict[str, TreeConfig], max_length=MAX_TREES
+    )
+    context: ContextConfig = Field(default_factory=ContextConfig)
+    chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
+    search: SearchConfig = Field(default_factory=SearchConfig)
+    embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What must hold for a setting to have an effect: `is_met` gets the values of the other
+    settings that it names; `trees` are those of the whole configuration.
+
+    `words` stand for the values where these say too little; `still` is what the setting does even
+    then.
+    """
+
+    keys: tuple[str, ...]
+    is_met: Callable[..., bool]
+    words: str = ""
+    still: str = ""
+
+
+def _on(key: str, still: str = "") -> Need:
+    return Need((key,), bool, still=still)
+
+
+def _off(key: str) -> Need:
+    return Need((key,), _is_off)
+
+
+def _is_off(value: object) -> bool:
+    return not value
+
+
+def _is(key: str, *values: object) -> Need:
+    def is_one(value: object) -> bool:
+        return value in values
+
+    return Need((key,), is_one)
+
+
+def _is_inherited(include: object, trees: tuple[Any, ...]) -> bool:
+    return any(tree.include == include for tree in trees)
+
+
+def _has_several(trees: tuple[Any, ...]) -> bool:
+    return len(trees) > 1
+
+
+def _has_both_scopes(trees: tuple[Any, ...]) -> bool:
+    return len({tree.scope for tree in trees}) > 1
+
+
+def _loads_a_model(provider: object, rerank: object) -> bool:
+    return bool(rerank) or provider in (
+        EmbeddingProvider.BUILTIN,
+        EmbeddingProvider.HUGGINGFACE,
+        EmbeddingProvider.ONNX,
+    )
+
+
+_UNIQUE = 'a request with uniqueness = "content" uses it'
+_WATCHED = _on("indexing.watch")
+_PARENTS = _on("chunking.parent_retrieval_enabled")
+_LEAVES = _off("chunking.parent_retrieval_enabled")
+_BY_SCORE = _is("search.fusion", Fusion.SCORE)
+_MERGING = _on("search.merge_threshold")
+_LINKS = _on("search.graph_weight")
+_RERANKING = _on("search.rerank_enabled")
+_EXPANDING = _on("search.query_expansion_enabled")
+_SPREAD = _on("search.advanced.dynamic_weights_enabled")
+_HTTP = _is("embedding.provider", EmbeddingProvider.HTTP)
+_CLASS = _is("embedding.provider", EmbeddingProvider.LLAMA_INDEX)
+_FETCHED = _is("embedding.provider", EmbeddingProvider.HUGGINGFACE)
+_NOT_BUILTIN = _is(
+    "embedding.provider",
+    EmbeddingProvider.HUGGINGFACE,
+    EmbeddingProvider.LLAMA_INDEX,
+    EmbeddingProvider.HTTP,
+    EmbeddingProvider.ONNX,
+)
+_ONNX = _is("embedding.provider", EmbeddingProvider.ONNX)
+_LOADED = Need(("embedding.provider", "search.rerank_enabled"), _loads_a_model)
+
+NEEDS: Mapping[str, tuple[Need, ...]] = {
+    "indexing.include": (
+        Need(
+            ("indexing.include", "trees"),
+            _is_inherited,
+            "while every tree has an `include` of its own",
+        ),
+    ),
+    "indexing.debounce_seconds": (_WATCHED,),
+    "indexing.rescan_interval_seconds": (_WATCHED,),
+    "chunking.min_leaf_chars": (_LEAVES,),
+    "chunking.max_leaf_chars": (_LEAVES,),
+    "chunking.parent_chunk_min_chars": (_PARENTS,),
+    "chunking.parent_chunk_max_chars": (_PARENTS,),
+    "chunking.parent_overlap_chars": (_PARENTS,),
+    "chunking.child_chunk_min_chars": (_PARENTS,),
+    "chunking.child_chunk_max_chars": (_PARENTS,),
+    "search.balance_enabled": (_BY_SCORE,),
+    "search.closeness_weight": (_BY_SCORE, _on("search.keyword_weight")),
+    "search.resemblance_weight": (_BY_SCORE, _on("search.semantic_weight")),
+    "search.rrf_k_constant": (_is("search.fusion", Fusion.RRF),),
+    "search.code_search_weight": (_on("search.code_search_enabled"),),
+    "search.graph_weight": (_on("search.graph_depth"),),
+    "search.graph_depth": (_LINKS,),
+    "search.graph_neighbor_weight": (_LINKS, _on("search.graph_depth")),
+    "search.dedup_enabled": (_off("search.mmr_enabled"),),
+    "search.dedup_similarity_threshold": (
+        _on("search.dedup_enabled", _UNIQUE),
+        Need(("search.mmr_enabled",), _is_off, still=_UNIQUE),
+    ),
+    "search.ngram_dedup_threshold": (_on("search.ngram_dedup_enabled", _UNIQUE),),
+    "search.mmr_lambda": (_on("search.mmr_enabled"),),
+    "search.rerank_model": (_RERANKING,),
+    "search.rerank_top_n": (_RERANKING,),
+    "search.rerank_weight": (_RERANKING,),
+    "search.query_expansion_max_words": (_EXPANDING,),
+    "search.query_expansion_max_terms": (_EXPANDING,),
+    "search.merge_bonus": (_MERGING,),
+    "search.max_merge_depth": (_MERGING,),
+    "search.max_merge_bytes": (_MERGING,),
+    "search.local_boost": (
+        Need(("trees",), _has_both_scopes, "while all trees are the project's, or all the user's"),
+    ),
+    "search.tree_normalisation": (Need(("trees",), _has_several, "while there is one tree"),),
+    "search.advanced.community_boost_factor": (_on("search.advanced.community_detection_enabled"),),
+    "search.advanced.variance_threshold": (_SPREAD,),
+    "search.advanced.min_weight_factor": (_SPREAD,),
+    "embedding.model": (
+        _is(
+            "embedding.provider",
+            EmbeddingProvider.BUILTIN,
+            EmbeddingProvider.HUGGINGFACE,
+            EmbeddingProvider.HTTP,
+            EmbeddingProvider.ONNX,
+        ),
+    ),
+    "embedding.model_file": (_ONNX,),
+    "embedding.pooling": (_ONNX,),
+    "embedding.query_prefix": (_NOT_BUILTIN,),
+    "embedding.passage_prefix": (_NOT_BUILTIN,),
+    "embedding.batch_size": (_NOT_BUILTIN,),
+    "embedding.threads": (_LOADED,),
+    "embedding.cache_folder": (_LOADED,),
+    "embedding.device": (_FETCHED,),
+    "embedding.local_files_only": (_FETCHED,),
+    "embedding.url": (_HTTP,),
+    "embedding.allow_remote": (_HTTP,),
+    "embedding.timeout_seconds": (_HTTP,),
+    "embedding.retries": (_HTTP,),
+    "embedding.class_name": (_CLASS,),
+    "embedding.arguments": (_CLASS,),
+}
+"""Setting → all that must hold for it to have an effect; one that is not here always has one.
+`check-config` names those that are set to another value than the default and have none."""

@@ -1,0 +1,407 @@
+"""Checks of the index: the store, its counts and vectors, files that failed and broken links."""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
+
+from ragdocs.app import App
+from ragdocs.diagnosis.case import Case, Finding, Level, Repair, at
+from ragdocs.diagnosis.folder_checks import odd_file_repair
+from ragdocs.diagnosis.looks import (
+    BUSY_SECONDS,
+    disk_use,
+    look_at_store,
+    stored_schema,
+    vectors_model,
+)
+from ragdocs.diagnosis.status import FileWarning
+from ragdocs.errors import (
+    IndexCorrupt,
+    IndexFolderForeign,
+    IndexIncompatible,
+    IndexLocked,
+    IndexMissing,
+    IndexStoreError,
+    OthersIndex,
+    RagdocsError,
+)
+from ragdocs.indices.code import TABLE as CODE
+from ragdocs.indices.fts5 import TABLE as KEYWORD
+from ragdocs.indices.signatures import TABLE as SIGNATURES
+from ragdocs.indices.signatures import signatures_of
+from ragdocs.store.database import store_path
+from ragdocs.store.generations import TABLES
+from ragdocs.store.integrity import refusal
+from ragdocs.store.reader import Reader
+from ragdocs.store.records import ChunkKey, ResolvedLink
+from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.stored_index import StoredIndex
+from ragdocs.store.writer import check_ours
+from ragdocs.text import advised, number_of, size_text
+
+# Files that could not be indexed, or not as they are, and broken links.
+
+SHOWN = 5
+"""Of each kind; the rest is counted."""
+MAX_TARGET_CHARS = 80
+
+
+def check_failures(case: Case) -> Iterator[Finding]:
+    look = look_at_store(case.directory, "")
+    if look.error is not None:
+        return
+    number = look.holdings.files_failed
+    if not number:
+        yield Finding(Level.OK, "every file could be indexed")
+        return
+    shown = tuple(f"{one.tree}: {one.reason}" for one in look.failures[:SHOWN])
+    yield Finding(
+        Level.WARNING,
+        f"{number_of(number, 'file')} could not be indexed",
+        "put them right, or exclude them; they are read again when they change",
+        details=_with_rest(shown, number),
+    )
+
+
+def check_warnings(case: Case) -> Iterator[Finding]:
+    look = look_at_store(case.directory, "")
+    if look.error is not None:
+        return
+    lossy = [one for one in look.warnings if one.is_loss]
+    others = [one for one in look.warnings if not one.is_loss]
+    if lossy:
+        yield Finding(
+            Level.WARNING,
+            f"{number_of(look.holdings.files_with_loss, 'file')} indexed, but not all that they "
+            "hold can be found",
+            "save them as UTF-8, or split what is too large; they are read again when they change",
+            details=_with_rest(_shown(lossy), len(lossy)),
+        )
+    if others:
+        yield Finding(
+            Level.NOTE,
+            f"{number_of(len(others), 'remark')} on files that were indexed",
+            details=_with_rest(_shown(others), len(others)),
+        )
+    if not look.warnings:
+        yield Finding(Level.OK, "every indexed file was read as it is")
+
+
+def _shown(warnings: Sequence[FileWarning]) -> tuple[str, ...]:
+    return tuple(f"{one.tree}: {one.path}: {one.text}" for one in warnings[:SHOWN])
+
+
+def check_links(case: Case) -> Iterator[Finding]:
+    try:
+        with (
+            closing(Reader(case.directory, timeout=BUSY_SECONDS)) as reader,
+            reader.snapshot() as snapshot,
+        ):
+            links = snapshot.unresolved_links()
+            number = snapshot.ledger.count("links")
+    except IndexStoreError:  # that the store cannot be read is said elsewhere
+        return
+    if not links:
+        yield Finding(Level.OK, f"all {number:,} links between documents lead somewhere")
+        return
+    yield Finding(
+        Level.NOTE,
+        f"{len(links):,} of {number:,} links lead to no document",
+        "correct them, or let them be: they resolve as soon as such a document is there",
+        details=_with_rest(tuple(map(_place, links[:SHOWN])), len(links)),
+    )
+
+
+def _place(found: ResolvedLink) -> str:
+    link = found.link
+    target = link.target + (f"#{link.anchor}" if link.anchor else "")
+    return f"{found.source}:{link.span.line_start}: {target[:MAX_TARGET_CHARS]}"
+
+
+def _with_rest(shown: tuple[str, ...], number: int) -> tuple[str, ...]:
+    rest = number - len(shown)
+    return (*shown, f"and {rest:,} more") if rest > 0 else shown
+
+
+# The store, read from end to end: every page, every row against its hash. Takes no lock.
+
+
+def check_store(case: Case) -> Iterator[Finding]:
+    try:
+        yield _verified(case)
+    except IndexStoreError as error:
+        yield _explained(case, error)
+
+
+def rebuild_repair(app: App) -> Repair:
+    return Repair("rebuild the index", partial(_rebuild, app))
+
+
+def _verified(case: Case) -> Finding:
+    with (
+        closing(Reader(case.directory, timeout=BUSY_SECONDS)) as reader,
+        reader.snapshot() as snapshot,
+    ):
+        if snapshot.fingerprint != case.app.fingerprint:
+            return _of_others(case, _refused(case, snapshot.settings))
+        snapshot.verify(deep=True)
+        documents = snapshot.ledger.count("documents")
+        chunks = snapshot.ledger.count("chunks")
+    size = size_text(disk_use(case.directory).total)
+    held = f"{number_of(documents, 'document')}, {number_of(chunks, 'chunk')}, {size}"
+    if reader.doubts:
+        return Finding(
+            Level.NOTE,
+            f"whole, but not as it was left: copied, or changed by another program ({held})",
+            f"{advised('update')} checks it and compares it with all files, and so does a server",
+            repair=Repair(
+                "check the index, and compare it with all files", partial(_check, case.app)
+            ),
+        )
+    return Finding(Level.OK, f"whole: {held}")
+
+
+def _explained(case: Case, error: IndexStoreError) -> Finding:
+    match error:
+        case IndexMissing():
+            advice = f"{advised('update')} makes it, and so does a server when it starts"
+            return Finding(Level.NOTE, "there is no index yet", advice)
+        case IndexCorrupt():
+            return Finding(
+                Level.ERROR,
+                str(error),
+                "it is rebuilt from the files; vectors that are whole are kept if possible",
+                repair=rebuild_repair(case.app),
+            )
+        case IndexIncompatible():
+            return _of_other_schema(case, error)
+        case IndexLocked():
+            return Finding(Level.WARNING, str(error), "try again in a moment")
+        case IndexFolderForeign():
+            return Finding(
+                Level.ERROR, "the index folder was not opened", "see `permissions` above"
+            )
+        case _:
+            return _unusable(case, error)
+
+
+def _of_other_schema(case: Case, error: IndexStoreError) -> Finding:
+    if stored_schema(case.directory) is None:
+        return Finding(
+            Level.ERROR,
+            f"{at(store_path(case.directory))} is a database, but not an index of this program",
+            "move it away, or set another indexing.index_path",
+        )
+    return _of_others(case, error)
+
+
+def _refused(case: Case, stored: str) -> IndexStoreError:
+    """Why a store of other settings is not simply used; where it can be read, how."""
+    app = case.app
+    try:
+        reason = app.why_read_only()
+    except IndexStoreError as error:
+        return error
+    return (
+        IndexStoreError(reason)
+        if reason
+        else refusal(store_path(case.directory), stored, app.making.text)
+    )
+
+
+def _of_others(case: Case, error: IndexStoreError) -> Finding:
+    """In a folder that the user has named, only they decide which settings it is for."""
+    app = case.app
+    if not app.owns_directory:
+        try:
+            check_ours(case.directory, app.fingerprint, app.making.text)
+        except OthersIndex:
+            return Finding(Level.WARNING, str(error))
+    return Finding(
+        Level.WARNING,
+        error.what if isinstance(error, OthersIndex) else str(error),
+        f"it is rebuilt from the files by {advised('update')}, or by a server when it starts",
+        repair=rebuild_repair(case.app),
+    )
+
+
+def _unusable(case: Case, error: IndexStoreError) -> Finding:
+    path = store_path(case.directory)
+    try:
+        is_odd = not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        is_odd = path.is_symlink()
+    repair = odd_file_repair(path) if is_odd else None
+    advice = "make it readable and writable for you, or set another indexing.index_path"
+    return Finding(Level.ERROR, str(error), "move it away" if is_odd else advice, repair=repair)
+
+
+def _check(app: App) -> str:
+    with app.manager() as manager:
+        outcome = manager.update()
+    found = f"made anew ({outcome.rebuilt})" if outcome.rebuilt else "whole"
+    return f"the index was {found}, and is in step with {number_of(outcome.documents, 'document')}"
+
+
+def _rebuild(app: App) -> str:
+    with app.manager() as manager:
+        outcome = manager.update(rebuild=True)
+    why = f" ({outcome.rebuilt})" if outcome.rebuilt else ""
+    return (
+        f"rebuilt the index{why}: {outcome.documents:,} documents, {outcome.chunks:,} chunks; "
+        f"vectors that are missing come with {advised('update')}, or with a server"
+    )
+
+
+# Whether the indices hold what the store's rows say they should: compared, not trusted.
+
+_KEYS_AT_ONCE = 5000
+# A document without text has one row all the same, for its title.
+_KEYWORD_LACKS = f"""SELECT
+    (SELECT count(*) FROM chunks c WHERE c.text IS NOT NULL
+        AND c.key NOT IN (SELECT id FROM {KEYWORD}_docsize)) +
+    (SELECT count(*) FROM documents d WHERE NOT EXISTS (SELECT 1 FROM chunks c
+        JOIN {KEYWORD}_docsize k ON k.id = c.key WHERE c.doc = d.key))"""
+_LACKING = {
+    KEYWORD: _KEYWORD_LACKS,
+    CODE: f"""SELECT count(*) FROM code_blocks
+        WHERE key NOT IN (SELECT id FROM {CODE}_docsize)""",
+    SIGNATURES: f"""SELECT count(*) FROM chunks WHERE text IS NOT NULL
+        AND key NOT IN (SELECT key FROM {SIGNATURES})""",
+}
+_BEYOND = {
+    KEYWORD: f"""SELECT count(*) FROM {KEYWORD}_docsize
+        WHERE id NOT IN (SELECT key FROM chunks)""",
+    CODE: f"""SELECT count(*) FROM {CODE}_docsize
+        WHERE id NOT IN (SELECT key FROM code_blocks)""",
+    SIGNATURES: f"""SELECT count(*) FROM {SIGNATURES}
+        WHERE key NOT IN (SELECT key FROM chunks)""",
+}
+_FTS5 = (KEYWORD, CODE)
+
+
+def check_counts(case: Case) -> Iterator[Finding]:
+    try:
+        with (
+            closing(Reader(case.directory, case.app.fingerprint, timeout=BUSY_SECONDS)) as reader,
+            reader.snapshot() as snapshot,
+        ):
+            wrong = [*_of_tables(snapshot), *_of_indices(snapshot, case.app.tables)]
+    except IndexCorrupt as error:
+        wrong = [str(error)]
+    except IndexStoreError:  # that the store cannot be read is said elsewhere
+        return
+    if wrong:
+        yield Finding(
+            Level.ERROR,
+            "parts of the index do not fit together",
+            "rebuild it from the files",
+            details=tuple(wrong),
+            repair=rebuild_repair(case.app),
+        )
+    else:
+        yield Finding(Level.OK, "tables, keyword, code and wording indices hold the same passages")
+
+
+def _of_tables(snapshot: Snapshot) -> Iterator[str]:
+    for table in TABLES:
+        expected, found = snapshot.ledger.count(table), _number(snapshot, table)
+        if expected != found:
+            yield f"{table} has {found:,} rows, and should have {expected:,}"
+
+
+def _of_indices(snapshot: Snapshot, tables: tuple[StoredIndex, ...]) -> Iterator[str]:
+    known = {row[0]: row[1:] for row in snapshot.select("SELECT * FROM stored_indices")}
+    at = (snapshot.position.generation, snapshot.position.stamp)
+    for table in tables:
+        version, *position = known.get(table.name, ("",))
+        if version != table.version:
+            continue  # of another version: rebuilt by whoever writes next
+        if tuple(position) != at:
+            yield f"the index {table.name} has missed a commit"
+        elif table.name in _LACKING:
+            yield from _of_index(snapshot, table.name)
+
+
+def _of_index(snapshot: Snapshot, name: str) -> Iterator[str]:
+    lacking = snapshot.select(_LACKING[name])[0][0]
+    beyond = snapshot.select(_BEYOND[name])[0][0]
+    if lacking or beyond:
+        yield f"the index {name} lacks {lacking:,} entries, and has {beyond:,} too many"
+    elif name in _FTS5:
+        yield from _of_terms(snapshot, name)
+    else:
+        _check_signatures(snapshot)
+
+
+def _of_terms(snapshot: Snapshot, name: str) -> Iterator[str]:
+    """Each row knows how many words it has, and the index how often it has each word: both
+    sums are of everything that was put in, and reading them decodes the whole index."""
+    by_row = sum(_varints(row[0]) for row in snapshot.select(f"SELECT sz FROM {name}_docsize"))
+    by_term = snapshot.select(f"SELECT coalesce(sum(cnt), 0) FROM {name}_vocabulary")[0][0]
+    if by_row != by_term:
+        yield f"the index {name} has {by_term:,} words, and should have {by_row:,}"
+
+
+def _varints(packed: bytes) -> int:
+    """The sum of SQLite's variable-length numbers, of which word counts need few bytes."""
+    total = value = 0
+    for byte in packed:
+        value = (value << 7) | (byte & 0x7F)
+        if byte < 0x80:
+            total, value = total + value, 0
+    return total
+
+
+def _check_signatures(snapshot: Snapshot) -> None:
+    """Raises IndexCorrupt at the first that is damaged."""
+    keys = [ChunkKey(row[0]) for row in snapshot.select(f"SELECT key FROM {SIGNATURES}")]
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        signatures_of(snapshot, keys[start : start + _KEYS_AT_ONCE])
+
+
+def _number(snapshot: Snapshot, what: str) -> int:
+    return int(snapshot.select(f"SELECT count(*) FROM {what}")[0][0])
+
+
+# Whether every passage has its vector, and which vectors nothing uses.
+
+
+def check_vectors(case: Case) -> Iterator[Finding]:
+    try:
+        wanted = case.app.embedder.identity
+    except RagdocsError:  # that there is no model is said elsewhere
+        return
+    try:
+        with (
+            closing(Reader(case.directory, timeout=BUSY_SECONDS)) as reader,
+            reader.snapshot() as snapshot,
+        ):
+            yield _examined(snapshot, vectors_model(snapshot.models(), wanted))
+    except IndexStoreError:  # that the store cannot be read is said elsewhere
+        return
+
+
+def _examined(snapshot: Snapshot, model: str) -> Finding:
+    pending = snapshot.count_missing_embeddings(model)
+    passages = snapshot.count_passages()
+    unused = snapshot.ledger.count("embeddings") - _used(snapshot, model)
+    beside = f"; {unused:,} more are kept for words, and texts that may come back" if unused else ""
+    if pending:
+        return Finding(
+            Level.NOTE,
+            f"{passages - pending:,} of {passages:,} passages have vectors{beside}",
+            f"{advised('update')} makes the rest, and so does a server while it runs",
+        )
+    return Finding(Level.OK, f"all {passages:,} passages have theirs{beside}")
+
+
+def _used(snapshot: Snapshot, model: str) -> int:
+    ((used,),) = snapshot.select(
+        """SELECT count(*) FROM embeddings e JOIN models m ON m.key = e.model WHERE m.identity = ?
+        AND e.text_hash IN (SELECT text_hash FROM chunks WHERE text_hash IS NOT NULL)""",
+        (model,),
+    )
+    return used

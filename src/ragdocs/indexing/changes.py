@@ -1,0 +1,295 @@
+"""Values of indexing: hints that files changed, what a scan found and what an update did."""
+
+import math
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from ragdocs.models import TreeName
+from ragdocs.store.records import FileFailure
+
+# What a look at a tree gives: values, of a whole tree or of some paths in it.
+
+
+class SkipReason(StrEnum):
+    """Why something that looks as if it should be indexed is not."""
+
+    UNREADABLE = "cannot be looked into"
+    BROKEN_LINK = "is a link that leads nowhere"
+    LINK_OUTSIDE = "is a link out of the tree, and those are not followed"
+    LINK_TO_UNINDEXED = "is a link to a file that is not indexed itself"
+    SPECIAL = "is not a regular file"
+    KEY_NAME = "has the name of a private key"
+    PATH_TOO_LONG = "has a path that is too long"
+    IGNORE_FILE = "was not used: its rules do not apply"
+
+
+class RootProblem(StrEnum):
+    """Why a tree could not be scanned at all."""
+
+    MISSING = "is not there"
+    NOT_A_DIRECTORY = "is not a folder"
+    UNREADABLE = "cannot be read"
+    LINKED = "lies behind a link, and links of a project are not followed"
+    LIMITED = "cannot be looked at now, because too many files are open"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TreePath:
+    """A file or a folder of a configured tree; the empty path is the whole tree."""
+
+    tree: TreeName
+    path: str
+
+
+class FoundFile(NamedTuple):
+    """A regular file by its tree-relative POSIX path; a byte that is not UTF-8 is a surrogate.
+
+    `ctime_ns` tells of an edit that kept both size and mtime. A tuple, because every start makes
+    one for each file: a dataclass takes three times as long, and the garbage collector follows it.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SkippedPath:
+    """Something left out that the user should hear about."""
+
+    path: str
+    reason: SkipReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a tree holds, sorted by path. With a scope: what it holds at and below those paths."""
+
+    files: tuple[FoundFile, ...]
+    skipped: tuple[SkippedPath, ...]
+    unseen: frozenset[str] = frozenset()
+    scope: frozenset[str] | None = None
+
+    def covers(self, path: str) -> bool:
+        """Whether the path was looked for at all."""
+        return self.scope is None or _is_within(path, self.scope)
+
+    def proves_absent(self, path: str) -> bool:
+        """Whether a path not among the files is gone, rather than hidden by what was unreadable
+        or not looked for."""
+        return self.covers(path) and not _is_within(path, self.unseen)
+
+
+@dataclass(frozen=True, slots=True)
+class RootUnavailable:
+    """The tree could not be scanned: nothing is known of its files, least of all that they went."""
+
+    root: Path
+    problem: RootProblem
+
+
+def _is_within(path: str, places: frozenset[str]) -> bool:
+    """Whether the path, or a folder on the way to it, is one of the places."""
+    if not places:
+        return False
+    parts = path.split("/")
+    return any("/".join(parts[:end]) in places for end in range(1, len(parts) + 1))
+
+
+# Hints that files may have changed, gathered until the files are quiet.
+#
+# A hint says where to look, never what happened there: the files decide.
+
+MAX_DELAY_SECONDS = 2.0
+"""Files that are never quiet are looked at this long after the first hint."""
+MAX_PATHS = 10_000
+"""With more paths than this, one scan of everything is cheaper than looking at each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Where to look: at these files, at all below these folders, or, `must_rescan`, everywhere.
+
+    `notes` say why everything must be looked at.
+    """
+
+    paths: frozenset[TreePath] = frozenset()
+    must_rescan: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Pending:
+    """Hints that wait for quiet. Times are given, so that nothing here waits or asks a clock."""
+
+    def __init__(self, quiet_seconds: float) -> None:
+        self._quiet = quiet_seconds
+        self._at_most = max(quiet_seconds, MAX_DELAY_SECONDS)
+        self._clear()
+
+    def touch(self, at: TreePath, now: float) -> None:
+        if len(self._paths) >= MAX_PATHS:
+            self.rescan(f"more than {MAX_PATHS} paths changed at once", now)
+        elif not self._rescan:
+            self._paths.add(at)
+        self._stamp(now)
+
+    def rescan(self, note: str, now: float, *, at_once: bool = False) -> None:
+        """All that is known becomes one hint: look everywhere."""
+        self._rescan = True
+        self._paths.clear()
+        self._notes[note] = None
+        self._stamp(-math.inf if at_once else now)
+
+    def due(self) -> float:
+        """When the hints are to be given; never, as long as there are none."""
+        return min(self._last + self._quiet, self._first + self._at_most)
+
+    def take(self) -> Hints:
+        hints = Hints(outermost(self._paths), self._rescan, tuple(self._notes))
+        self._clear()
+        return hints
+
+    def _stamp(self, now: float) -> None:
+        self._first = min(self._first, now)
+        self._last = now
+
+    def _clear(self) -> None:
+        self._paths: set[TreePath] = set()
+        self._notes: dict[str, None] = {}
+        self._rescan = False
+        self._first = self._last = math.inf
+
+
+class Inbox:
+    """Hints from any thread, taken out by one."""
+
+    def __init__(self, quiet_seconds: float) -> None:
+        self._pending = Pending(quiet_seconds)
+        self._changed = threading.Condition()
+        self._woken = False
+
+    def touch(self, at: TreePath) -> None:
+        with self._changed:
+            self._pending.touch(at, time.monotonic())
+            self._changed.notify()
+
+    def rescan(self, note: str, *, at_once: bool = False) -> None:
+        with self._changed:
+            self._pending.rescan(note, time.monotonic(), at_once=at_once)
+            self._changed.notify()
+
+    def wake(self) -> None:
+        """Ends a `take` that waits, without hints."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify()
+
+    def clear(self) -> None:
+        with self._changed:
+            self._pending.take()
+
+    def take(self, until: float) -> Hints | None:
+        """The hints when they are due; None at that time (monotonic), or when woken."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                if self._pending.due() <= now:
+                    return self._pending.take()
+                if self._woken or now >= until:
+                    self._woken = False
+                    return None
+                self._changed.wait(min(self._pending.due(), until) - now)
+
+
+def outermost(paths: Iterable[TreePath]) -> frozenset[TreePath]:
+    """Without those that lie below another one."""
+    every = set(paths)
+    return frozenset(at for at in every if not any(above in every for above in _above(at)))
+
+
+def _above(at: TreePath) -> Iterable[TreePath]:
+    if at.path:
+        yield TreePath(at.tree, "")
+    for index, character in enumerate(at.path):
+        if character == "/":
+            yield TreePath(at.tree, at.path[:index])
+
+
+# What an update says of itself, while it runs and when it has ended: values.
+
+
+class Phase(StrEnum):
+    """What is being done."""
+
+    CHECKING = "checking"
+    SCANNING = "scanning"
+    READING = "reading"
+    EMBEDDING = "embedding"
+    TERMS = "terms"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a phase is: steps, trees, files or texts; `chunks` are those stored in it so far."""
+
+    phase: Phase
+    done: int
+    total: int
+    chunks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Documents of a tree that stay, because it could not be seen whether their files do."""
+
+    tree: TreeName
+    reason: str
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something in a tree that was left out, and that its user should hear about."""
+
+    tree: TreeName
+    skipped: SkippedPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an update did, and what the index holds after it.
+
+    `unchanged` are files that were looked at and are as known; `failed` those that could not be
+    indexed this time. `unsettled` changed again and again while they were read: look there again.
+    """
+
+    added: int
+    modified: int
+    unchanged: int
+    removed: int
+    moved: int
+    failed: tuple[FileFailure, ...]
+    kept: tuple[Kept, ...]
+    skipped: tuple[Skipped, ...]
+    unsettled: frozenset[TreePath]
+    documents: int
+    chunks: int
+    seconds: float
+    rebuilt: str | None
+    """Why the store was emptied when it was opened, if so."""
+    taken_over: bool
+    """Whether that was because another program had made it."""
+    stopped: bool
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether documents came, went or changed: search may answer differently now."""
+        changed = self.added + self.modified + self.removed + self.moved
+        return bool(changed or self.failed or self.rebuilt)

@@ -1,0 +1,58 @@
+"""Which keyword engine the settings choose, and the tables that it needs inside the store."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragdocs.config.choices import KeywordEngine as Choice
+from ragdocs.config.settings import SearchConfig
+from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
+from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
+from ragdocs.indices.keyword import FIELDS, Entries, KeywordEngine, Weights, weights_version
+from ragdocs.indices.tantivy_engine import TantivyEngine
+from ragdocs.indices.whoosh_engine import WhooshEngine
+from ragdocs.store.stored_index import StoredIndex
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordSetup:
+    """The engine for queries, and what the store's writer must keep for it."""
+
+    engine: KeywordEngine
+    tables: tuple[StoredIndex, ...]
+
+
+def keyword_folder(directory: Path, choice: Choice) -> Path:
+    """Where an engine that lives beside the store keeps its files."""
+    return directory / f"keyword-{choice.value}"
+
+
+def keyword_tables(settings: SearchConfig, analyzer: Analyzer) -> tuple[StoredIndex, ...]:
+    """What the engine keeps inside the store; nothing for one that lives beside it."""
+    if settings.keyword_engine is not Choice.FTS5:
+        return ()
+    return (Fts5Index(analyzer, analysis_fingerprint(settings.stemmer)),)
+
+
+def folder_version(settings: SearchConfig) -> str:
+    """What the files of an engine beside the store depend on, of all settings; empty for none."""
+    if settings.keyword_engine is Choice.FTS5:
+        return ""
+    return f"{settings.keyword_engine.value};{weights_version(_weights(settings))}"
+
+
+def keyword_setup(settings: SearchConfig, analyzer: Analyzer, directory: Path) -> KeywordSetup:
+    """Raises ConfigError when the engine's library is an extra that is not installed."""
+    analysis = analysis_fingerprint(settings.stemmer)
+    weights = _weights(settings)
+    folder = keyword_folder(directory, settings.keyword_engine)
+    match settings.keyword_engine:
+        case Choice.FTS5:
+            return KeywordSetup(Fts5Engine(weights), keyword_tables(settings, analyzer))
+        case Choice.WHOOSH:
+            return KeywordSetup(WhooshEngine(folder, Entries(analyzer), weights, analysis), ())
+        case Choice.TANTIVY:
+            return KeywordSetup(TantivyEngine(folder, Entries(analyzer), weights, analysis), ())
+
+
+def _weights(settings: SearchConfig) -> Weights:
+    return {field: float(getattr(settings.boosts, field)) for field in FIELDS}

@@ -1,0 +1,361 @@
+"""Finds the documentation for source files or a diff: the rules, the query and the answer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path, PurePosixPath
+
+from ragdocs.config.resolved import Tree
+from ragdocs.config.settings import ContextConfig, ContextRule
+from ragdocs.indices.vocabulary import TermFrequencies
+from ragdocs.library.answers import (
+    ContextAnswer,
+    ContextExplanation,
+    ContextFile,
+    ContextTerm,
+    IncludedDocument,
+    short,
+    shown_path,
+)
+from ragdocs.library.documents import PathMatcher
+from ragdocs.library.references import shown
+from ragdocs.library.requests import ContextRequest
+from ragdocs.library.source_code import ReadSource, TermPlace, read_diff, read_sources
+from ragdocs.library.terms import FoundTerm, TermChoice
+from ragdocs.models import Boost, DocId, Or, Phrase, QueryExpression, Term, TreeName
+from ragdocs.parsers.ids import document_id
+from ragdocs.search.budget import BYTES_PER_TOKEN
+from ragdocs.search.filters import refuse_unknown_trees
+from ragdocs.search.query_language import format_expression
+from ragdocs.search.requests import (
+    MAX_QUERIES,
+    MAX_QUERIES_CHARS,
+    MAX_QUERY_CHARS,
+    Filters,
+    QueryRequest,
+)
+from ragdocs.search.responses import SearchResponse
+from ragdocs.search.retrieval import Indices
+from ragdocs.store.links import match_key
+from ragdocs.store.records import StoredDocument
+from ragdocs.store.schema import clean
+from ragdocs.store.snapshot import Snapshot, documents_called
+
+# From terms to a query in the query language: any may match, each with its weight.
+
+MIN_WEIGHT = 0.1
+
+
+def query_terms(rules: Sequence[str], found: Sequence[FoundTerm]) -> list[ContextTerm]:
+    """Those of the rules first, with the most weight; then the files' own, best first."""
+    added = list(dict.fromkeys(" ".join(term.split()).casefold() for term in rules))
+    most = max((each.emphasis for each in found), default=1.0) or 1.0
+    own = [each for each in found if each.word not in added]
+    return [
+        *(
+            ContextTerm(
+                word=word,
+                origins=(TermPlace.RULE.value,),
+                frequency=0,
+                documents=0,
+                score=0.0,
+                weight=1.0,
+            )
+            for word in added
+        ),
+        *(
+            ContextTerm(
+                word=each.word,
+                origins=tuple(sorted(map(str, each.places))),
+                frequency=each.frequency,
+                documents=each.documents,
+                score=each.score,
+                weight=round(max(MIN_WEIGHT, each.emphasis / most), 2),
+            )
+            for each in own
+        ),
+    ]
+
+
+def query_text(terms: Sequence[ContextTerm]) -> tuple[str, int]:
+    """The query, and how many of the terms it has room for; empty without terms."""
+    for count in range(len(terms), 0, -1):
+        text = format_expression(_expression(terms[:count]))
+        if len(text) <= MAX_QUERY_CHARS:
+            return text, count
+    return "", 0
+
+
+def _expression(terms: Sequence[ContextTerm]) -> QueryExpression:
+    parts = tuple(Boost(_leaf(term.word), term.weight) for term in terms)
+    return parts[0] if len(parts) == 1 else Or(parts)
+
+
+def _leaf(word: str) -> QueryExpression:
+    """What is not plainly a word is a phrase, in which nothing is an operator."""
+    return Term(word) if word.isalnum() else Phrase(word.replace('"', " "))
+
+
+# What `[[context.rules]]` add for files whose path matches. All matching rules apply.
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRules:
+    """The rules that match any of the files, and what they add; of each file, its patterns."""
+
+    rules: tuple[ContextRule, ...]
+    patterns: dict[str, tuple[str, ...]]
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return tuple(term for rule in self.rules for term in rule.terms)
+
+    @property
+    def trees(self) -> frozenset[str]:
+        return frozenset(tree for rule in self.rules for tree in rule.trees)
+
+
+def applied_rules(
+    rules: Sequence[ContextRule], names: Sequence[str], matches: PathMatcher
+) -> AppliedRules:
+    patterns = {
+        name: tuple(
+            pattern for rule in rules for pattern in rule.match if matches((pattern,), name)
+        )
+        for name in names
+    }
+    matched = {pattern for found in patterns.values() for pattern in found}
+    applying = tuple(rule for rule in rules if not matched.isdisjoint(rule.match))
+    return AppliedRules(applying, patterns)
+
+
+def included_documents(
+    snapshot: Snapshot, applied: AppliedRules, trees: Sequence[Tree]
+) -> tuple[tuple[IncludedDocument, ...], tuple[str, ...]]:
+    """The documents that the rules always give, and a note for each that is not in the index."""
+    found: dict[DocId, IncludedDocument] = {}
+    notes: list[str] = []
+    for rule in applied.rules:
+        for inclusion in rule.include:
+            known = snapshot.documents_by_id(_ids(inclusion, trees))
+            for document in known.values():
+                found.setdefault(document.id, _included(document, rule.match[0]))
+            if not known:
+                # Of a path that may lie outside of the trees only the name is told.
+                name = shown(inclusion.rpartition("/")[2])
+                notes.append(f"`{name}`, which a rule includes, is not in the index")
+    return tuple(found.values()), tuple(dict.fromkeys(notes))
+
+
+def _ids(inclusion: str, trees: Sequence[Tree]) -> list[DocId]:
+    """`tree:path`, or an absolute path below a tree's folder: by its parts, no file is asked."""
+    path = Path(inclusion)
+    if not path.is_absolute():
+        tree, _, relative = inclusion.partition(":")
+        return [document_id(TreeName(tree), relative)]
+    return [
+        document_id(tree.name, path.relative_to(tree.root).as_posix())
+        for tree in trees
+        if path.is_relative_to(tree.root)
+    ]
+
+
+def _included(document: StoredDocument, because: str) -> IncludedDocument:
+    return IncludedDocument(
+        doc_id=document.id,
+        path=shown_path(document),
+        title=short(document.title),
+        lines=document.lines,
+        tokens=-(-document.size // BYTES_PER_TOKEN),
+        because=because,
+    )
+
+
+# Whether a file that is worked on is itself a document of the index: told by its path alone.
+
+
+class OwnDocuments:
+    """Knows the trees' folders; asks the index, never the file system."""
+
+    def __init__(self, snapshot: Snapshot, trees: Sequence[Tree]) -> None:
+        self._snapshot = snapshot
+        self._trees = trees
+
+    def of(self, name: str) -> DocId | None:
+        """The document at this path: from a tree's folder, from a folder above it, or absolute.
+        A path that could be several documents is none.
+        """
+        parts = _parts(name)
+        if not parts or ".." in parts:
+            return None
+        exact = [document_id(tree.name, "/".join(parts)) for tree in self._trees]
+        found = list(self._snapshot.documents_by_id(exact)) or self._below(parts)
+        return found[0] if len(found) == 1 else None
+
+    def _below(self, parts: tuple[str, ...]) -> list[DocId]:
+        """Those whose whole path, with their tree's folder, ends so."""
+        roots = {tree.name: _parts(tree.root.as_posix()) for tree in self._trees}
+        called = documents_called(self._snapshot, match_key(parts[-1]))
+        found: list[DocId] = []
+        for document in called:
+            whole = (*roots.get(document.tree, ()), *_parts(document.path))
+            if whole[-len(parts) :] == parts:
+                found.append(document.id)
+        return found
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in PurePosixPath(clean(path)).parts if part != "/")
+
+
+# `context`: the documentation that matters for source files, or for a diff (ra's).
+#
+# The words that tell what the files are about make one query, in which any may match, each with its
+# weight; what the files mean, in short, is asked beside it. Both go the way of every other query.
+
+MAX_MEANINGS = 4
+"""Files whose meaning is asked for, each a search: of more, the others count by their words."""
+
+Search = Callable[[QueryRequest], SearchResponse]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPlan:
+    """What will be searched for, and what is known already."""
+
+    files: tuple[ContextFile, ...]
+    included: tuple[IncludedDocument, ...]
+    terms: tuple[ContextTerm, ...]
+    query: str
+    rule_query: str
+    """By itself too: what a rule adds must not drown in what the files say."""
+    meanings: tuple[str, ...]
+    filters: Filters
+    notes: tuple[str, ...]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """As many as are asked at once; meanings come last."""
+        texts = [text for text in (self.query, self.rule_query, *self.meanings) if text]
+        lengths = accumulate(map(len, texts))
+        fitting = sum(length <= MAX_QUERIES_CHARS for length in lengths)
+        return tuple(texts[: min(fitting, MAX_QUERIES)])
+
+    @property
+    def strict(self) -> tuple[bool, ...]:
+        """What was made of terms is written in the query language, and a meaning is text."""
+        return tuple(text in (self.query, self.rule_query) for text in self.queries)
+
+
+class ContextPlanner:
+    """Turns a request into a plan, by one snapshot."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        indices: Indices,
+        trees: Sequence[Tree],
+        settings: ContextConfig,
+        matches: PathMatcher,
+    ) -> None:
+        self._snapshot = snapshot
+        self._indices = indices
+        self._trees = trees
+        self._settings = settings
+        self._matches = matches
+
+    def plan(self, request: ContextRequest) -> ContextPlan:
+        """Raises QueryError for a tree that is not there."""
+        self._check_trees(request.trees)
+        sources, notes = _sources(request)
+        names = [source.name for source in sources if source.name]
+        applied = applied_rules(self._settings.rules, names, self._matches)
+        included, missing = included_documents(self._snapshot, applied, self._trees)
+        own = {name: self._own(name) for name in names}
+        terms = self._terms(sources, applied)
+        query, fitting = query_text(terms)
+        if fitting < len(terms):
+            notes = (*notes, f"{len(terms) - fitting} terms were left out: the query has no room")
+        return ContextPlan(
+            files=tuple(_file(source, applied, own) for source in sources if source.name),
+            included=included,
+            terms=tuple(terms[:fitting]),
+            query=query,
+            rule_query=query_text(query_terms(applied.terms, ()))[0],
+            meanings=tuple(dict.fromkeys(s.gist for s in sources[:MAX_MEANINGS] if s.gist)),
+            filters=Filters(
+                trees=request.trees or self._known_trees(applied),
+                excluded_files=tuple(doc_id for doc_id in own.values() if doc_id is not None),
+            ),
+            notes=(*notes, *missing),
+        )
+
+    def _terms(self, sources: Sequence[ReadSource], applied: AppliedRules) -> list[ContextTerm]:
+        frequencies = TermFrequencies(self._snapshot, self._indices.keyword)
+        choice = TermChoice(self._indices.analyzer, self._settings, frequencies)
+        return query_terms(applied.terms, choice.of(sources))
+
+    def _own(self, name: str) -> DocId | None:
+        return OwnDocuments(self._snapshot, self._trees).of(name)
+
+    def _check_trees(self, wanted: frozenset[str]) -> None:
+        refuse_unknown_trees(wanted, [tree.name for tree in self._trees])
+
+    def _known_trees(self, applied: AppliedRules) -> frozenset[str]:
+        return applied.trees.intersection(tree.name for tree in self._trees)
+
+
+def answered(plan: ContextPlan, request: ContextRequest, search: Search) -> ContextAnswer:
+    response = None
+    if plan.queries:
+        response = search(
+            QueryRequest(
+                queries=plan.queries,
+                strict=plan.strict,
+                top_n=request.top_n,
+                # What is found is a hint to read on, not an answer: the best there is, is given.
+                min_score=0.0,
+                filters=plan.filters,
+                max_tokens=request.max_tokens,
+                explain=request.explain,
+            )
+        )
+    notes = plan.notes if plan.query else (*plan.notes, "no word of these files is in the index")
+    return ContextAnswer(
+        files=plan.files,
+        included=plan.included,
+        results=response.results if response else (),
+        left_out=response.left_out if response else (),
+        index=response.index if response else None,
+        explanation=_explained(plan, response) if request.explain else None,
+        notes=(*notes, *(response.notes if response else ())),
+        within=response.within if response else None,
+    )
+
+
+def _explained(plan: ContextPlan, response: SearchResponse | None) -> ContextExplanation:
+    return ContextExplanation(
+        terms=plan.terms,
+        query=plan.query,
+        rule_query=plan.rule_query,
+        meanings=plan.meanings,
+        trees=tuple(sorted(plan.filters.trees)),
+        search=response.explanation if response else None,
+    )
+
+
+def _sources(request: ContextRequest) -> tuple[list[ReadSource], tuple[str, ...]]:
+    sources = read_sources(request.files)
+    if not request.diff:
+        return sources, ()
+    changed, problem = read_diff(request.diff)
+    return [*sources, *changed], (problem,) if problem else ()
+
+
+def _file(source: ReadSource, applied: AppliedRules, own: dict[str, DocId | None]) -> ContextFile:
+    return ContextFile(
+        name=source.name,
+        rules=applied.patterns[source.name],
+        doc_id=own[source.name],
+        problem=source.problem,
+    )

@@ -1,0 +1,510 @@
+"""Reads a document, a section or some lines in pages; from the file while it is what was
+indexed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Protocol
+
+from ragdocs.errors import NotThere, QueryError, SourceError
+from ragdocs.library.answers import (
+    DocumentText,
+    Extent,
+    OutlineEntry,
+    TextState,
+    short,
+    shown_path,
+    shown_tags,
+)
+from ragdocs.library.paging import (
+    Value,
+    decode_cursor,
+    encode_cursor,
+    entry_tokens,
+    packed,
+    page_end,
+)
+from ragdocs.library.references import MAX_NAMED, Resolver, Target, nearest, shown
+from ragdocs.library.requests import MAX_LINE, DocumentRequest
+from ragdocs.models import (
+    PREAMBLE,
+    ChunkId,
+    DocId,
+    Heading,
+    Link,
+    LinkKind,
+    LinkSyntax,
+    NodeKind,
+    Span,
+    TreeName,
+)
+from ragdocs.parsers.decoding import decode
+from ragdocs.search.budget import BYTES_PER_TOKEN, tokens
+from ragdocs.search.candidates import ChunkTree
+from ragdocs.search.passages import Passage
+from ragdocs.store.links import Anchors
+from ragdocs.store.records import StoredChunk, StoredDocument
+from ragdocs.store.snapshot import Snapshot, file_of, version_of
+
+# The headings of a document as sections: which lines each has, and how large it is.
+
+
+@dataclass(frozen=True, slots=True)
+class HeadedSection:
+    """A heading with all that stands below it; `path` are the titles from the document's to its
+    own. Of the span, the lines are whole ones.
+    """
+
+    heading: Heading
+    path: tuple[str, ...]
+    span: Span
+
+
+def headed_sections(snapshot: Snapshot, document: StoredDocument) -> list[HeadedSection]:
+    """Each down to the next heading of its level or above; a skipped level simply nests."""
+    root = snapshot.chunk(ChunkId(document.id))
+    whole = root.chunk.span if root else Span(0, document.size, 1, document.lines)
+    return nested(snapshot.headings(document.id), whole, short(document.title))
+
+
+def nested(headings: Sequence[Heading], whole: Span, title: str) -> list[HeadedSection]:
+    paths: list[tuple[str, ...]] = []
+    spans = [heading.span for heading in headings]
+    still_open: list[int] = []
+
+    def close(level: int, line: int, byte: int) -> None:
+        while still_open and headings[still_open[-1]].level >= level:
+            at = still_open.pop()
+            own = spans[at]
+            spans[at] = Span(own.byte_start, byte, own.line_start, max(line, own.line_end))
+
+    for at, heading in enumerate(headings):
+        close(heading.level, heading.span.line_start - 1, heading.span.byte_start)
+        above = paths[still_open[-1]] if still_open else (title,)
+        own = short(heading.text)
+        # As in a chunk's breadcrumb: a document named by its first heading is not named twice.
+        paths.append((*above, own) if own and above[-1] != own else above)
+        still_open.append(at)
+    close(0, whole.line_end, whole.byte_end)
+    return list(map(HeadedSection, headings, paths, spans))
+
+
+def outline(snapshot: Snapshot, document: StoredDocument) -> list[OutlineEntry]:
+    entries = [_entry(document, each) for each in headed_sections(snapshot, document)]
+    before = snapshot.chunk(ChunkId(f"{document.id}#{PREAMBLE}"))
+    if before is None:
+        return entries
+    return [_sized(document, 0, "", PREAMBLE, before.chunk.span), *entries]
+
+
+def _entry(document: StoredDocument, section: HeadedSection) -> OutlineEntry:
+    heading = section.heading
+    return _sized(document, heading.level, short(heading.text), heading.slug, section.span)
+
+
+def _sized(document: StoredDocument, level: int, text: str, slug: str, span: Span) -> OutlineEntry:
+    size = span.byte_end - span.byte_start
+    return OutlineEntry(
+        id=f"{document.id}#{slug}",
+        doc_id=document.id,
+        level=level,
+        text=text,
+        slug=slug,
+        line_start=span.line_start,
+        line_end=span.line_end,
+        bytes=size,
+        tokens=-(-size // BYTES_PER_TOKEN),
+    )
+
+
+# A document's text: the file's own while it is what was indexed, or else what the store has of it.
+#
+# The store keeps the body, cut into leaves, and of front matter only its meaning. So the file is
+# read again, through a seam, because containment is not this layer's affair; a text that is not the
+# indexed one is never shown, since no line number would fit it.
+
+PathMatcher = Callable[[Sequence[str], str], bool]
+"""Whether a path matches any of some patterns; they are those of the trees' settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file's bytes, and their hash as the manifest has it."""
+
+    data: bytes
+    content_hash: str
+
+
+class TextSource(Protocol):
+    """Reads a file of a tree, never outside of it."""
+
+    def read(self, tree: TreeName, path: str) -> FoundFile:
+        """Raises SourceError when it cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A document's text. `body_start` is the first character that is in a leaf, `first_line` the
+    line of the first character; `span_of` gives the bytes of a stretch, None when in doubt.
+    """
+
+    text: str
+    body_start: int
+    first_line: int
+    state: TextState
+    span_of: Callable[[int, int], Span | None]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def last_line(self) -> int:
+        """The last that has a character."""
+        return self.line_of(max(0, len(self.text) - 1))
+
+    def line_of(self, offset: int) -> int:
+        return self.first_line + self.text.count("\n", 0, offset)
+
+    def range_of_lines(self, first: int, last: int) -> tuple[int, int]:
+        """The characters of these lines, of those that are there."""
+        lengths = (len(line) + 1 for line in self.text.split("\n"))
+        starts = list(accumulate(lengths, initial=0))
+        starts[-1] = len(self.text)
+
+        def start_of(line: int) -> int:
+            return starts[min(max(line - self.first_line, 0), len(starts) - 1)]
+
+        return start_of(first), start_of(last + 1)
+
+
+def content_of(snapshot: Snapshot, document: StoredDocument, files: TextSource | None) -> Content:
+    """The text of a document. Its leaves, thousands in a large one, are read only if need be."""
+    if files is None:
+        return _stored(snapshot, document, TextState.UNCHECKED)
+    try:
+        found = files.read(document.tree, document.path)
+    except SourceError as error:
+        note = f"the file can no longer be read ({error}): this is the text that was indexed"
+        return _stored(snapshot, document, TextState.UNREADABLE, note)
+    entry = file_of(snapshot, document.id)
+    if entry is None or entry.state is None or entry.state.content_hash != found.content_hash:
+        note = "the file has changed since it was indexed: this is the text that was indexed"
+        return _stored(snapshot, document, TextState.CHANGED, note)
+    source = decode(found.data).source
+    return Content(source.text, document.body_start, 1, TextState.CURRENT, source.span)
+
+
+def _stored(
+    snapshot: Snapshot, document: StoredDocument, state: TextState, note: str = ""
+) -> Content:
+    notes = (note,) if note else ()
+    nodes = snapshot.chunks(document.id)
+    pieces = [(node.chunk.text, node.chunk.span) for node in nodes if node.chunk.text is not None]
+    if not pieces:
+        return Content("", 0, 1, state, lambda _start, _end: None, notes)
+    passage = Passage.of(pieces, document.encoding)
+
+    def span_of(start: int, end: int) -> Span | None:
+        part = passage.part(start, end)
+        return part.span if part else None
+
+    first = passage.span.line_start
+    if first > 1:
+        notes = (*notes, f"lines 1-{first - 1}, the front matter, are not kept in the index")
+    return Content(passage.text, 0, first, state, span_of, notes)
+
+
+# Which characters of a document a reference and a request mean.
+
+MAX_COMPARED_SLUGS = 2_000
+_SOMEWHERE = Span(0, 0, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is meant within a document, by lines or by a node of its chunk tree; neither is all."""
+
+    id: str
+    extent: Extent
+    heading_path: tuple[str, ...]
+    lines: tuple[int, int] | None = None
+    chunk_id: ChunkId | None = None
+    is_body: bool = False
+    """Front matter is not in it, even if its lines are."""
+
+
+def place_of(snapshot: Snapshot, target: Target) -> Place:
+    """Raises QueryError when the document has no such heading."""
+    document = target.document
+    if target.chunk is not None:
+        return _chunk_place(target.chunk)
+    if target.lines is not None:
+        return lines_place(document, target.lines)
+    if target.fragment is None:
+        return whole_place(document)
+    part = snapshot.chunk(ChunkId(f"{document.id}#{target.fragment}"))
+    if "~" in target.fragment and part is not None:
+        return _chunk_place(part)
+    return _section_place(snapshot, document, target.fragment)
+
+
+def whole_place(document: StoredDocument) -> Place:
+    return Place(document.id, Extent.DOCUMENT, (short(document.title),))
+
+
+def lines_place(document: StoredDocument, lines: tuple[int, int]) -> Place:
+    if not 1 <= lines[0] <= lines[1]:
+        raise QueryError(f"lines {lines[0]}-{lines[1]} are no range: they count from 1, upwards")
+    return Place(document.id, Extent.LINES, (short(document.title),), lines)
+
+
+def characters(snapshot: Snapshot, place: Place, content: Content) -> tuple[int, int]:
+    """The stretch of the content's text that the place is."""
+    if place.chunk_id is not None:
+        stored = snapshot.chunk(place.chunk_id)
+        nodes = snapshot.chunks(stored.chunk.doc_id) if stored else ()
+        return _chunk_range(place.chunk_id, content, nodes)
+    if place.lines is None:
+        return 0, len(content.text)
+    first, last = place.lines
+    if first > content.last_line:
+        raise NotThere(f"the document has {content.last_line:,} lines: line {first:,} is not there")
+    start, end = content.range_of_lines(first, last)
+    return (max(start, content.body_start), end) if place.is_body else (start, end)
+
+
+def _chunk_range(
+    chunk_id: ChunkId, content: Content, nodes: Sequence[StoredChunk]
+) -> tuple[int, int]:
+    tree = ChunkTree(nodes)
+    inside = {leaf.chunk.id for leaf in tree.leaves(chunk_id)}
+    start, at, end = content.body_start, content.body_start, content.body_start
+    for node in tree.nodes:
+        if node.chunk.text is not None:
+            after = at + len(node.chunk.text)
+            if node.chunk.id in inside:
+                start, end = (at if end == content.body_start else start), after
+            at = after
+    return start, end
+
+
+def _chunk_place(stored: StoredChunk) -> Place:
+    chunk, span = stored.chunk, stored.chunk.span
+    if chunk.kind is NodeKind.PART:
+        return Place(chunk.id, Extent.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
+    # A section has whole lines, of which its leaves may have more.
+    lines = span.line_start, span.line_end
+    return Place(chunk.id, Extent.CHUNK, chunk.breadcrumb, lines, is_body=True)
+
+
+def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) -> Place:
+    found = headed_sections(snapshot, document)
+    if fragment == PREAMBLE:
+        return _preamble_place(document, found)
+    anchors = Anchors((section.heading.text, section.heading.slug) for section in found)
+    link = Link(LinkKind.LINKS_TO, LinkSyntax.MARKDOWN, "", fragment, "", _SOMEWHERE)
+    slug = anchors.find(link)
+    for section in found:
+        if section.heading.slug == slug:
+            lines = section.span.line_start, section.span.line_end
+            return Place(f"{document.id}#{slug}", Extent.SECTION, section.path, lines)
+    raise NotThere(_unknown(document, fragment, found))
+
+
+def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) -> Place:
+    first = found[0].span.line_start if found else document.lines + 1
+    if first <= 1:
+        raise NotThere(f"`{shown(document.id)}` begins with a heading: nothing stands before it")
+    path = (short(document.title),)
+    name = f"{document.id}#{PREAMBLE}"
+    return Place(name, Extent.SECTION, path, (1, first - 1), is_body=True)
+
+
+def _unknown(document: StoredDocument, fragment: str, found: Sequence[HeadedSection]) -> str:
+    slugs = [section.heading.slug for section in found[:MAX_COMPARED_SLUGS]]
+    near = ", ".join(f"`#{shown(slug)}`" for slug in nearest(fragment, slugs, MAX_NAMED))
+    message = f"`{shown(document.id)}` has no heading `{shown(fragment)}`"
+    if near:
+        return f"{message}; the nearest are {near}"
+    return f"{message}: ask for its outline to see the headings there are"
+
+
+# `get`: a document, a section, a chunk or some lines, page by page; or the headings.
+
+_CURSOR = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A place in a document, and how much of it was given before: characters from the body's start
+    (front matter may be there or not), or entries of the outline.
+    """
+
+    document: StoredDocument
+    place: Place
+    is_outline: bool
+    at: int | None = None
+
+
+class DocumentReader:
+    """Answers from one snapshot."""
+
+    def __init__(
+        self, snapshot: Snapshot, trees: Sequence[TreeName], files: TextSource | None
+    ) -> None:
+        self._snapshot = snapshot
+        self._resolver = Resolver(snapshot, trees)
+        self._files = files
+
+    def read(self, request: DocumentRequest) -> DocumentText:
+        """Raises QueryError when there is no such document, heading, line or page."""
+        wanted = self._resumed(request) if request.cursor else self._begun(request)
+        if wanted.is_outline:
+            return self._outline_page(wanted, request.max_tokens)
+        return self._text_page(wanted, request.max_tokens)
+
+    def _begun(self, request: DocumentRequest) -> _Wanted:
+        target = self._resolver.find(request.reference)
+        document = target.document
+        if request.full_document:
+            place = whole_place(document)
+        elif request.has_lines:
+            place = lines_place(document, (request.start_line or 1, request.end_line or MAX_LINE))
+        else:
+            place = place_of(self._snapshot, target)
+        return _Wanted(document, place, request.outline)
+
+    def _resumed(self, request: DocumentRequest) -> _Wanted:
+        values = decode_cursor(_CURSOR, request.cursor)
+        doc_id, line = DocId(str(values["doc"])), values["line"]
+        document = self._snapshot.document(doc_id)
+        if document is None:
+            raise NotThere(f"`{doc_id}` is no longer there: list the documents to see what is")
+        if version_of(self._snapshot, doc_id) != values["version"]:
+            raise QueryError(
+                f"`{doc_id}` has changed since the page before: begin again without the cursor, "
+                f"or go on with start_line {line}"
+            )
+        if request.reference and self._resolver.find(request.reference).document.id != doc_id:
+            raise QueryError("the cursor is of another document: give one of the two")
+        place = place_of(self._snapshot, self._target(document, values))
+        return _Wanted(document, place, bool(values["outline"]), int(str(values["at"])))
+
+    def _target(self, document: StoredDocument, values: dict[str, Value]) -> Target:
+        name, first, last = str(values["name"]), values["first"], values["last"]
+        match Extent(str(values["extent"])):
+            case Extent.CHUNK:
+                return Target(document, chunk=self._snapshot.chunk(ChunkId(name)))
+            case Extent.SECTION:
+                return Target(document, fragment=name.partition("#")[2])
+            case Extent.LINES:
+                return Target(document, lines=(int(str(first)), int(str(last))))
+            case _:
+                return Target(document)
+
+    def _text_page(self, wanted: _Wanted, max_tokens: int) -> DocumentText:
+        content = content_of(self._snapshot, wanted.document, self._files)
+        first, end = characters(self._snapshot, wanted.place, content)
+        start = first
+        if wanted.at is not None:
+            start = min(max(wanted.at + content.body_start, first), end)
+        stop = page_end(content.text, start, end, max_tokens)
+        text = content.text[start:stop]
+        cursor = None
+        if stop < end:
+            line = content.line_of(stop)
+            cursor = self._cursor(wanted, stop - content.body_start, line)
+        span = content.span_of(start, stop)
+        return replace(
+            _blank(wanted),
+            line_start=content.line_of(start),
+            line_end=content.line_of(max(start, stop - 1)),
+            byte_start=span.byte_start if span else None,
+            byte_end=span.byte_end if span else None,
+            total_lines=content.last_line,
+            text=text,
+            tokens=tokens(text),
+            total_tokens=tokens(content.text[first:end]),
+            cursor=cursor,
+            state=content.state,
+            notes=content.notes,
+        )
+
+    def _outline_page(self, wanted: _Wanted, max_tokens: int) -> DocumentText:
+        root = self._snapshot.chunk(ChunkId(wanted.document.id))
+        last_line = root.chunk.span.line_end if root else wanted.document.lines
+        entries = self._entries(wanted)
+        start = wanted.at or 0
+        rows = (((at,), entry) for at, entry in enumerate(entries[start:], start=start))
+        page = packed(rows, len(entries), max_tokens)
+        stop = start + len(page.entries)
+        cursor = None
+        if stop < len(entries):
+            cursor = self._cursor(wanted, stop, entries[stop].line_start)
+        return replace(
+            _blank(wanted),
+            extent=Extent.OUTLINE,
+            line_start=min((entry.line_start for entry in page.entries), default=1),
+            line_end=max((entry.line_end for entry in page.entries), default=last_line),
+            total_lines=last_line,
+            tokens=page.tokens,
+            total_tokens=sum(map(entry_tokens, entries)),
+            cursor=cursor,
+            outline=page.entries,
+            notes=() if entries else ("there are no headings here",),
+        )
+
+    def _entries(self, wanted: _Wanted) -> list[OutlineEntry]:
+        """Those of the whole document, or those that begin within the place."""
+        entries = outline(self._snapshot, wanted.document)
+        lines = wanted.place.lines
+        if wanted.place.chunk_id is not None:
+            stored = self._snapshot.chunk(wanted.place.chunk_id)
+            lines = (stored.chunk.span.line_start, stored.chunk.span.line_end) if stored else None
+        if lines is None:
+            return entries
+        return [entry for entry in entries if lines[0] <= entry.line_start <= lines[1]]
+
+    def _cursor(self, wanted: _Wanted, at: int, line: int) -> str:
+        document, place = wanted.document, wanted.place
+        first, last = place.lines or (0, 0)
+        return encode_cursor(
+            _CURSOR,
+            {
+                "doc": document.id,
+                "version": version_of(self._snapshot, document.id),
+                "extent": place.extent,
+                "name": place.id,
+                "first": first,
+                "last": last,
+                "outline": int(wanted.is_outline),
+                "at": at,
+                "line": line,
+            },
+        )
+
+
+def _blank(wanted: _Wanted) -> DocumentText:
+    """An answer that says only what it is about."""
+    document, place = wanted.document, wanted.place
+    return DocumentText(
+        id=place.id,
+        doc_id=document.id,
+        tree=document.tree,
+        path=shown_path(document),
+        title=short(document.title),
+        tags=shown_tags(document),
+        modified=document.date,
+        heading_path=place.heading_path,
+        extent=place.extent,
+        line_start=1,
+        line_end=1,
+        byte_start=None,
+        byte_end=None,
+        total_lines=1,
+        text="",
+        tokens=0,
+        total_tokens=0,
+        cursor=None,
+        state=TextState.UNCHECKED,
+    )

@@ -1,0 +1,242 @@
+"""Lists trees, documents, headings, tags and chunks."""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ragdocs.config.resolved import Tree
+from ragdocs.errors import QueryError
+from ragdocs.library.answers import (
+    ChunkEntry,
+    DocumentEntry,
+    Listing,
+    OutlineEntry,
+    TagEntry,
+    TreeEntry,
+    short,
+    shown_path,
+    shown_tags,
+)
+from ragdocs.library.documents import outline
+from ragdocs.library.paging import Asked, Entry, Key, Page, asked, next_cursor, packed
+from ragdocs.library.references import nearest, refuse_outside, shown
+from ragdocs.library.requests import ListKind, ListRequest
+from ragdocs.models import DocId
+from ragdocs.search.budget import BYTES_PER_TOKEN
+from ragdocs.search.filters import Scopes, compile_filters
+from ragdocs.search.requests import Filters
+from ragdocs.store.records import StoredChunk, StoredDocument
+from ragdocs.store.snapshot import (
+    ChunkCounts,
+    Snapshot,
+    TreeCounts,
+    chunk_counts,
+    content_counts,
+    document_ids,
+    tree_counts,
+)
+
+# From what is stored to the entries of a list.
+
+
+def tree_entry(tree: Tree, counts: TreeCounts) -> TreeEntry:
+    return TreeEntry(
+        name=tree.name,
+        scope=tree.scope.value,
+        root=str(tree.root),
+        documents=counts.documents,
+        passages=counts.leaves,
+        bytes=counts.size,
+        failed_files=counts.failures,
+    )
+
+
+def document_entry(document: StoredDocument, counts: ChunkCounts) -> DocumentEntry:
+    return DocumentEntry(
+        id=document.id,
+        tree=document.tree,
+        path=shown_path(document),
+        title=short(document.title),
+        tags=shown_tags(document),
+        modified=document.date,
+        bytes=document.size,
+        tokens=_tokens(document.size),
+        lines=document.lines,
+        chunks=counts.nodes,
+        passages=counts.leaves,
+    )
+
+
+def chunk_entry(stored: StoredChunk) -> ChunkEntry:
+    chunk, span = stored.chunk, stored.chunk.span
+    size = span.byte_end - span.byte_start
+    return ChunkEntry(
+        id=chunk.id,
+        doc_id=chunk.doc_id,
+        parent_id=chunk.parent_id,
+        kind=chunk.kind.value,
+        depth=chunk.depth,
+        heading_path=chunk.breadcrumb,
+        line_start=span.line_start,
+        line_end=span.line_end,
+        bytes=size,
+        tokens=_tokens(size),
+        is_leaf=chunk.text is not None,
+    )
+
+
+def _tokens(size: int) -> int:
+    return -(-size // BYTES_PER_TOKEN)
+
+
+# Tags over many documents: spellings that differ in case alone are one tag.
+
+
+def count_tags(documents: Iterable[StoredDocument]) -> list[TagEntry]:
+    """The most used first; of the spellings of a tag the most frequent."""
+    spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for document in documents:
+        for folded, tag in {tag.casefold(): tag for tag in document.tags}.items():
+            spellings[folded][tag] += 1
+    found = [
+        TagEntry(tag=min(counts, key=lambda tag: (-counts[tag], tag)), documents=counts.total())
+        for counts in spellings.values()
+    ]
+    return sorted(found, key=lambda entry: (-entry.documents, entry.tag.casefold(), entry.tag))
+
+
+# `list`: trees, documents, headings, tags and chunks, in an order that stays, page by page.
+#
+# A page begins after the last entry of the one before, wherever that stands by then: what comes and
+# goes meanwhile neither repeats nor hides anything else.
+
+_NO_TREE = TreeCounts(0, 0, 0, 0)
+_READ_AT_ONCE = 64
+_NOTHING = "nothing in the index fits: widen the filters, or see whether the index is complete"
+
+
+class Lister:
+    """Answers one request from one snapshot."""
+
+    def __init__(
+        self, snapshot: Snapshot, known: Scopes, trees: Sequence[Tree], request: ListRequest
+    ) -> None:
+        """Raises QueryError for a tree that is not there, or a cursor of another list."""
+        self._snapshot = snapshot
+        self._known = known
+        self._trees = sorted(trees, key=lambda tree: tree.name)
+        self._asked: Asked = asked(request, snapshot.position.generation)
+        self._request = self._asked.request
+        self._check()
+
+    def listing(self) -> Listing:
+        match self._request.kind:
+            case ListKind.TREES:
+                return self._list_trees()
+            case ListKind.DOCUMENTS:
+                return self._list_documents()
+            case ListKind.OUTLINES:
+                return self._list_outlines()
+            case ListKind.TAGS:
+                return self._list_tags()
+            case ListKind.CHUNKS:
+                return self._list_chunks()
+
+    def _check(self) -> None:
+        if self._request.path:
+            refuse_outside(self._request.path)
+        names = [tree.name for tree in self._trees]
+        if self._request.tree and self._request.tree not in names:
+            near = nearest(self._request.tree, names, len(names)) or names
+            known = ", ".join(f"`{name}`" for name in near)
+            raise QueryError(f"there is no tree `{shown(self._request.tree)}`; there is {known}")
+
+    def _list_trees(self) -> Listing:
+        counts = tree_counts(self._snapshot)
+        entries = [tree_entry(tree, counts.get(tree.name, _NO_TREE)) for tree in self._trees]
+        page = self._page(((entry.name,), entry) for entry in entries)
+        return replace(self._listing(len(entries), page), trees=page.entries)
+
+    def _list_tags(self) -> Listing:
+        entries = count_tags(self._documents())
+        page = self._page(
+            ((-entry.documents, entry.tag.casefold(), entry.tag), entry) for entry in entries
+        )
+        return replace(self._listing(len(entries), page), tags=page.entries)
+
+    def _list_documents(self) -> Listing:
+        ids = self._ids()
+        page = self._page(
+            ((document.id,), document_entry(document, counts))
+            for document, counts in self._counted(self._from(ids))
+        )
+        return replace(self._listing(len(ids), page), documents=page.entries)
+
+    def _list_outlines(self) -> Listing:
+        ids = self._ids()
+        total = content_counts(self._snapshot, ids).headings
+        page = self._page(
+            ((doc_id, at), entry)
+            for doc_id in self._from(ids)
+            for at, entry in enumerate(self._headings(doc_id))
+        )
+        return replace(self._listing(total, page), outlines=page.entries)
+
+    def _list_chunks(self) -> Listing:
+        ids = self._ids()
+        total = content_counts(self._snapshot, ids).chunks
+        page = self._page(
+            ((doc_id, at), chunk_entry(stored))
+            for doc_id in self._from(ids)
+            for at, stored in enumerate(self._snapshot.chunks(doc_id))
+        )
+        return replace(self._listing(total, page), chunks=page.entries)
+
+    def _listing(self, total: int, page: Page[Entry]) -> Listing:
+        notes = self._asked.notes
+        if not total and self._request.kind is not ListKind.TREES:
+            notes = (*notes, _NOTHING)
+        cursor = next_cursor(self._request, page.last, self._snapshot.position.generation)
+        return Listing(kind=self._request.kind.value, total=total, cursor=cursor, notes=notes)
+
+    def _page(self, rows: Iterable[tuple[Key, Entry]]) -> Page[Entry]:
+        after = self._asked.after
+        left = ((key, entry) for key, entry in rows if after is None or key > after)
+        return packed(left, self._request.limit, self._request.max_tokens)
+
+    def _from(self, ids: Sequence[DocId]) -> Sequence[DocId]:
+        """The documents that can have entries for this page."""
+        after = self._asked.after
+        return ids if after is None else ids[bisect_left(ids, str(after[0])) :]
+
+    def _ids(self) -> list[DocId]:
+        """Those that the filters leave, in order."""
+        request = self._request
+        if not (request.tree or request.path or request.tags):
+            return document_ids(self._snapshot)
+        return sorted(document.id for document in self._documents())
+
+    def _documents(self) -> Iterable[StoredDocument]:
+        request = self._request
+        filters = Filters(
+            trees=frozenset({request.tree} - {""}),
+            paths=(request.path,) if request.path else (),
+            tags=frozenset(request.tags),
+        )
+        is_match = compile_filters(filters)
+        found = self._known.documents(self._snapshot)
+        return found if is_match is None else filter(is_match, found)
+
+    def _counted(self, ids: Sequence[DocId]) -> Iterator[tuple[StoredDocument, ChunkCounts]]:
+        for start in range(0, len(ids), _READ_AT_ONCE):
+            part = ids[start : start + _READ_AT_ONCE]
+            documents = self._snapshot.documents_by_id(part)
+            counts = chunk_counts(self._snapshot, part)
+            for doc_id in part:
+                yield documents[doc_id], counts[doc_id]
+
+    def _headings(self, doc_id: DocId) -> list[OutlineEntry]:
+        document = self._snapshot.document(doc_id)
+        entries = outline(self._snapshot, document) if document else []
+        return [entry for entry in entries if entry.level]

@@ -1,0 +1,160 @@
+"""Pages of long answers: cursors, and as many entries as fit."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from ragdocs.errors import QueryError
+from ragdocs.library.requests import ListKind, ListRequest
+from ragdocs.search.budget import BYTES_PER_TOKEN, tokens
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+# Where the next page begins, as one opaque word. Nothing is kept here between two pages: all that
+# is needed stands in the cursor, with a check that it came back whole.
+
+CHECK_BYTES = 4
+Value = str | int | list[str | int]
+
+_DAMAGED = "the cursor is damaged or of another list: leave it out to begin with the first page"
+
+
+def encode_cursor(kind: str, values: Mapping[str, Value]) -> str:
+    told = json.dumps([kind, values], separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(_check(told) + told).decode().rstrip("=")
+
+
+def decode_cursor(kind: str, cursor: str) -> dict[str, Value]:
+    """The values of a cursor of this kind; QueryError when it is not one."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars="-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise QueryError(_DAMAGED) from None
+    check, told = raw[:CHECK_BYTES], raw[CHECK_BYTES:]
+    if _check(told) != check:
+        raise QueryError(_DAMAGED)
+    found_kind, values = json.loads(told)
+    if found_kind != kind:
+        raise QueryError(_DAMAGED)
+    return cast("dict[str, Value]", values)
+
+
+def _check(told: bytes) -> bytes:
+    return blake2b(told, digest_size=CHECK_BYTES, key=b"cursor").digest()
+
+
+# How many entries of a list a page has room for.
+
+Key = tuple[str | int, ...]
+"""An entry's place in the order of its list."""
+Entry = TypeVar("Entry", bound="DataclassInstance")
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Entry]):
+    """Entries that fit, their tokens, and the key of the last one when others follow."""
+
+    entries: tuple[Entry, ...]
+    tokens: int
+    last: Key | None
+
+
+def packed(rows: Iterable[tuple[Key, Entry]], limit: int, max_tokens: int) -> Page[Entry]:
+    """The first entries that fit; always one, if there is one."""
+    taken: list[Entry] = []
+    used = 0
+    last: Key = ()
+    for key, entry in rows:
+        cost = entry_tokens(entry)
+        if len(taken) >= limit or (taken and used + cost > max_tokens):
+            return Page(tuple(taken), used, last)
+        taken.append(entry)
+        used += cost
+        last = key
+    return Page(tuple(taken), used, None)
+
+
+def entry_tokens(entry: "DataclassInstance") -> int:
+    """Of the entry as JSON, which is how a program gets it; a person's form is shorter."""
+    names = entry.__dataclass_fields__
+    return tokens(_encode({name: getattr(entry, name) for name in names}))
+
+
+# A list's cursor: the whole request, and the entry after which its next page begins.
+
+_CURSOR = "list"
+_CARRIED = ("kind", "tree", "path", "tags")
+_DEFAULTS = {field.name: field.default for field in fields(ListRequest)}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request with its cursor read: the page begins after this entry; `notes` say if the index
+    has changed since the page before.
+    """
+
+    request: ListRequest
+    after: Key | None = None
+    notes: tuple[str, ...] = ()
+
+
+def asked(request: ListRequest, generation: int) -> Asked:
+    """Raises QueryError when the cursor is damaged, or of another list than is asked for."""
+    if not request.cursor:
+        return Asked(request)
+    values = decode_cursor(_CURSOR, request.cursor)
+    tags = values["tags"]
+    carried = replace(
+        request,
+        kind=ListKind(str(values["kind"])),
+        tree=str(values["tree"]),
+        path=str(values["path"]),
+        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+    )
+    for name in _CARRIED:
+        given = getattr(request, name)
+        if given not in (_DEFAULTS[name], getattr(carried, name)):
+            raise QueryError(
+                f"the cursor is of a list with another `{name}`: leave one of the two out"
+            )
+    after = values["after"]
+    is_same = values["generation"] == generation
+    notes = () if is_same else ("the index has changed since the page before",)
+    return Asked(carried, tuple(after) if isinstance(after, list) else None, notes)
+
+
+def next_cursor(request: ListRequest, last: Key | None, generation: int) -> str | None:
+    if last is None:
+        return None
+    values: dict[str, Value] = {
+        "kind": request.kind,
+        "tree": request.tree,
+        "path": request.path,
+        "tags": [*request.tags],
+        "generation": generation,
+        "after": list(last),
+    }
+    return encode_cursor(_CURSOR, values)
+
+
+# Where a page ends: as many lines as there is room for; a line longer than that is cut.
+
+
+def page_end(text: str, start: int, end: int, max_tokens: int) -> int:
+    """The end of the page of text[start:end] that begins at `start`; some way on, unless all is
+    given. A page is at most `max_tokens` long, and ends with a line or within a longer one.
+    """
+    room = max_tokens * BYTES_PER_TOKEN
+    piece = text[start : min(end, start + room)]
+    data = piece.encode("utf-8", "replace")
+    if len(data) <= room and start + len(piece) == end:
+        return end
+    fitting = data[:room].decode("utf-8", "ignore")
+    lines = fitting.rfind("\n") + 1
+    return start + (lines or len(fitting))

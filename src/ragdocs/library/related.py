@@ -1,0 +1,350 @@
+"""Finds what is related to a document: links, backlinks, community, similar text."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from ragdocs.indices.keyword import KeywordQuery, Unit, field_texts
+from ragdocs.indices.vector import VectorIndex
+from ragdocs.indices.view import Hit, Scope, scope_of
+from ragdocs.indices.vocabulary import TermFrequencies
+from ragdocs.library.answers import (
+    LinkEntry,
+    NeighbourEntry,
+    Related,
+    SimilarEntry,
+    short,
+    shown_path,
+)
+from ragdocs.library.documents import headed_sections, place_of
+from ragdocs.library.references import Resolver
+from ragdocs.library.requests import RelatedRequest
+from ragdocs.library.terms import TellingTerm, TermCounter, telling_terms
+from ragdocs.models import DocId, TreeName
+from ragdocs.search.retrieval import Indices
+from ragdocs.store.records import ChunkKey, ResolvedLink, StoredChunk, StoredDocument
+from ragdocs.store.snapshot import ChunkPlace, Snapshot, document_ids
+from ragdocs.text import advised
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Links out of a document or section, and links to it.
+
+Lines = tuple[int, int]
+
+
+def links_out(
+    snapshot: Snapshot, document: StoredDocument, lines: Lines | None
+) -> list[ResolvedLink]:
+    """In the order in which they stand; without those that stay in the document."""
+    return [
+        link
+        for link in snapshot.links(document.id)
+        if link.target != document.id and _is_within(link.link.span.line_start, lines)
+    ]
+
+
+def links_in(
+    snapshot: Snapshot, document: StoredDocument, lines: Lines | None
+) -> list[ResolvedLink]:
+    """From other documents; to a section, those that name one of its headings."""
+    found = [link for link in snapshot.backlinks(document.id) if link.source != document.id]
+    if lines is None or not found:
+        return found
+    slugs = {
+        section.heading.slug
+        for section in headed_sections(snapshot, document)
+        if _is_within(section.span.line_start, lines)
+    }
+    return [link for link in found if link.slug in slugs]
+
+
+def link_entries(
+    snapshot: Snapshot, links: Iterable[ResolvedLink], *, is_back: bool
+) -> tuple[LinkEntry, ...]:
+    """With the documents at the other end."""
+    ends = [(link, link.source if is_back else link.target) for link in links]
+    documents = snapshot.documents_by_id({end for _, end in ends if end is not None})
+    return tuple(_link_entry(link, end, documents) for link, end in ends)
+
+
+def _link_entry(
+    link: ResolvedLink, end: DocId | None, documents: Mapping[DocId, StoredDocument]
+) -> LinkEntry:
+    other = documents.get(end) if end is not None else None
+    written = link.link
+    anchor = f"#{written.anchor}" if written.anchor else ""
+    return LinkEntry(
+        doc_id=other.id if other else None,
+        path=shown_path(other) if other else "",
+        title=short(other.title) if other else "",
+        slug=link.slug,
+        kind=written.kind.value,
+        text=short(written.text),
+        target=short(f"{written.target}{anchor}"),
+        line=written.span.line_start,
+    )
+
+
+def _is_within(line: int, lines: Lines | None) -> bool:
+    return lines is None or lines[0] <= line <= lines[1]
+
+
+# Passages of other documents that are like some passages: by meaning, and by words.
+#
+# No model runs: meaning is compared by the vectors that are stored. Of each document the best
+# passage counts, so that a long one does not fill the list.
+
+MAX_TERMS = 25
+"""As many as Lucene's MoreLikeThis takes: more add only common words."""
+MAX_CHARS = 30_000
+"""Of a text whose words are counted: a longer one has told what it is about by then."""
+SNIPPET_CHARS = 200
+MAX_PASSED_OVER = 100
+_PASSAGES_PER_RESULT = 3
+_GROWTH = 4
+
+Find = Callable[[int], Sequence[Hit]]
+
+
+class Similarity:
+    """Looks within one snapshot, in all documents but one, which has so many passages."""
+
+    def __init__(self, snapshot: Snapshot, indices: Indices, doc_id: DocId, passages: int) -> None:
+        self._snapshot = snapshot
+        self._indices = indices
+        self._doc_id = doc_id
+        # To pass over a few is faster than to look among all others: ten times, by words.
+        self._passed_over = passages if passages <= MAX_PASSED_OVER else 0
+        self._scope: Scope = None
+        if passages > MAX_PASSED_OVER:
+            left_out = frozenset({doc_id})
+            self._scope = scope_of(frozenset(document_ids(snapshot)) - left_out, left_out)
+
+    def by_meaning(
+        self, index: VectorIndex, leaves: Sequence[ChunkKey], limit: int
+    ) -> tuple[SimilarEntry, ...] | None:
+        """By the mean of the passages' vectors; None when none of them has one yet."""
+        vector = _mean(list(index.vectors_of(leaves).values()))
+        if vector is None:
+            return None
+        found = self._best(lambda count: index.search(vector, count, self._scope), limit)
+        return tuple(_similar_entry(stored, document, score) for stored, document, score in found)
+
+    def by_words(self, texts: Iterable[str], limit: int) -> tuple[SimilarEntry, ...]:
+        """By the words that tell most."""
+        terms = self._telling(texts)
+        units = tuple(Unit((each.term,), None, each.emphasis) for each in terms)
+        if not units:
+            return ()
+        ideal = 0.0
+
+        def find(count: int) -> Sequence[Hit]:
+            nonlocal ideal
+            hits = self._indices.keyword.search(
+                self._snapshot, KeywordQuery(units), count, self._scope
+            )
+            ideal = hits.ideal
+            return hits.hits
+
+        found = self._best(find, limit)
+        return tuple(
+            _similar_entry(
+                stored,
+                document,
+                score / ideal if ideal else 0.0,
+                self._shared(terms, stored, document),
+            )
+            for stored, document, score in found
+        )
+
+    def _telling(self, texts: Iterable[str]) -> list[TellingTerm]:
+        counter = TermCounter(self._indices.analyzer)
+        room = MAX_CHARS
+        for text in texts:
+            counter.add(text[:room])
+            room -= len(text[:room])
+            if not room:
+                break
+        counter.analyse()
+        frequencies = TermFrequencies(self._snapshot, self._indices.keyword)
+        known = frequencies.of(counter.ranked(counter.frequencies))
+        return telling_terms(counter, known, frequencies, MAX_TERMS)
+
+    def _best(self, find: Find, limit: int) -> list[tuple[StoredChunk, StoredDocument, float]]:
+        """Of each document the best hit, until there are enough documents or no more hits."""
+        asked = limit * _PASSAGES_PER_RESULT + self._passed_over
+        while True:
+            hits = find(asked)
+            chunks = self._snapshot.chunks_by_key([hit.key for hit in hits])
+            best: dict[DocId, tuple[StoredChunk, float]] = {}
+            for key, score in hits:
+                if key in chunks and score > 0 and chunks[key].chunk.doc_id != self._doc_id:
+                    best.setdefault(chunks[key].chunk.doc_id, (chunks[key], score))
+            if len(best) >= limit or len(hits) < asked:
+                break
+            asked *= _GROWTH
+        owners = self._snapshot.documents_by_id(best)
+        found = [
+            (stored, owners[doc_id], score)
+            for doc_id, (stored, score) in best.items()
+            if doc_id in owners
+        ]
+        return found[:limit]
+
+    def _shared(
+        self, terms: Sequence[TellingTerm], stored: StoredChunk, document: StoredDocument
+    ) -> tuple[str, ...]:
+        texts = field_texts(document, stored.chunk).values()
+        own = {term for text in texts for term in self._indices.analyzer.terms(text)}
+        return tuple(each.word for each in terms if each.term in own)
+
+
+def _mean(vectors: "Sequence[NDArray[np.float32]]") -> "NDArray[np.float32] | None":
+    import numpy as np
+
+    if not vectors:
+        return None
+    mean = np.mean(np.stack(vectors), axis=0)
+    length = float(np.linalg.norm(mean))
+    return mean / length if length > 0 else None
+
+
+def _similar_entry(
+    stored: StoredChunk, document: StoredDocument, score: float, terms: tuple[str, ...] = ()
+) -> SimilarEntry:
+    chunk = stored.chunk
+    return SimilarEntry(
+        id=chunk.id,
+        doc_id=document.id,
+        path=shown_path(document),
+        title=short(document.title),
+        heading_path=chunk.breadcrumb,
+        line_start=chunk.span.line_start,
+        line_end=chunk.span.line_end,
+        score=min(max(score, 0.0), 1.0),
+        snippet=_opening(chunk.text or ""),
+        terms=terms,
+    )
+
+
+def _opening(text: str) -> str:
+    words = " ".join(text[: SNIPPET_CHARS * 4].split())
+    return words if len(words) <= SNIPPET_CHARS else f"{words[: SNIPPET_CHARS - 1]}…"
+
+
+# `related`: what goes with a document or section, each kind of nearness by itself.
+
+MAX_LINKED = 1_000
+"""Neighbours that are looked at: a hub may have tens of thousands."""
+_READ_AT_ONCE = 64
+_NO_VECTORS = "this text has no vectors yet: what is similar in meaning cannot be told"
+_NO_COMMUNITIES = "communities are not computed yet: a server or {command} does that"
+
+
+class Relations:
+    """Answers from one snapshot, which the indices have caught up with."""
+
+    def __init__(self, snapshot: Snapshot, indices: Indices, trees: Sequence[TreeName]) -> None:
+        self._snapshot = snapshot
+        self._indices = indices
+        self._resolver = Resolver(snapshot, trees)
+
+    def of(self, request: RelatedRequest) -> Related:
+        """Raises QueryError when there is no such document or heading."""
+        target = self._resolver.find(request.reference)
+        document, limit = target.document, request.limit
+        place = place_of(self._snapshot, target)
+        nodes = self._snapshot.outline_of_chunks(document.id)
+        part = self._snapshot.chunk(place.chunk_id) if place.chunk_id is not None else None
+        lines = (part.chunk.span.line_start, part.chunk.span.line_end) if part else place.lines
+        leaves = _below(part.key, nodes) if part else _within(lines, nodes)
+        outgoing = links_out(self._snapshot, document, lines)
+        incoming = links_in(self._snapshot, document, lines)
+        neighbours, size = self._community(document.id, limit)
+        passages = sum(node.is_leaf for node in nodes)
+        similarity = Similarity(self._snapshot, self._indices, document.id, passages)
+        near = self._by_meaning(similarity, leaves, limit)
+        texts = chain(place.heading_path, self._texts(leaves))
+        no_communities = _NO_COMMUNITIES.format(command=advised("update"))
+        notes = [no_communities] * (size is None) + [_NO_VECTORS] * (near is None)
+        return Related(
+            id=place.id,
+            doc_id=document.id,
+            path=shown_path(document),
+            title=short(document.title),
+            heading_path=place.heading_path,
+            links=link_entries(self._snapshot, outgoing[:limit], is_back=False),
+            links_total=len(outgoing),
+            backlinks=link_entries(self._snapshot, incoming[:limit], is_back=True),
+            backlinks_total=len(incoming),
+            community=neighbours,
+            community_size=size,
+            similar_by_meaning=near or (),
+            similar_by_words=similarity.by_words(texts, limit),
+            notes=tuple(notes),
+        )
+
+    def _texts(self, leaves: Sequence[ChunkKey]) -> Iterator[str]:
+        """As they are asked for: of a long document only the beginning is."""
+        for start in range(0, len(leaves), _READ_AT_ONCE):
+            keys = leaves[start : start + _READ_AT_ONCE]
+            for stored in self._snapshot.chunks_by_key(keys).values():
+                yield stored.chunk.text or ""
+
+    def _by_meaning(
+        self, similarity: Similarity, leaves: Sequence[ChunkKey], limit: int
+    ) -> tuple[SimilarEntry, ...] | None:
+        index = self._indices.vector
+        return None if index is None else similarity.by_meaning(index, leaves, limit)
+
+    def _community(
+        self, doc_id: DocId, limit: int
+    ) -> tuple[tuple[NeighbourEntry, ...], int | None]:
+        """Others of the same community, those that are linked first; and how many there are."""
+        graph = self._indices.graph
+        if graph is None or (len(graph) and self._snapshot.communities_origin is None):
+            return (), None
+        others = [each for each in self._snapshot.members_with(doc_id) if each != doc_id]
+        linked = {near.doc_id for near in graph.neighbours({doc_id: 1.0}, limit=MAX_LINKED)}
+        chosen = sorted(others, key=lambda each: (each not in linked, each))[:limit]
+        documents = self._snapshot.documents_by_id(chosen)
+        found = [
+            _neighbour(documents[each], is_linked=each in linked)
+            for each in chosen
+            if each in documents
+        ]
+        return tuple(found), len(others)
+
+
+def _neighbour(document: StoredDocument, *, is_linked: bool) -> NeighbourEntry:
+    return NeighbourEntry(
+        doc_id=document.id,
+        path=shown_path(document),
+        title=short(document.title),
+        is_linked=is_linked,
+    )
+
+
+def _within(lines: Lines | None, nodes: Sequence[ChunkPlace]) -> list[ChunkKey]:
+    """The passages that have a part in these lines; None is all of them."""
+    return [
+        node.key
+        for node in nodes
+        if node.is_leaf and (lines is None or _overlap(lines, (node.line_start, node.line_end)))
+    ]
+
+
+def _below(key: ChunkKey, nodes: Sequence[ChunkPlace]) -> list[ChunkKey]:
+    """The passages of a node: every parent stands before its children."""
+    inside = {key}
+    for node in nodes:
+        if node.parent in inside:
+            inside.add(node.key)
+    return [node.key for node in nodes if node.is_leaf and node.key in inside]
+
+
+def _overlap(one: Lines, other: Lines) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]

@@ -1,0 +1,176 @@
+"""What may be asked of the library, checked: a value outside its range is a QueryError."""
+
+from collections.abc import Sized
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ragdocs.errors import QueryError
+
+# Limits on what is given, said with the limit; what was given is not repeated when it is long.
+
+MAX_REFERENCE_CHARS = 13_000
+"""A path has at most 4,096 bytes, three characters each when they are encoded, and an id a slug."""
+MAX_CURSOR_CHARS = 30_000
+
+
+def check_number(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise QueryError(f"{name} must be a whole number from {least:,} to {most:,}")
+    if not least <= value <= most:
+        raise QueryError(f"{name} must be from {least:,} to {most:,}")
+
+
+def check_length(name: str, value: Sized, most: int) -> None:
+    check_sum(name, len(value), most)
+
+
+def check_sum(name: str, size: int, most: int) -> None:
+    if size > most:
+        raise QueryError(f"{name} is too long: {size:,} characters, at most {most:,} are taken")
+
+
+# What may be asked of the library, already checked: a value outside its range is a QueryError.
+
+DEFAULT_TOKENS = 5_000
+MAX_TOKENS = 10_000
+DEFAULT_ENTRIES = 100
+MAX_ENTRIES = 500
+DEFAULT_RELATED = 10
+MAX_RELATED = 50
+DEFAULT_PASSAGES = 10
+MAX_PASSAGES = 50
+MAX_LINE = 1_000_000_000
+MAX_FILTER_CHARS = 1_000
+MAX_TAGS = 20
+MAX_FILES = 50
+MAX_FILE_CHARS = 1_000_000
+MAX_INPUT_CHARS = 4_000_000
+"""Of all files and the diff together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentRequest:
+    """A document, section or line range; or, by the cursor of a page, the page that follows it.
+
+    `reference` is an id of a document or chunk (`tree:path`, `tree:path#slug`), `path`,
+    `path#heading`, or `path:10-40`. Lines are those of the file, from 1, both ends included.
+    `outline` asks for headings in place of text; `full_document` for all of the document that the
+    reference is in. A cursor is enough by itself.
+    """
+
+    reference: str = ""
+    start_line: int | None = None
+    end_line: int | None = None
+    outline: bool = False
+    full_document: bool = False
+    max_tokens: int = DEFAULT_TOKENS
+    cursor: str = ""
+
+    def __post_init__(self) -> None:
+        check_length("the reference", self.reference, MAX_REFERENCE_CHARS)
+        check_length("the cursor", self.cursor, MAX_CURSOR_CHARS)
+        check_number("max_tokens", self.max_tokens, 1, MAX_TOKENS)
+        _check_lines(self.start_line, self.end_line)
+        if not self.reference.strip() and not self.cursor:
+            raise QueryError("no document is named: give an id, a path or a cursor")
+        if self.full_document and self.has_lines:
+            raise QueryError("full_document and a line range exclude each other: give one of them")
+
+    @property
+    def has_lines(self) -> bool:
+        return self.start_line is not None or self.end_line is not None
+
+
+class ListKind(StrEnum):
+    """What is listed."""
+
+    TREES = "trees"
+    DOCUMENTS = "documents"
+    OUTLINES = "outlines"
+    """The headings of the documents, one entry each."""
+    TAGS = "tags"
+    CHUNKS = "chunks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRequest:
+    """What the index holds. Every filter given must hold; a cursor is enough by itself.
+
+    `path` is a folder or file, by whole components; `tags` are matched without regard to case, and
+    a tag stands for those nested below it. Trees are told whole: filters do not apply to them.
+    """
+
+    kind: ListKind = ListKind.DOCUMENTS
+    tree: str = ""
+    path: str = ""
+    tags: tuple[str, ...] = ()
+    limit: int = DEFAULT_ENTRIES
+    max_tokens: int = DEFAULT_TOKENS
+    cursor: str = ""
+
+    def __post_init__(self) -> None:
+        check_length("tree", self.tree, MAX_FILTER_CHARS)
+        check_length("path", self.path, MAX_REFERENCE_CHARS)
+        check_length("the cursor", self.cursor, MAX_CURSOR_CHARS)
+        check_number("limit", self.limit, 1, MAX_ENTRIES)
+        check_number("max_tokens", self.max_tokens, 1, MAX_TOKENS)
+        check_number("the number of tags", len(self.tags), 0, MAX_TAGS)
+        for tag in self.tags:
+            check_length("a tag", tag, MAX_FILTER_CHARS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelatedRequest:
+    """What goes with a document or section; at most `limit` of each kind."""
+
+    reference: str
+    limit: int = DEFAULT_RELATED
+
+    def __post_init__(self) -> None:
+        check_length("the reference", self.reference, MAX_REFERENCE_CHARS)
+        check_number("limit", self.limit, 1, MAX_RELATED)
+        if not self.reference.strip():
+            raise QueryError("no document is named: give an id or a path")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that is worked on: its path as the user sees it, and its content, any bytes at all.
+
+    Without content, only the words of the path count.
+    """
+
+    name: str
+    content: str | bytes = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRequest:
+    """The documentation for source files, for a unified diff, or for both."""
+
+    files: tuple[SourceFile, ...] = ()
+    diff: str | bytes = ""
+    top_n: int = DEFAULT_PASSAGES
+    max_tokens: int = DEFAULT_TOKENS
+    trees: frozenset[str] = frozenset()
+    explain: bool = False
+
+    def __post_init__(self) -> None:
+        check_number("top_n", self.top_n, 1, MAX_PASSAGES)
+        check_number("max_tokens", self.max_tokens, 1, MAX_TOKENS)
+        check_number("the number of files", len(self.files), 0, MAX_FILES)
+        for file in self.files:
+            check_length("a file's name", file.name, MAX_REFERENCE_CHARS)
+            check_length("a file", file.content, MAX_FILE_CHARS)
+        total = len(self.diff) + sum(len(file.content) for file in self.files)
+        check_sum("all files together", total, MAX_INPUT_CHARS)
+        if not self.files and not self.diff:
+            raise QueryError("nothing is given: name source files, or give a diff")
+
+
+def _check_lines(start: int | None, end: int | None) -> None:
+    for name, line in (("start_line", start), ("end_line", end)):
+        if line is not None:
+            check_number(name, line, 1, MAX_LINE)
+    if start is not None and end is not None and start > end:
+        raise QueryError(f"start_line {start} is after end_line {end}: exchange them")

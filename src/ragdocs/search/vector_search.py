@@ -1,0 +1,278 @@
+"""Search by meaning: the query's vector, the nearest passages, and the best passages of linked
+documents.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from ragdocs.embedding.base import Embedder, QueryEmbedding, WindowedEmbedder
+from ragdocs.errors import EmbeddingError, IndexStoreError
+from ragdocs.indices.graph import Neighbour
+from ragdocs.indices.term_vectors import NearTerm
+from ragdocs.indices.vector import USUAL_SPREAD, VectorIndex
+from ragdocs.indices.view import Hit, Scope
+from ragdocs.models import DocId
+from ragdocs.search.understanding import mixed
+from ragdocs.store.records import ChunkKey
+from ragdocs.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+# What a linked document has to say: each neighbour of the hits contributes its best passage.
+
+NEIGHBOUR_WEIGHT = 0.5
+"""`graph_neighbor_weight`: all seeds let neighbours in at half the score."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """What a query means, and the index that knows what passages mean."""
+
+    vector: "NDArray[np.float32]"
+    index: VectorIndex
+
+
+def neighbour_hits(
+    snapshot: Snapshot,
+    neighbours: Sequence[Neighbour],
+    meaning: QueryVector | None,
+    weight: float = NEIGHBOUR_WEIGHT,
+) -> list[Hit]:
+    """One hit for each neighbour that has text, best first.
+
+    Its passage is the nearest to the query, or the document's first when there are no vectors; its
+    score is what reaches the document along its links, whatever the passage.
+    """
+    doc_ids = [neighbour.doc_id for neighbour in neighbours]
+    nearest = meaning.index.best_of(meaning.vector, doc_ids) if meaning else {}
+    passages = {doc_id: found.key for doc_id, found in nearest.items()}
+    unknown = [doc_id for doc_id in doc_ids if doc_id not in passages]
+    if unknown:
+        passages |= _first_leaves(snapshot, unknown)
+    hits = [
+        Hit(passages[neighbour.doc_id], weight * neighbour.weight)
+        for neighbour in neighbours
+        if neighbour.doc_id in passages
+    ]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.key))
+
+
+def _first_leaves(snapshot: Snapshot, doc_ids: Iterable[DocId]) -> dict[DocId, ChunkKey]:
+    """Numbers alone, and at once: reading the documents' chunks took a fifth of a search by
+    words. What becomes a candidate is read and checked later."""
+    wanted = list(doc_ids)
+    read = snapshot.numbers("first leaves")
+    unread = [doc_id for doc_id in wanted if doc_id not in read]
+    rows = snapshot.select(
+        """SELECT d.id, (SELECT c.key FROM chunks c WHERE c.doc = d.key AND c.text IS NOT NULL
+            ORDER BY c.byte_start, c.position LIMIT 1)
+        FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))""",
+        (json.dumps(unread),),
+    )
+    read.update((doc_id, key) for doc_id, key in rows if key is not None)
+    return {doc_id: ChunkKey(read[doc_id]) for doc_id in wanted if doc_id in read}
+
+
+# How far a search goes: within which documents, and how many hits of each index it looks at.
+
+HITS_PER_INDEX = 100
+"""Enough that a chunk placed well by one index alone is still seen by the other."""
+FEWEST_CANDIDATES, MOST_CANDIDATES = 40, 150
+CANDIDATES_PER_RESULT = 4
+"""Copies fall, siblings merge and a document has few places: so many are needed for one result."""
+DEEPER = 8
+"""Where that is not enough, as when many copies come first, this many times as much is looked at;
+and that many times again."""
+DEEPEST = DEEPER * DEEPER
+MOST_LOOKS = 4
+MOST_OF_A_DOCUMENT = 20
+"""Of what another look finds: most of them would fall again. A document that has so many already
+is left out of the next look, which then costs what the first did: to look deeper at the same
+documents costs a multiple (specs/0073)."""
+MOST_OF_ALL = 1_200
+"""Candidates, however deep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One attempt to find enough."""
+
+    scope: Scope = None
+    language: str = ""
+    depth: int = 1
+    queries: int = 1
+    looks: int = 1
+    full: frozenset[DocId] = frozenset()
+    """The documents that earlier looks found enough of."""
+
+    @property
+    def hits(self) -> int:
+        return HITS_PER_INDEX * self.depth
+
+    def candidates(self, top_n: int) -> int:
+        """How many fused hits of each query are read from the store and go through the stages."""
+        usual = min(MOST_CANDIDATES, max(FEWEST_CANDIDATES, CANDIDATES_PER_RESULT * top_n))
+        share = max(FEWEST_CANDIDATES, 2 * MOST_CANDIDATES // self.queries)
+        known = len(self.full) * most_of_a_document(top_n)
+        return min(min(usual, share) * self.depth + known, MOST_OF_ALL // self.queries)
+
+    def of_all(self, top_n: int) -> int:
+        """How many go through the stages, of all queries together."""
+        return max(2 * MOST_CANDIDATES, self.candidates(top_n))
+
+    @property
+    def can_be_deeper(self) -> bool:
+        """Several queries look at several times as much already."""
+        return self.queries == 1 and self.looks < MOST_LOOKS and self.depth < DEEPEST
+
+    def deeper(self) -> "Reach":
+        return replace(self, depth=self.depth * DEEPER, looks=self.looks + 1)
+
+    def beyond(self, full: frozenset[DocId], scope: Scope) -> "Reach":
+        """As deep as now, within the documents that are not full."""
+        return replace(self, scope=scope, full=full, looks=self.looks + 1)
+
+
+def most_of_a_document(top_n: int) -> int:
+    return max(top_n, MOST_OF_A_DOCUMENT)
+
+
+# Search by meaning, in a thread of its own: beside it, words are looked for.
+#
+# The model and FAISS let go of Python's lock while they work, and so does SQLite. A query is
+# embedded as soon as its text is known; its passages are looked for once the index has caught up.
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+Pending = Future[QueryEmbedding]
+"""A vector that is being made."""
+
+TOO_LONG = "the text is too long for its meaning: the last {cut:,} characters count by words only"
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The passages nearest to a vector, best first, and the cosine of the very nearest; `nearness`
+    is how near they are in the context of their documents, if that counts; `prominence`, by how
+    many deviations the first stands above the mean of the first hundred.
+    """
+
+    vector: "Vector"
+    hits: Sequence[Hit]
+    best_similarity: float
+    nearness: Mapping[ChunkKey, float]
+    prominence: float = 0.0
+    spread: float = USUAL_SPREAD
+    """How much the cosines of any passages differ."""
+
+
+class MeaningSearch:
+    """Embeds queries and finds what is near them; `document_weight` is how much of a passage's
+    meaning is that of its whole document: what the whole is about tells apart those that only
+    mention a thing (specs/0052).
+    """
+
+    def __init__(
+        self, index: VectorIndex | None, embedder: Embedder | None, document_weight: float
+    ) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._document_weight = document_weight
+        # One thread: what is submitted first, the query's vector, is there for what follows.
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="query-embedding")
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def embed(self, text: str, windows: int) -> "Pending | None":
+        """As much of a text as so many windows of the model hold."""
+        if self._embedder is None or not text.strip():
+            return None
+        return self._submit(embed_within, self._embedder, text, windows)
+
+    def search(
+        self, pending: "Pending | None", added: Sequence[NearTerm], reach: Reach
+    ) -> "Future[Nearest] | None":
+        """For the query's vector, moved towards the words that were added."""
+        if pending is None or self._index is None:
+            return None
+        return self._submit(self._nearest, self._index, pending, added, reach)
+
+    def _submit(
+        self, work: "Callable[_P, _T]", *args: "_P.args", **kwargs: "_P.kwargs"
+    ) -> "Future[_T]":
+        try:
+            return self._pool.submit(work, *args, **kwargs)
+        except RuntimeError as error:  # another thread began to read the store by other settings
+            raise IndexStoreError(
+                "the index was closed while it was searched: ask again"
+            ) from error
+
+    def nearness(
+        self, nearest: Nearest | None, keys: Collection[ChunkKey]
+    ) -> dict[ChunkKey, float] | None:
+        """How near these chunks are in meaning, whether or not that is how they were found."""
+        if nearest is None or self._index is None:
+            return None
+        others = [key for key in keys if key not in nearest.nearness]
+        return {**nearest.nearness, **self.distances(nearest, others)}
+
+    def distances(self, nearest: Nearest, keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:
+        """How near those of the chunks are that have a vector."""
+        if self._index is None:
+            return {}
+        return self._index.in_context(nearest.vector, keys, self._document_weight)
+
+    def _nearest(
+        self,
+        index: VectorIndex,
+        pending: "Pending",
+        added: Sequence[NearTerm],
+        reach: Reach,
+    ) -> Nearest:
+        vector = mixed(pending.result().vector, added)
+        hits = index.search(vector, reach.hits, reach.scope)
+        best = hits[0].score if hits else 0.0
+        if self._document_weight <= 0:
+            return Nearest(vector, hits, best, {}, prominence(hits), index.spread(vector))
+        near = index.in_context(vector, [hit.key for hit in hits], self._document_weight)
+        placed = [Hit(key, near.get(key, score)) for key, score in hits]
+        placed.sort(key=lambda hit: (-hit.score, hit.key))
+        return Nearest(vector, placed, best, near, prominence(placed), index.spread(vector))
+
+
+def prominence(hits: Sequence[Hit]) -> float:
+    """0 where all are alike. Always of as many hits, however many were looked for."""
+    scores = [hit.score for hit in hits[:HITS_PER_INDEX]]
+    if not scores:
+        return 0.0
+    mean = sum(scores) / len(scores)
+    deviation = sqrt(sum((score - mean) ** 2 for score in scores) / len(scores))
+    return (scores[0] - mean) / deviation if deviation > 0 else 0.0
+
+
+def embed_within(embedder: Embedder, text: str, windows: int) -> QueryEmbedding:
+    """What an embedder does not divide, it reads in one window."""
+    if isinstance(embedder, WindowedEmbedder):
+        return embedder.embed_beginning(text, windows)
+    return QueryEmbedding(embedder.embed_query(text))
+
+
+def embedded(pending: "Pending | None") -> "tuple[Vector | None, tuple[str, ...]]":
+    """The query's vector, or why there is none; and what it says nothing of."""
+    if pending is None:
+        return None, ()
+    try:
+        found = pending.result()
+    except EmbeddingError as error:
+        return None, (f"searched without vectors: {error}",)
+    cut = found.cut_characters
+    return found.vector, (TOO_LONG.format(cut=cut),) if cut else ()

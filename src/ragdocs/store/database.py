@@ -1,0 +1,609 @@
+"""The SQLite file: how it is opened, its side files, and its errors in our own error tree."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import struct
+import threading
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import quote
+
+from ragdocs.errors import (
+    IndexCorrupt,
+    IndexIncompatible,
+    IndexLocked,
+    IndexMissing,
+    IndexStoreError,
+)
+from ragdocs.files import (
+    CLOSING_FREES_LOCKS,
+    has_other_names,
+    is_link,
+    is_obstacle,
+    open_file,
+    read_at,
+    replace,
+    set_aside,
+    write_at,
+)
+from ragdocs.store.folder import STORE_FILE, check_folder, claim_folder
+
+# SQLite's `-shm` file, which every process has mapped into its memory.
+#
+# It says where in the log each page is, and SQLite believes it, but for its head. Made anew by
+# SQLite from the log when the head is empty, so emptying that is how to be rid of whatever damage
+# it has.
+
+_HEAD_BYTES = 96
+"""Two copies of the head; what follows up to the tables, marks of those who read, changes any
+time."""
+_TABLES_AT = 136
+_FRAMES_AT = struct.Struct("16xI")
+# Each part has room for so many frames of the log, but for the first, which begins with the head.
+_PART_BYTES, _PART_FRAMES, _HEAD_FRAMES = 32768, 4096, 34
+
+
+class SharedMemory:
+    """The file of one connection, from before its first statement until after its last.
+
+    Remembers how long the file was. Once it is cut short, touching what was cut off ends the
+    process (SIGBUS), and closing a connection touches it too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._size = 0
+        self._key: _Key | None = _NOWHERE
+        with suppress(OSError):
+            self._key = _identity(path.parent)
+        with _guard:
+            _kept.setdefault(self._key, _Kept()).users += 1
+
+    def close(self) -> None:
+        """After the connection."""
+        key, self._key = self._key, None
+        if key is not None:
+            with _guard:
+                _leave(key)
+
+    def remember(self) -> None:
+        """After the first statement, which maps it, unless another connection has done that."""
+        with suppress(OSError), _guard:
+            kept = _kept[self._key or _NOWHERE]
+            kept.mapped = kept.mapped or _identity(self._path)
+        self.restored()
+
+    def restored(self) -> bool:
+        """Whether it had been cut short; it is as long as before now."""
+        try:
+            status = os.lstat(self._path)
+        except OSError:
+            return False
+        size = status.st_size
+        if size >= self._size or is_link(status) or has_other_names(status):
+            self._size = max(size, self._size)
+            return False
+        with suppress(OSError):
+            os.truncate(self._path, self._size)
+        reset(self._path)
+        return True
+
+
+def reset(path: Path) -> None:
+    """Makes SQLite read the log again, whoever has it open, before the next statement."""
+    with suppress(OSError), _opened(path) as descriptor:
+        status = os.fstat(descriptor)
+        if status.st_size >= _HEAD_BYTES and not has_other_names(status):
+            write_at(descriptor, bytes(_HEAD_BYTES), 0)
+
+
+def is_replaced(path: Path) -> bool:
+    """Whether this process has one mapped that others do not see any more. All its connections
+    share that, and new ones too, until the last is closed."""
+    try:
+        with _guard:
+            kept = _kept.get(_identity(path.parent))
+            if kept is None or kept.mapped is None:
+                return False
+            return kept.mapped != _identity(path)
+    except OSError:
+        return True
+
+
+def checksum(path: Path) -> int | None:
+    """Of what it says about the log: changed by commits only. None when it cannot be read."""
+    try:
+        with _opened(path) as descriptor:
+            (frames,) = _FRAMES_AT.unpack(read_at(descriptor, _FRAMES_AT.size, 0))
+            parts = -(-(frames + _HEAD_FRAMES) // _PART_FRAMES)
+            tables = read_at(descriptor, parts * _PART_BYTES - _TABLES_AT, _TABLES_AT)
+            return zlib.crc32(tables, frames)
+    except (OSError, struct.error, OverflowError, MemoryError):
+        return None
+
+
+class _Kept:
+    """What is open of one file, for as long as this process has connections that use it."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.mapped: _Key | None = None
+        self.descriptors: dict[_Key, int] = {}
+
+
+_Key = tuple[int, int]
+"""Of the directory it is in, however that is called; and of the file, which may be replaced."""
+_NOWHERE: _Key = (0, 0)
+_kept: dict[_Key, _Kept] = {}
+_guard = threading.Lock()
+# A child must not inherit it from a thread that it does not have.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[int]:
+    """Closing a file frees the locks that this process has on it, SQLite's own included: so it
+    stays open as long as a connection is. On Windows it does not, and an open file cannot be
+    deleted, which SQLite does with its last connection."""
+    with _guard:
+        kept = _kept.get(_identity(path.parent))
+        if kept is None or not CLOSING_FREES_LOCKS:
+            descriptor = _open(path)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+        else:
+            identity = _identity(path)
+            if identity not in kept.descriptors:
+                kept.descriptors[identity] = _open(path)
+            yield kept.descriptors[identity]
+
+
+def _open(path: Path) -> int:
+    return open_file(path, os.O_RDWR)
+
+
+def _identity(path: Path) -> _Key:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _leave(key: _Key) -> None:
+    kept = _kept[key]
+    kept.users -= 1
+    if not kept.users:
+        del _kept[key]
+        for descriptor in kept.descriptors.values():
+            os.close(descriptor)
+
+
+# What SQLite says in its codes, in our own error tree.
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# Said with the general code SQLITE_ERROR. Our statements are fixed, so when the schema version is
+# right these mean that the schema itself was damaged.
+_DAMAGED_SCHEMA = ("no such table", "no such column", "malformed", "Could not decode")
+
+
+_WRITE_FORMAT_AT, _WRITE_FORMATS = 18, (b"\x01", b"\x02")
+# Closing a file frees the locks that this process has on it, SQLite's own included: so what was
+# looked into stays open. It happens only after such damage, or where rights were changed.
+_looked_into: dict[tuple[int, int], int] = {}
+
+
+class OpenedReadOnly(IndexLocked):
+    """It may be written by now; but the connections of one process share their memory, and those
+    from before hold on to it."""
+
+
+def check_writable(path: Path, error: sqlite3.Error) -> None:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code == sqlite3.SQLITE_READONLY_DBMOVED:
+        raise IndexIncompatible(f"{path} was replaced: open it again") from error
+    is_writable = os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
+    if code & 0xFF == sqlite3.SQLITE_READONLY and is_writable:
+        if not _has_known_format(path):
+            raise IndexCorrupt(f"{path} is damaged (its header): rebuild the index") from error
+        raise OpenedReadOnly(f"{path} was opened when it was read-only: try again") from error
+
+
+def _has_known_format(path: Path) -> bool:
+    """SQLite only reads what says to be of a format that it does not know how to write: one bit of
+    the header, and nobody could write any more."""
+    try:
+        found = os.stat(path)
+        file = found.st_dev, found.st_ino
+        if file not in _looked_into:
+            _looked_into[file] = open_file(path, os.O_RDONLY)
+        return read_at(_looked_into[file], 1, _WRITE_FORMAT_AT) in _WRITE_FORMATS
+    except OSError:
+        return True
+
+
+def is_unshared(error: Exception) -> bool:
+    """Whether the file that those who read have in common could not be made."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
+def raise_as_ours(path: Path, sides: tuple[Path, ...], error: sqlite3.Error) -> NoReturn:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    primary = code & 0xFF
+    if isinstance(error, (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError)):
+        raise error
+    if primary in _BUSY:
+        raise IndexLocked(f"{path} is busy with another process: try again") from error
+    short_read = code == sqlite3.SQLITE_IOERR_SHORT_READ
+    if primary in _DAMAGED or short_read or any(word in str(error) for word in _DAMAGED_SCHEMA):
+        raise IndexCorrupt(f"{path} is damaged ({error}): rebuild the index") from error
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # which only the one that writes can do
+        raise IndexMissing(f"{path} was left half made: update the index") from error
+    if primary == sqlite3.SQLITE_CANTOPEN and not path.exists():
+        raise IndexMissing(f"there is no index at {path} yet: build it first") from error
+    if any(is_obstacle(side) for side in sides):
+        raise IndexCorrupt(f"{path} has something else in place of its log: rebuild it") from error
+    raise IndexStoreError(f"{path} cannot be used: {error}") from error
+
+
+# Opening the SQLite file, in one way for all.
+#
+# `busy_timeout` is set by the connect call itself, so that it holds from the first statement on.
+
+SIDE_FILES = ("-wal", "-shm")
+COPY = "-copy"
+"""After the store's name: a file that is being copied to have one of our own."""
+BUSY_SECONDS = 5.0
+# SQLite allows at least 999 bound values in one statement; some are needed for other things.
+VALUES_PER_QUERY = 500
+_ROWS_PER_PAGE = 256
+# Of each connection. Indices of a large store are then searched in memory; SQLite's own default is
+# 2 MB.
+_CACHE_KIB = 16 * 1024
+
+Row = tuple[Any, ...]
+Identity = tuple[int, int]
+"""Device and inode: what tells a file from another one put in its place."""
+
+
+class FileLook(NamedTuple):
+    """What changes when a file is written or replaced."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    """Nobody can set it back, as those do who put an older copy in place with its times."""
+
+    def __str__(self) -> str:
+        return ":".join(map(str, self))
+
+
+def store_path(directory: Path) -> Path:
+    return directory / STORE_FILE
+
+
+def side_paths(path: Path) -> tuple[Path, ...]:
+    return tuple(path.with_name(path.name + side) for side in SIDE_FILES)
+
+
+def other_paths(path: Path) -> tuple[Path, ...]:
+    """What may hold something that is not in the store's file itself."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")
+
+
+def reset_shared_memory(directory: Path) -> None:
+    """For whoever holds the write lock, and has found the store to be not as it should be.
+
+    Raises IndexLocked when this process still uses one that was deleted or replaced.
+    """
+    path = side_paths(store_path(directory))[1]
+    if is_replaced(path):
+        raise IndexLocked(f"{path} was replaced while it is in use: try again")
+    reset(path)
+
+
+def identity_of(path: Path) -> Identity:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        raise IndexMissing(f"there is no index at {path} yet: build it first") from None
+    except OSError as error:
+        raise IndexStoreError(f"{path} cannot be reached: {error.strerror}") from error
+    # Looked at first: SQLite would wait for ever for someone to write into a pipe.
+    if not stat.S_ISREG(found.st_mode):
+        raise IndexCorrupt(f"{path} is not a regular file: rebuild the index")
+    return found.st_dev, found.st_ino
+
+
+def shared_name(path: Path) -> Path | None:
+    """The first of the store's files that is also somebody else's: by a hard link, or because its
+    name is a link. SQLite would write to it, to some of them even when it only reads."""
+    for file in (path, *side_paths(path)):
+        with suppress(OSError):
+            status = os.lstat(file)
+            if is_link(status) or has_other_names(status):
+                return file
+    return None
+
+
+def look_at(path: Path) -> FileLook | None:
+    """None when it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return FileLook(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _identity_if_there(path: Path) -> Identity | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def file_uri(path: Path, mode: str) -> str:
+    """Percent-encoded from the path's bytes, so that any directory name works: `/C:/…` too."""
+    whole = path.absolute().as_posix()
+    rooted = whole if whole.startswith("/") else f"/{whole}"
+    return f"file://{quote(os.fsencode(rooted))}?mode={mode}"
+
+
+class Database:
+    """One SQLite connection in autocommit mode whose every error is an IndexStoreError."""
+
+    def __init__(self, path: Path, *, write: bool, timeout: float = BUSY_SECONDS) -> None:
+        check_folder(path.parent)
+        self.path = path
+        self._writes = write
+        self._identity = identity_of(path)
+        shared = shared_name(path)
+        if shared is not None:
+            raise IndexCorrupt(
+                f"{shared} has a second name elsewhere (a link): an update gives the index files "
+                "of its own"
+            )
+        self._sides: dict[Path, Identity] = {}
+        self._alone: FileLook | None = None
+        self._timeout = timeout
+        self._connection = self._connected("rw" if write else "ro")
+        self._shared_memory = SharedMemory(side_paths(path)[1])
+        try:
+            if identity_of(path) != self._identity:
+                raise IndexLocked(f"{path} was replaced while it was opened: try again")
+            if not write and self._is_all_there_is():
+                self._connection.close()
+                self._connection = self._connected("ro&immutable=1")
+            # A truncated file would otherwise be a SIGBUS, which no one can catch.
+            self.run("PRAGMA mmap_size = 0")
+            self.run(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        except BaseException:
+            self.close()
+            raise
+
+    def _connected(self, mode: str) -> sqlite3.Connection:
+        with self._translated():
+            return sqlite3.connect(
+                file_uri(self.path, mode),
+                uri=True,
+                timeout=self._timeout,
+                isolation_level=None,
+                # Only the pool hands a reader's connection from thread to thread, one at a time.
+                check_same_thread=self._writes,
+            )
+
+    def _is_all_there_is(self) -> bool:
+        """Those who read have a file in common, beside the store. Where it cannot be made nobody
+        writes, and when there is no log, the store's file alone can be read as it is."""
+        look = look_at(self.path)
+        try:
+            self._connection.execute("PRAGMA schema_version")
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # Any other error comes again with the first statement.
+            if is_unshared(error) and not any(map(os.path.lexists, other_paths(self.path))):
+                self._alone = look
+        return self._alone is not None
+
+    def is_in_place(self) -> bool:
+        """Whether the files that are open are those that others open: after the log was deleted
+        or replaced, what is written goes where nobody reads it.
+        """
+        if _identity_if_there(self.path) != self._identity:
+            return False
+        if self._alone:
+            is_same = look_at(self.path) == self._alone
+            return is_same and not any(map(os.path.lexists, other_paths(self.path)))
+        if not all(_identity_if_there(side) == known for side, known in self._sides.items()):
+            return False
+        return not self._shared_memory.restored()
+
+    def remember_sides(self) -> None:
+        """After a first look, which opens them; SQLite keeps them until the last one closes."""
+        if not self._sides:
+            found = {side: _identity_if_there(side) for side in side_paths(self.path)}
+            self._sides = {path: known for path, known in found.items() if known}
+            self._shared_memory.remember()
+
+    def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
+        with self._translated():
+            return self._connection.execute(sql, values).fetchone()
+
+    def all(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        with self._translated():
+            return self._connection.execute(sql, values).fetchall()
+
+    def each(self, sql: str, values: Sequence[object] = (), size: int = 256) -> Iterator[Row]:
+        with self._translated():
+            cursor = self._connection.execute(sql, values)
+            cursor.arraysize = size
+        while True:
+            with self._translated():
+                rows = cursor.fetchmany()
+            if not rows:
+                return
+            yield from rows
+
+    def paged(self, sql: str, values: Sequence[object], order: str, column: int) -> Iterator[Row]:
+        """Rows of a statement that ends in its conditions, in the order of whole numbers from 0
+        on, which each row has in `column`: some at a time, with no statement open in between, so
+        that other tables can be written meanwhile."""
+        last = -1
+        paging = f"{sql} AND {order} > ? ORDER BY {order} LIMIT {_ROWS_PER_PAGE}"
+        while rows := self.all(paging, (*values, last)):
+            yield from rows
+            last = rows[-1][column]
+
+    def all_in(
+        self, sql: str, members: Iterable[object], values: Sequence[object] = ()
+    ) -> Iterator[Row]:
+        """Rows of a statement that holds `IN (*)`, asked in portions; `values` come first."""
+        wanted = list(members)
+        for start in range(0, len(wanted), VALUES_PER_QUERY):
+            part = wanted[start : start + VALUES_PER_QUERY]
+            # The last one again and again up to a power of two: a statement for each number of
+            # values would be compiled, and kept, for hundreds of them.
+            part += part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
+            marks = ",".join("?" * len(part))
+            yield from self.all(sql.replace("IN (*)", f"IN ({marks})"), [*values, *part])
+
+    def run(self, sql: str, values: Sequence[object] = ()) -> int:
+        """Executes a statement; says how many rows it changed."""
+        with self._translated():
+            return self._connection.execute(sql, values).rowcount
+
+    @property
+    def changes(self) -> int:
+        """How many rows this connection has written so far."""
+        return self._connection.total_changes
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        with self._translated():
+            self._connection.executemany(sql, rows)
+
+    @contextmanager
+    def impatient(self) -> Generator[None]:
+        """What others hold is not waited for."""
+        self.run("PRAGMA busy_timeout = 0")
+        try:
+            yield
+        finally:
+            self.run(f"PRAGMA busy_timeout = {round(self._timeout * 1000)}")
+
+    def rollback(self) -> None:
+        """Ends a transaction that cannot be kept; SQLite may have ended it by itself already."""
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._shared_memory.restored()
+        self._connection.close()
+        self._shared_memory.close()
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            # SQLite quotes the damaged schema in its message, which Python cannot decode then.
+            raise IndexCorrupt(f"{self.path} is damaged: rebuild the index") from error
+        except sqlite3.Error as error:
+            if self._writes:
+                check_writable(self.path, error)
+            raise_as_ours(self.path, side_paths(self.path), error)
+
+
+# The store's files: made private, and deleted together.
+
+
+def make_way(path: Path) -> str | None:
+    """Claims the index directory. What has the name of a file of the store and is none is set
+    aside; says so when something was."""
+    try:
+        claim_folder(path.parent)
+        moved = [name for name in _names(path) if set_aside(path.with_name(name))]
+        _copy_of(path).unlink(missing_ok=True)  # left by a process that was killed
+    except OSError as error:
+        raise IndexStoreError(f"{path} cannot be made: {error.strerror}") from error
+    return f"{path.with_name(moved[0])} was not a file" if moved else None
+
+
+def take_copies(path: Path) -> None:
+    """The store gets files of its own in place of those with other names (hard links), a backup's
+    or somebody else's, which keep every byte. Whoever has these open sees that they were replaced.
+
+    Without the log's memory, which SQLite makes from the log. A link is only removed.
+    """
+    log, memory = side_paths(path)
+    try:
+        memory.unlink(missing_ok=True)
+        for file in (log, path):
+            if file.is_symlink():
+                file.unlink()
+            elif file.exists():
+                _take_copy(path, file)
+    except OSError as error:
+        raise IndexStoreError(f"{path} cannot be copied: {error.strerror}") from error
+
+
+def _take_copy(path: Path, file: Path) -> None:
+    copy = _copy_of(path)
+    try:
+        with open(file, "rb") as source, os.fdopen(_created(copy), "wb") as target:
+            shutil.copyfileobj(source, target)
+            target.flush()
+            os.fsync(target.fileno())
+        replace(copy, file)
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+
+
+def _copy_of(path: Path) -> Path:
+    return path.with_name(path.name + COPY)
+
+
+def _created(path: Path) -> int:
+    return open_file(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+
+
+def create_file(path: Path) -> bool:
+    """By ourselves and not by SQLite, for the mode, which its side files take over."""
+    try:
+        os.close(_created(path))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise IndexStoreError(f"{path} cannot be created: {error.strerror}") from error
+    return True
+
+
+def is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
+
+
+def delete_files(path: Path) -> None:
+    """The log goes first: it must never meet a file that is not its own."""
+    for name in _names(path):
+        try:
+            path.with_name(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise IndexStoreError(f"{name} cannot be deleted: {error.strerror}") from error
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    return (*(path.name + side for side in SIDE_FILES), path.name)
