@@ -71,8 +71,16 @@ class IndexLocked(IndexStoreError):
     """Another process is writing. Busy is not corrupt: try again."""
 
 
+REBUILD = "rebuild the index"
+
+
 class IndexCorrupt(IndexStoreError):
-    """A checksum, a count or SQLite itself says that the index is damaged: rebuild."""
+    """A checksum, a count or SQLite itself says that the index is damaged. `what` is the message
+    without the advice, for those who have rebuilt it already."""
+
+    def __init__(self, what: str, advice: str = "") -> None:
+        super().__init__(f"{what}: {advice}" if advice else what)
+        self.what = what
 
 
 class IndexIncompatible(IndexStoreError):

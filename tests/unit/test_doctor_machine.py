@@ -124,9 +124,9 @@ class Broken(CountingEmbedder):
 
 
 class Noting(CountingEmbedder):
-    """Was found elsewhere than it should have been."""
+    """Works in another way than it should."""
 
-    notes = ("not used: the configured folder: it has no model", "int8 cannot be used here")
+    notes = ("int8 cannot be used here",)
 
 
 def test_a_model_that_works(built):
@@ -147,7 +147,13 @@ def test_a_model_that_does_not(built, embedder, problem):
 
 
 def test_what_a_model_notes(built):
-    assert levels(only(built.case(Noting()), "model")) == ["warning", "note", "ok"]
+    assert levels(only(built.case(Noting()), "model")) == ["note", "ok"]
+
+
+def test_a_folder_that_should_have_the_model_and_has_none_is_a_warning(built, tmp_path):
+    found = only(built.case(BuiltinEmbedder(tmp_path / "nothing")), "model")
+    assert levels(found) == ["warning", "ok"]
+    assert "not used: the configured folder" in found[0].message
 
 
 def test_the_built_in_model_with_a_damaged_configured_folder(built, tmp_path):

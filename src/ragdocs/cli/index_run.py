@@ -308,8 +308,7 @@ def problems(run: Run) -> Iterator[str]:
 def notes(run: Run) -> Iterator[str]:
     """What its user may want to know, and nothing is wrong with."""
     if run.outcome.rebuilt:
-        reason, _, advice = run.outcome.rebuilt.rpartition(": rebuild")
-        yield f"The index was rebuilt: {shown(reason or advice)}"
+        yield f"The index was rebuilt: {shown(run.outcome.rebuilt)}"
     if run.dropped:
         dropped = number_of(len(run.dropped), "index", "indices")
         yield f"Deleted {dropped} of other settings, not used for 30 days"

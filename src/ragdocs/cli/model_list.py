@@ -131,7 +131,7 @@ def _builtin(config: Config) -> Builtin:
         place=files.place,
         folder=printable(os.fspath(files.weights.parent)),
         bytes=size,
-        notes=files.notes,
+        notes=files.rejected,
     )
 
 

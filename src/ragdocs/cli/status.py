@@ -193,9 +193,9 @@ def short(path: str) -> str:
 
 
 def _status_lines(status: "Status") -> Iterator[str]:
-    state, _, rest = status.summary.partition(": ")
-    colour = _STATE_COLOURS[status.state.value]
-    yield f"{click.style(state, fg=colour, bold=True)}: {shown(rest)}"
+    state = status.state.value  # the summary begins with it
+    colour = _STATE_COLOURS[state]
+    yield f"{click.style(state, fg=colour, bold=True)}{shown(status.summary[len(state) :])}"
     for note in status.notes:
         yield "  " + shown(note).replace("\n", "\n  ")
     yield ""

@@ -316,7 +316,7 @@ def look_at_model(app: App) -> ModelStatus:
         try:
             files = embedder.find()
             place, folder = files.place, printable(str(files.weights.parent))
-            notes = tuple(dict.fromkeys((*files.notes, *notes)))
+            notes = tuple(dict.fromkeys((*files.rejected, *notes)))
         except (RagdocsError, OSError) as error:
             problem = str(error)
     elif isinstance(embedder, OnnxEmbedder):

@@ -184,8 +184,6 @@ NEAR = "reset my password"
 FAR = "tomatoes need a lot of sun"
 _UNIT = 0.01
 """How far from 1 a vector's length may be: int8 models round."""
-_NOT_USED = "not used:"
-"""How the embedder begins a note on files that should have served and could not."""
 
 
 def check_model(case: Case) -> Iterator[Finding]:
@@ -198,8 +196,9 @@ def check_model(case: Case) -> Iterator[Finding]:
         what = "until then passages are found by their words only"
         yield Finding(Level.ERROR, str(error), what)
         return
+    rejected = embedder.rejected if isinstance(embedder, BuiltinEmbedder) else ()
     for note in embedder.notes:
-        level = Level.WARNING if note.startswith(_NOT_USED) else Level.NOTE
+        level = Level.WARNING if note in rejected else Level.NOTE
         yield Finding(level, note)
     if wrong:
         advice = "try another version of onnxruntime, or another model"

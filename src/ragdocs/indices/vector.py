@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ragdocs.errors import EmbeddingError, IndexCorrupt
+from ragdocs.errors import REBUILD, EmbeddingError, IndexCorrupt
 from ragdocs.indices.view import Hit, Progress, Scope
 from ragdocs.models import DocId
 from ragdocs.store.records import ChangeKind, ChunkKey, Position, VectorBatch
@@ -129,7 +129,8 @@ class FlatVectors:
         if batch.dimension != self.dimension:
             raise IndexCorrupt(
                 f"stored vectors have {batch.dimension} dimensions, the model's have "
-                f"{self.dimension}: rebuild the index"
+                f"{self.dimension}",
+                REBUILD,
             )
         rows = np.ascontiguousarray(batch.array(), dtype=np.float32)
         keys = np.array(batch.keys, dtype=np.int64)
@@ -536,7 +537,7 @@ class VectorIndex:
             vectors.add(batch)
         if len(vectors) != expected:
             raise IndexCorrupt(
-                f"the store gives {len(vectors)} vectors and counts {expected}: rebuild the index"
+                f"the store gives {len(vectors)} vectors and counts {expected}", REBUILD
             )
         with self._lock:
             self._vectors = vectors

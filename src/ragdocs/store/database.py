@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from ragdocs.errors import (
+    REBUILD,
     IndexCorrupt,
     IndexIncompatible,
     IndexLocked,
@@ -213,7 +214,7 @@ def check_writable(path: Path, error: sqlite3.Error) -> None:
     is_writable = os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
     if code & 0xFF == sqlite3.SQLITE_READONLY and is_writable:
         if not _has_known_format(path):
-            raise IndexCorrupt(f"{path} is damaged (its header): rebuild the index") from error
+            raise IndexCorrupt(f"{path} is damaged (its header)", REBUILD) from error
         raise OpenedReadOnly(f"{path} was opened when it was read-only: try again") from error
 
 
@@ -245,13 +246,13 @@ def raise_as_ours(path: Path, sides: tuple[Path, ...], error: sqlite3.Error) -> 
         raise IndexLocked(f"{path} is busy with another process: try again") from error
     short_read = code == sqlite3.SQLITE_IOERR_SHORT_READ
     if primary in _DAMAGED or short_read or any(word in str(error) for word in _DAMAGED_SCHEMA):
-        raise IndexCorrupt(f"{path} is damaged ({error}): rebuild the index") from error
+        raise IndexCorrupt(f"{path} is damaged ({error})", REBUILD) from error
     if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # which only the one that writes can do
         raise IndexMissing(f"{path} was left half made: update the index") from error
     if primary == sqlite3.SQLITE_CANTOPEN and not path.exists():
         raise IndexMissing(f"there is no index at {path} yet: build it first") from error
     if any(is_obstacle(side) for side in sides):
-        raise IndexCorrupt(f"{path} has something else in place of its log: rebuild it") from error
+        raise IndexCorrupt(f"{path} has something else in place of its log", REBUILD) from error
     raise IndexStoreError(f"{path} cannot be used: {error}") from error
 
 
@@ -321,7 +322,7 @@ def identity_of(path: Path) -> Identity:
         raise IndexStoreError(f"{path} cannot be reached: {error.strerror}") from error
     # Looked at first: SQLite would wait for ever for someone to write into a pipe.
     if not stat.S_ISREG(found.st_mode):
-        raise IndexCorrupt(f"{path} is not a regular file: rebuild the index")
+        raise IndexCorrupt(f"{path} is not a regular file", REBUILD)
     return found.st_dev, found.st_ino
 
 
@@ -517,7 +518,7 @@ class Database:
             yield
         except UnicodeDecodeError as error:
             # SQLite quotes the damaged schema in its message, which Python cannot decode then.
-            raise IndexCorrupt(f"{self.path} is damaged: rebuild the index") from error
+            raise IndexCorrupt(f"{self.path} is damaged", REBUILD) from error
         except sqlite3.Error as error:
             if self._writes:
                 check_writable(self.path, error)

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import islice
 
 from ragdocs.chunking.splitting import embedding_text
-from ragdocs.errors import IndexCorrupt
+from ragdocs.errors import REBUILD, IndexCorrupt
 from ragdocs.models import DocId
 from ragdocs.store.database import Database, Row
 from ragdocs.store.generations import Ledger
@@ -263,7 +263,7 @@ def vectors(
         for chunk, doc, hashed, text_hash, vector in part:
             whole = _is_whole((model, dimension), text_hash, hashed, vector)
             if not whole or doc not in names:
-                raise IndexCorrupt(f"the vector of chunk {chunk} is damaged: rebuild the index")
+                raise IndexCorrupt(f"the vector of chunk {chunk} is damaged", REBUILD)
         yield VectorBatch(
             keys=tuple(ChunkKey(row[0]) for row in part),
             doc_ids=tuple(DocId(names[row[1]]) for row in part),
@@ -278,7 +278,7 @@ def vectors_of(
     """The vectors of those of the texts that have one."""
     for text_hash, vector in _vectors_of(database, model, texts):
         if vector is None:
-            raise IndexCorrupt("a stored vector is damaged: rebuild the index")
+            raise IndexCorrupt("a stored vector is damaged", REBUILD)
         yield text_hash, vector
 
 
@@ -312,7 +312,7 @@ def _all_vectors(database: Database, key: int, model: tuple[str, int]) -> Iterat
     for hashed, text_hash, vector in database.each(_ALL_VECTORS, (key,)):
         if text_hash not in owners and not _is_whole(model, text_hash, hashed, vector):
             # Perhaps it has an owner, and only lost the way to it.
-            raise IndexCorrupt("a stored vector is damaged: rebuild the index")
+            raise IndexCorrupt("a stored vector is damaged", REBUILD)
         first = owners.get(text_hash)
         for pair in () if first is None else (first, *others.get(text_hash, ())):
             chunk, doc = divmod(pair, _DOCUMENTS)
@@ -329,7 +329,7 @@ def _owners(database: Database) -> tuple[dict[bytes, int], dict[bytes, list[int]
         try:
             pair = chunk * _DOCUMENTS + doc
         except TypeError:  # a flipped bit can make a text of a number
-            raise IndexCorrupt(f"chunk {chunk} is damaged: rebuild the index") from None
+            raise IndexCorrupt(f"chunk {chunk} is damaged", REBUILD) from None
         if first.setdefault(text_hash, pair) != pair:
             others.setdefault(text_hash, []).append(pair)
     return first, others

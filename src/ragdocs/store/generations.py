@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from ragdocs.errors import IndexCorrupt
+from ragdocs.errors import REBUILD, IndexCorrupt
 from ragdocs.models import DocId
 from ragdocs.store.database import Database, Row
 from ragdocs.store.records import Change, ChangeKind, Position
@@ -58,7 +58,7 @@ def since(database: Database, seen: Position, current: Position) -> tuple[Change
     if not rows or (rows[0][1], rows[0][2]) != (seen.generation, seen.stamp):
         return None
     if len(rows) != current.generation - seen.generation + 1:
-        raise IndexCorrupt(f"{database.path} has lost part of its change log: rebuild the index")
+        raise IndexCorrupt(f"{database.path} has lost part of its change log", REBUILD)
     kinds: defaultdict[DocId, set[ChangeKind]] = defaultdict(set)
     for row in rows[1:]:
         for doc_id, found in read_changes(row).items():
@@ -169,7 +169,7 @@ def read_meta(database: Database) -> Meta:
         FROM meta"""
     )
     if row is None:
-        raise IndexCorrupt(f"{database.path} has lost its description: rebuild the index")
+        raise IndexCorrupt(f"{database.path} has lost its description", REBUILD)
     hashed, *values = row
     check_row("description", values, hashed)
     fingerprint, generation, stamp, ledger, waiting, settings, communities = values

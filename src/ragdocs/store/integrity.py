@@ -9,6 +9,7 @@ from typing import NewType
 
 from ragdocs.config.fingerprint import differences_text, read_making
 from ragdocs.errors import (
+    REBUILD,
     IndexCorrupt,
     IndexIncompatible,
     IndexMissing,
@@ -190,7 +191,7 @@ def refusal(path: Path, stored: str, own: str) -> OthersIndex:
 def check_pages(database: Database, pragma: str = "quick_check") -> None:
     found = database.all(f"PRAGMA {pragma}(1)")
     if found != [("ok",)]:
-        raise IndexCorrupt(f"{database.path} is damaged ({found[0][0]}): rebuild the index")
+        raise IndexCorrupt(f"{database.path} is damaged ({found[0][0]})", REBUILD)
 
 
 def check_structure(database: Database) -> None:
@@ -200,10 +201,10 @@ def check_structure(database: Database) -> None:
     differing = read_meta(database).ledger.differing(Ledger.counted(database))
     if differing:
         tables = ", ".join(differing)
-        raise IndexCorrupt(f"{database.path} has lost or changed rows ({tables}): rebuild it")
+        raise IndexCorrupt(f"{database.path} has lost or changed rows ({tables})", REBUILD)
     dangling = database.one("PRAGMA foreign_key_check")
     if dangling:
-        raise IndexCorrupt(f"{database.path} has dangling {dangling[0]}: rebuild the index")
+        raise IndexCorrupt(f"{database.path} has dangling {dangling[0]}", REBUILD)
 
 
 def check_rows(database: Database) -> None:
@@ -226,4 +227,4 @@ def _check_names(database: Database) -> None:
         names = Names(key, found.id, found.tree, found.path, found.title, aliases)
         expected |= {(name, key) for name in storable(sorted(names.match_keys()))}
     if expected != set(database.each("SELECT match_key, doc FROM names")):
-        raise IndexCorrupt(f"{database.path} has lost names of documents: rebuild the index")
+        raise IndexCorrupt(f"{database.path} has lost names of documents", REBUILD)

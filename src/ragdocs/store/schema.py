@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
-from ragdocs.errors import IndexCorrupt
+from ragdocs.errors import REBUILD, IndexCorrupt
 from ragdocs.models import Span
 from ragdocs.store.database import Database
 from ragdocs.store.folder import APPLICATION_ID
@@ -38,7 +38,7 @@ def joint_hash(hashes: Iterable[bytes]) -> bytes:
 def check_row(kind: str, values: Sequence[Value], stored: bytes) -> None:
     """The first value names the row."""
     if row_hash(kind, values) != stored:
-        raise IndexCorrupt(f"the stored {kind} {values[0]!r} is damaged: rebuild the index")
+        raise IndexCorrupt(f"the stored {kind} {values[0]!r} is damaged", REBUILD)
 
 
 def storable(values: Sequence[Value]) -> Values:
@@ -167,7 +167,7 @@ def has_schema(database: Database) -> bool:
 def check_schema(database: Database) -> None:
     if missing := _missing(database):
         names = ", ".join(sorted(sql.split()[2] for sql in missing))
-        raise IndexCorrupt(f"{database.path} lacks {names}: rebuild the index")
+        raise IndexCorrupt(f"{database.path} lacks {names}", REBUILD)
 
 
 def _missing(database: Database) -> set[str]:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from itertools import pairwise, starmap
 from typing import NamedTuple, TypeVar
 
-from ragdocs.errors import IndexCorrupt
+from ragdocs.errors import REBUILD, IndexCorrupt
 from ragdocs.memory import BoundedCache, no_collection
 from ragdocs.models import ChunkId, DocId, Heading, NodeKind, Span, TreeName
 from ragdocs.parsers.ids import decode_path
@@ -431,7 +431,7 @@ class Snapshot:
         found = [*self.chunks_by_key([ChunkKey(key) for (key,) in rows]).values()]
         for one, following in pairwise(found):
             if one.chunk.span.byte_end != following.chunk.span.byte_start:
-                raise IndexCorrupt(f"{doc_id!r} has lost some of its chunks: rebuild the index")
+                raise IndexCorrupt(f"{doc_id!r} has lost some of its chunks", REBUILD)
         return found
 
     def _chunks(self, where: str, *values: object) -> tuple[StoredChunk, ...]:
@@ -447,7 +447,7 @@ class Snapshot:
             f"SELECT {table} FROM documents WHERE id = ?", (doc_id,)
         ) or (0,)
         if len(found) != expected:
-            raise IndexCorrupt(f"{doc_id!r} has lost some of its {table}: rebuild the index")
+            raise IndexCorrupt(f"{doc_id!r} has lost some of its {table}", REBUILD)
         return found
 
     def _number(self, sql: str) -> int:

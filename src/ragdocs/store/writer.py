@@ -254,7 +254,7 @@ class Writer(Closable):
         except IndexCorrupt as error:
             release_all(directory)  # Windows deletes no file that is open
             delete_files(path)
-            reason = str(error)
+            reason = error.what
             writer = cls._whole(path, expected)
         writer.rebuilt = writer.rebuilt or reason
         return writer
