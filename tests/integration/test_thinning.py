@@ -88,7 +88,7 @@ def test_compression_stats_populated(engine):
         "dedup_enabled": True,
         "dedup_similarity_threshold": 0.75,
         "max_chunks_per_doc": 1,
-        "min_confidence": 0.001,
+        "min_confidence": 0.01,
     }
     stats = answer(engine, "the kitchen rota of the server", settings).stats
     figures = [
