@@ -20,9 +20,10 @@ from readings import Reading, note
 from ragdocs.app import App
 from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.library.answers import OutlineEntry
-from ragdocs.library.requests import MAX_ENTRIES, MAX_TOKENS, ListKind, ListRequest
+from ragdocs.library.requests import ListKind, ListRequest
+from ragdocs.limits import MAX_ANSWER_TOKENS, MAX_PAGE_ENTRIES, MAX_QUERY_CHARS
 from ragdocs.parsers.ids import decode_path
-from ragdocs.search.requests import MAX_QUERY_CHARS, Filters, QueryRequest
+from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.responses import SearchResult
 
 SETS = ("obsidian-help", "mdn-anchors-small")
@@ -86,7 +87,10 @@ def outlines(app: App) -> list[OutlineEntry]:
     while True:
         page = app.library.list(
             ListRequest(
-                kind=ListKind.OUTLINES, limit=MAX_ENTRIES, max_tokens=MAX_TOKENS, cursor=cursor
+                kind=ListKind.OUTLINES,
+                limit=MAX_PAGE_ENTRIES,
+                max_tokens=MAX_ANSWER_TOKENS,
+                cursor=cursor,
             )
         )
         found += page.outlines

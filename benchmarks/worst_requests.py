@@ -31,16 +31,11 @@ from ragdocs.app import App
 from ragdocs.embedding.base import MAX_WINDOWS, EmbeddingCounts, QueryEmbedding
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.errors import RagdocsError
+from ragdocs.limits import MAX_HYPOTHESIS_CHARS, MAX_QUERIES, MAX_QUERIES_CHARS, MAX_QUERY_CHARS
 from ragdocs.mcp_server.answer import as_json
 from ragdocs.mcp_server.calls import TOOLS
 from ragdocs.mcp_server.served_app import ServedApp
 from ragdocs.memory import collect_seldom
-from ragdocs.search.requests import (
-    MAX_HYPOTHESIS_CHARS,
-    MAX_QUERIES,
-    MAX_QUERIES_CHARS,
-    MAX_QUERY_CHARS,
-)
 
 if TYPE_CHECKING:
     import numpy as np

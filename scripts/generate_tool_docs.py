@@ -1,13 +1,16 @@
-"""Writes docs/tools.md from the schemas of the MCP tools.
+"""Writes docs/tools.md from the schemas of the MCP tools, and docs/limits.md from the limits.
 
 python scripts/generate_tool_docs.py
 """
 
+import ast
+import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from ragdocs import limits
 from ragdocs.mcp_server.answer import Schema, input_schema, schema_of
 from ragdocs.mcp_server.calls import TOOLS, ToolKind
 
@@ -16,6 +19,14 @@ _HEAD = """# Tools
 This page is generated from the schemas that a client is given (`make docs`). How the server
 behaves is in [mcp.md](mcp.md). Every tool only reads. A parameter that is not listed is an error;
 null means: not given.
+"""
+
+_LIMITS_HEAD = """# Limits
+
+This page is generated from `ragdocs/limits.py` (`make docs`). A request over a limit on what it
+sends gets an error that names the limit. What an answer has no room for is left out, and the answer
+says what. Limits on one document are in [parsing.md](parsing.md), limits on ignore files in
+[trees.md](trees.md).
 """
 
 
@@ -69,6 +80,36 @@ def _type(schema: Schema) -> str:
             return str(kind)
 
 
+def limits_page() -> str:
+    """A table for each heading of the module, in its order."""
+    source = inspect.getsource(limits)
+    headings = [
+        (number, line.removeprefix("# "))
+        for number, line in enumerate(source.splitlines(), start=1)
+        if line.startswith("# ")
+    ]
+    lines = [_LIMITS_HEAD]
+    for name, number, meaning in _limits(source):
+        while headings and headings[0][0] < number:
+            lines += [f"\n## {headings.pop(0)[1]}\n", "| limit | name | meaning |", "|--:|---|---|"]
+        lines.append(f"| {getattr(limits, name):,} | `{name}` | {meaning} |")
+    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def _limits(source: str) -> Iterator[tuple[str, int, str]]:
+    """Each limit's name, line and sentence, which is the text that follows its value."""
+    body = ast.parse(source).body
+    for statement, after in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(statement, ast.Assign):
+            continue
+        (target,) = statement.targets
+        assert isinstance(target, ast.Name)
+        assert isinstance(after, ast.Expr), f"{target.id} has no sentence"
+        assert isinstance(after.value, ast.Constant), f"{target.id} has no sentence"
+        yield target.id, statement.lineno, str(after.value.value)
+
+
 if __name__ == "__main__":
-    page = Path(__file__).resolve().parent.parent / "docs" / "tools.md"
-    page.write_text(reference_page(), encoding="utf-8")
+    docs = Path(__file__).resolve().parent.parent / "docs"
+    (docs / "tools.md").write_text(reference_page(), encoding="utf-8")
+    (docs / "limits.md").write_text(limits_page(), encoding="utf-8")

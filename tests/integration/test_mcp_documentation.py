@@ -5,13 +5,17 @@ import re
 from pathlib import Path
 
 import pytest
-from scripts.generate_tool_docs import reference_page
+from scripts.generate_tool_docs import limits_page, reference_page
 
+from ragdocs import limits
 from ragdocs.cli.main import main
-from ragdocs.mcp_server.answer import DEFAULT_TOKENS, MAX_TOKENS
+from ragdocs.limits import (
+    DEFAULT_ANSWER_TOKENS,
+    MAX_ANSWER_TOKENS,
+    MAX_UNANSWERED_REQUESTS,
+    SEARCHES_AT_ONCE,
+)
 from ragdocs.mcp_server.calls import SECONDS_BETWEEN, TOOLS
-from ragdocs.mcp_server.host import SEARCHES_AT_ONCE
-from ragdocs.mcp_server.stdio import MAX_UNANSWERED
 from ragdocs.search.responses import Readiness
 from tests.documentation import markdown
 from tests.mcp_client import in_memory, indexed_app
@@ -24,14 +28,39 @@ def test_the_page_of_tools_is_that_of_the_schemas():
     assert (DOCS / "tools.md").read_text(encoding="utf-8") == reference_page(), "run make docs"
 
 
+def test_the_page_of_limits_is_the_table_of_limits():
+    page = (DOCS / "limits.md").read_text(encoding="utf-8")
+    assert page == limits_page(), "run make docs"
+    known = [name for name in vars(limits) if name.isupper()]
+    assert re.findall(r"^\| [\d,]+ \| `(\w+)` \|", page, re.MULTILINE) == known
+
+
+def test_other_pages_name_the_limits_in_force():
+    page = " ".join((DOCS / "search.md").read_text(encoding="utf-8").split())
+    assert f"at most {limits.MAX_QUERIES} queries of {limits.MAX_QUERY_CHARS:,} characters" in page
+    assert f"{limits.MAX_QUERIES_CHARS:,} together" in page
+    assert f"a hypothesis of {limits.MAX_HYPOTHESIS_CHARS:,}" in page
+    assert f"| different words of a request | {limits.MAX_SEARCHED_TERMS} |" in page
+    assert f"that operators bind | {limits.MAX_CONDITIONS} |" in page
+    assert f"| quotations in plain questions | {limits.MAX_WISHES} |" in page
+    assert f"that may be typing errors | {limits.MAX_GUESSES} |" in page
+    windows = f"{limits.QUERY_WINDOWS} of a query, {limits.HYPOTHESIS_WINDOWS} of a hypothesis"
+    assert windows in page
+    read = f"{limits.MAX_READ_SOURCE_CHARS:,} of all files or of a diff"
+    assert f"{read}, {limits.MAX_SOURCE_FILES} files" in page
+    assert f"| terms of their distinct words | {limits.MAX_SOURCE_TERMS:,} |" in page
+    messages = (DOCS / "reliability.md").read_text(encoding="utf-8")
+    assert f"over {limits.MAX_MESSAGE_BYTES // 2**20} MiB" in messages
+
+
 def test_the_page_names_every_tool_and_the_figures_are_those_in_force():
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == list(TOOLS)
-    assert f"at most {DEFAULT_TOKENS:,} tokens" in PAGE
-    assert f"up to {MAX_TOKENS:,}" in PAGE
-    assert f"gives at most {MAX_TOKENS:,} tokens" in PAGE
+    assert f"at most {DEFAULT_ANSWER_TOKENS:,} tokens" in PAGE
+    assert f"up to {MAX_ANSWER_TOKENS:,}" in PAGE
+    assert f"gives at most {MAX_ANSWER_TOKENS:,} tokens" in PAGE
     assert (SEARCHES_AT_ONCE, "At most three searches" in PAGE) == (3, True)
     assert (SECONDS_BETWEEN, "every half second" in PAGE) == pytest.approx((0.5, True))
-    assert f"held back at {MAX_UNANSWERED} unanswered" in PAGE
+    assert f"held back at {MAX_UNANSWERED_REQUESTS} unanswered" in PAGE
     for state in Readiness:
         assert f"`{state.value}`" in PAGE
 

@@ -10,8 +10,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification, JSONRPCRequest
 
 from ragdocs.errors import ConfigError
+from ragdocs.limits import SEARCHES_AT_ONCE
 from ragdocs.mcp_server import calls
-from ragdocs.mcp_server.host import SEARCHES_AT_ONCE, Host
+from ragdocs.mcp_server.host import Host
 from ragdocs.mcp_server.served_app import ServedApp
 from ragdocs.mcp_server.server import create_server
 from tests.mcp_client import ERAS, InMemory, in_memory, indexed_app, written

@@ -17,14 +17,9 @@ from ragdocs.errors import QueryError
 from ragdocs.indices.keyword import FEW_UNITS, FEWEST_UNITS, Unit, compile_query, rarest
 from ragdocs.indices.vocabulary import TermFrequencies, Vocabulary
 from ragdocs.library.requests import SourceFile
-from ragdocs.library.source_code import MAX_CHANGED_FILES, MAX_READ_CHARS, read_diff, read_sources
-from ragdocs.library.terms import MAX_ANALYSED, TermCounter
-from ragdocs.models import DocId
-from ragdocs.search import vector_search
-from ragdocs.search.candidates import Strategy
-from ragdocs.search.query_language import TOO_MANY, parse_query
-from ragdocs.search.refining import closeness
-from ragdocs.search.requests import (
+from ragdocs.library.source_code import read_diff, read_sources
+from ragdocs.library.terms import TermCounter
+from ragdocs.limits import (
     HYPOTHESIS_WINDOWS,
     MAX_CONDITIONS,
     MAX_GUESSES,
@@ -32,10 +27,18 @@ from ragdocs.search.requests import (
     MAX_QUERIES,
     MAX_QUERIES_CHARS,
     MAX_QUERY_CHARS,
-    MAX_TERMS,
+    MAX_READ_SOURCE_CHARS,
+    MAX_SEARCHED_TERMS,
+    MAX_SOURCE_FILES,
+    MAX_SOURCE_TERMS,
     QUERY_WINDOWS,
-    QueryRequest,
 )
+from ragdocs.models import DocId
+from ragdocs.search import vector_search
+from ragdocs.search.candidates import Strategy
+from ragdocs.search.query_language import TOO_MANY, parse_query
+from ragdocs.search.refining import closeness
+from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import fair_share
 from ragdocs.search.snippets import BestSentence
 from ragdocs.search.spelling import Spelling
@@ -95,7 +98,7 @@ def test_of_very_many_words_the_rarest_are_looked_for_and_the_others_named(
     query = " ".join(many_words(220))[:MAX_QUERY_CHARS]
     response = orchestrator.search(QueryRequest(queries=(query,), explain=True))
     (explained,) = response.explanation.queries
-    assert max(searched) <= MAX_TERMS < len(query.split())
+    assert max(searched) <= MAX_SEARCHED_TERMS < len(query.split())
     assert len(explained.terms) + len(explained.left_out) == len(set(query.split()))
     # Those left out are the common ones: in no fewer notes than any that was looked for.
     frequency = {word: 40 // (at % 40 + 1) for at, word in enumerate(many_words(400))}
@@ -110,7 +113,7 @@ def test_a_run_of_ideographs_gives_no_more_terms_than_words_do(words):
     chinese = random.Random(2)
     response = asked(words, "".join(chinese.choices(IDEOGRAPHS, k=MAX_QUERY_CHARS)))
     (explained,) = response.explanation.queries
-    assert len(explained.terms) <= 2 * MAX_TERMS
+    assert len(explained.terms) <= 2 * MAX_SEARCHED_TERMS
     assert explained.left_out
 
 
@@ -366,7 +369,7 @@ def test_queries_of_one_request_have_no_more_of_anything_than_one(words, monkeyp
     monkeypatch.setattr(Vocabulary, "near", counting)
     unknown = [letters(number) for number in range(1000, 1400)]
     response = asked(words, *(" ".join(unknown[at * 80 :][:80]) for at in range(MAX_QUERIES)))
-    assert sum(len(each.terms) for each in response.explanation.queries) <= MAX_TERMS
+    assert sum(len(each.terms) for each in response.explanation.queries) <= MAX_SEARCHED_TERMS
     assert 0 < len(looked_up) <= MAX_GUESSES
     known = many_words(150)
     alternatives = (" OR ".join(known[at * 30 :][:30]) for at in range(MAX_QUERIES))
@@ -520,7 +523,7 @@ def test_of_the_distinct_words_of_a_file_only_the_weightiest_are_analysed(monkey
     words = many_words(9_000)
     counter.add(" ".join(words))
     counter.add(" ".join(words[-500:]), 2.0, repeats=True)
-    assert counter.analyse() == MAX_ANALYSED == len(analysed)
+    assert counter.analyse() == MAX_SOURCE_TERMS == len(analysed)
     assert set(words[-500:]) <= set(analysed)
     assert counter.analyse() == 0
 
@@ -545,17 +548,17 @@ def test_source_files_share_what_is_read_and_a_short_one_leaves_its_share():
         sources = read_sources([SourceFile("a.txt", content) for content in contents])
         return [len(source.pieces[-1].text) for source in sources]
 
-    assert read("x" * 999_999) == [MAX_READ_CHARS]
-    assert read(*["word " * 9_000] * 50) == [MAX_READ_CHARS // 50] * 50
-    assert read("short", "x" * 999_999) == [5, MAX_READ_CHARS - 5]
-    assert read("中" * 999_999) == [MAX_READ_CHARS // 3]
+    assert read("x" * 999_999) == [MAX_READ_SOURCE_CHARS]
+    assert read(*["word " * 9_000] * 50) == [MAX_READ_SOURCE_CHARS // 50] * 50
+    assert read("short", "x" * 999_999) == [5, MAX_READ_SOURCE_CHARS - 5]
+    assert read("中" * 999_999) == [MAX_READ_SOURCE_CHARS // 3]
     sources, problem = read_diff("中" * 999_999)
-    assert len(sources[0].pieces[-1].text) == MAX_READ_CHARS // 3
+    assert len(sources[0].pieces[-1].text) == MAX_READ_SOURCE_CHARS // 3
     assert "33,333 characters" in problem
 
 
 def test_of_a_diff_only_so_many_files_are_looked_at():
     diff = "".join(f"--- a/{n}.py\n+++ b/{n}.py\n@@ -0,0 +1 @@\n+word{n}\n" for n in range(60))
     sources, problem = read_diff(diff)
-    assert len(sources) == MAX_CHANGED_FILES == 50
+    assert len(sources) == MAX_SOURCE_FILES == 50
     assert "10 more files" in problem

@@ -9,7 +9,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCResponse
 
-from ragdocs.mcp_server.stdio import MAX_UNANSWERED, Wire, connected
+from ragdocs.limits import MAX_UNANSWERED_REQUESTS
+from ragdocs.mcp_server.stdio import Wire, connected
 
 
 class Pipes:
@@ -74,8 +75,8 @@ def test_lines_become_messages_and_answers_lines(pipes):
 def test_a_client_that_only_sends_is_held_back(pipes):
     async def main():
         async with opened(pipes) as (incoming, outgoing):
-            pipes.send(*range(2 * MAX_UNANSWERED))
-            held = [await incoming.receive() for _ in range(MAX_UNANSWERED)]
+            pipes.send(*range(2 * MAX_UNANSWERED_REQUESTS))
+            held = [await incoming.receive() for _ in range(MAX_UNANSWERED_REQUESTS)]
             with anyio.move_on_after(0.2) as waited:
                 held.append(await incoming.receive())
             assert waited.cancelled_caught
@@ -84,7 +85,7 @@ def test_a_client_that_only_sends_is_held_back(pipes):
             # A request that was cancelled gets no answer, but frees its place too.
             await held[1].metadata.on_request_unanswered()
             held.append(await incoming.receive())
-            assert len(held) == MAX_UNANSWERED + 2
+            assert len(held) == MAX_UNANSWERED_REQUESTS + 2
 
     anyio.run(main)
 

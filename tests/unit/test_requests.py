@@ -3,7 +3,8 @@ import math
 import pytest
 
 from ragdocs.errors import QueryError
-from ragdocs.search.requests import MAX_QUERIES, MAX_QUERY_CHARS, QueryRequest
+from ragdocs.limits import MAX_QUERIES, MAX_QUERY_CHARS
+from ragdocs.search.requests import QueryRequest
 
 
 @pytest.mark.parametrize(

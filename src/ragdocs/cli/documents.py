@@ -14,6 +14,14 @@ from ragdocs.cli.indexing import Reading, reading_options
 from ragdocs.cli.main import NOTHING_FOUND
 from ragdocs.cli.output import counted, shown, shown_lines
 from ragdocs.errors import QueryError
+from ragdocs.limits import (
+    DEFAULT_ANSWER_TOKENS,
+    DEFAULT_PASSAGES,
+    DEFAULT_RELATED,
+    MAX_ANSWER_TOKENS,
+    MAX_PAGE_ENTRIES,
+    MAX_SOURCES_CHARS,
+)
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -30,8 +38,6 @@ if TYPE_CHECKING:
 
 # `context`: the documentation that matters for source files, or for a change to them.
 
-_MAX_BYTES = 4_000_000
-"""More than is looked at of a file."""
 _STANDARD_INPUT = "-"
 
 
@@ -49,9 +55,22 @@ class _Asked(TypedDict):
 @click.option(
     "--diff", is_flag=True, help="Read a unified diff from standard input; so does `-` as a FILE."
 )
-@click.option("--top-n", "-n", type=int, default=10, show_default=True, help="How many passages.")
+@click.option(
+    "--top-n",
+    "-n",
+    type=int,
+    default=DEFAULT_PASSAGES,
+    show_default=True,
+    help="How many passages.",
+)
 @click.option("--tree", "trees", multiple=True, metavar="NAME", help="Only in this tree.")
-@click.option("--max-tokens", type=int, default=5000, show_default=True, help="How much text.")
+@click.option(
+    "--max-tokens",
+    type=int,
+    default=DEFAULT_ANSWER_TOKENS,
+    show_default=True,
+    help="How much text.",
+)
 @click.option("--explain", is_flag=True, help="Show the terms and the query they make.")
 @reading_options
 @click.pass_context
@@ -86,7 +105,7 @@ def _request(asked: _Asked, config: "Config") -> "ContextRequest":
         raise QueryError("name source files, or pipe a diff in with --diff")
     return ContextRequest(
         files=tuple(_source(name, config) for name in names),
-        diff=sys.stdin.buffer.read(_MAX_BYTES) if has_diff else b"",
+        diff=sys.stdin.buffer.read(MAX_SOURCES_CHARS) if has_diff else b"",
         top_n=asked["top_n"],
         max_tokens=asked["max_tokens"],
         trees=frozenset(asked["trees"]),
@@ -99,7 +118,7 @@ def _source(name: str, config: "Config") -> "SourceFile":
 
     try:
         with open(name, "rb") as file:
-            return SourceFile(_relative(name, config), file.read(_MAX_BYTES))
+            return SourceFile(_relative(name, config), file.read(MAX_SOURCES_CHARS))
     except OSError as error:
         raise QueryError(f"{shown(name)} cannot be read: {error.strerror}") from error
 
@@ -168,10 +187,13 @@ def get(reference: str, reading: Reading, outline: bool, full_document: bool) ->
       ragdocs get auth.md:10-40
     """
     from ragdocs.cli.output import as_json as in_json
-    from ragdocs.library.requests import MAX_TOKENS, DocumentRequest
+    from ragdocs.library.requests import DocumentRequest
 
     request = DocumentRequest(
-        reference=reference, outline=outline, full_document=full_document, max_tokens=MAX_TOKENS
+        reference=reference,
+        outline=outline,
+        full_document=full_document,
+        max_tokens=MAX_ANSWER_TOKENS,
     )
     with reading.app() as app:
         found = whole(app.library, request)
@@ -248,13 +270,13 @@ def ls(context: click.Context, kind: str, reading: Reading, **chosen: Unpack[_Ch
       ragdocs ls chunks --path guides/auth.md
     """
     from ragdocs.cli.output import as_json as in_json
-    from ragdocs.library.requests import MAX_ENTRIES, MAX_TOKENS, ListKind, ListRequest
+    from ragdocs.library.requests import ListKind, ListRequest
 
     request = ListRequest(
         kind=ListKind(_KINDS[kind]),
         **chosen,
-        limit=MAX_ENTRIES,
-        max_tokens=MAX_TOKENS,
+        limit=MAX_PAGE_ENTRIES,
+        max_tokens=MAX_ANSWER_TOKENS,
     )
     with reading.app() as app:
         listing = every(app.library, request)
@@ -310,7 +332,13 @@ _NOTHING = "nothing is linked with it, and nothing is like it"
 
 @click.command("related")
 @click.argument("reference")
-@click.option("--limit", type=int, default=10, show_default=True, help="At most so many of a kind.")
+@click.option(
+    "--limit",
+    type=int,
+    default=DEFAULT_RELATED,
+    show_default=True,
+    help="At most so many of a kind.",
+)
 @reading_options
 @click.pass_context
 def related(context: click.Context, reference: str, reading: Reading, limit: int) -> None:

@@ -12,6 +12,7 @@ import click
 from ragdocs.cli.indexing import Reading, reading_options
 from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
 from ragdocs.cli.output import shown, shown_lines
+from ragdocs.limits import MAX_TOP_N
 from ragdocs.text import advised
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ class QueryOptions(TypedDict):
 
 _OPTIONS = (
     click.option(
-        "--top-n", "-n", type=int, default=5, show_default=True, help="How many, up to 50."
+        "--top-n",
+        "-n",
+        type=int,
+        default=5,
+        show_default=True,
+        help=f"How many, up to {MAX_TOP_N}.",
     ),
     click.option("--min-score", type=float, metavar="0..1", help="Only with this confidence."),
     click.option(

@@ -68,7 +68,7 @@ def ask_all(
 
 def results_for(documents: int, per_document: int) -> int:
     """So many passages that they come from as many documents, however they are spread."""
-    from ragdocs.search.requests import MAX_TOP_N
+    from ragdocs.limits import MAX_TOP_N
 
     return min(MAX_TOP_N, documents * per_document) or MAX_TOP_N
 

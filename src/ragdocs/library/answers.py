@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from ragdocs.chunking.chunker import MAX_TITLE_CHARS
+from ragdocs.limits import MAX_TAGS_SHOWN
 from ragdocs.parsers.ids import encode_path
 from ragdocs.search.budget import LeftOut
 from ragdocs.search.responses import Explanation, IndexState, Presented, SearchResult
@@ -164,8 +165,6 @@ class Listing:
 
 
 # How documents and their parts are named in answers: always writable, never at any length.
-
-MAX_TAGS_SHOWN = 50
 
 
 def shown_path(document: StoredDocument) -> str:

@@ -22,18 +22,13 @@ from ragdocs.library.references import shown
 from ragdocs.library.requests import ContextRequest
 from ragdocs.library.source_code import ReadSource, TermPlace, read_diff, read_sources
 from ragdocs.library.terms import FoundTerm, TermChoice
+from ragdocs.limits import MAX_QUERIES, MAX_QUERIES_CHARS, MAX_QUERY_CHARS
 from ragdocs.models import Boost, DocId, Or, Phrase, QueryExpression, Term, TreeName
 from ragdocs.parsers.ids import document_id
 from ragdocs.search.budget import BYTES_PER_TOKEN
 from ragdocs.search.filters import refuse_unknown_trees
 from ragdocs.search.query_language import format_expression
-from ragdocs.search.requests import (
-    MAX_QUERIES,
-    MAX_QUERIES_CHARS,
-    MAX_QUERY_CHARS,
-    Filters,
-    QueryRequest,
-)
+from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.responses import SearchResponse
 from ragdocs.search.retrieval import Indices
 from ragdocs.store.links import match_key

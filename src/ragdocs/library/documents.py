@@ -26,7 +26,8 @@ from ragdocs.library.paging import (
     page_end,
 )
 from ragdocs.library.references import MAX_NAMED, Resolver, Target, nearest, shown
-from ragdocs.library.requests import MAX_LINE, DocumentRequest
+from ragdocs.library.requests import DocumentRequest
+from ragdocs.limits import MAX_LINE
 from ragdocs.models import (
     PREAMBLE,
     ChunkId,

@@ -5,12 +5,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ragdocs.errors import QueryError
+from ragdocs.limits import (
+    DEFAULT_ANSWER_TOKENS,
+    DEFAULT_PAGE_ENTRIES,
+    DEFAULT_PASSAGES,
+    DEFAULT_RELATED,
+    MAX_ANSWER_TOKENS,
+    MAX_CURSOR_CHARS,
+    MAX_FILTER_CHARS,
+    MAX_FILTER_TAGS,
+    MAX_LINE,
+    MAX_PAGE_ENTRIES,
+    MAX_REFERENCE_CHARS,
+    MAX_RELATED,
+    MAX_SOURCE_CHARS,
+    MAX_SOURCE_FILES,
+    MAX_SOURCES_CHARS,
+    MAX_TOP_N,
+)
 
 # Limits on what is given, said with the limit; what was given is not repeated when it is long.
-
-MAX_REFERENCE_CHARS = 13_000
-"""A path has at most 4,096 bytes, three characters each when they are encoded, and an id a slug."""
-MAX_CURSOR_CHARS = 30_000
 
 
 def check_number(name: str, value: object, least: int, most: int) -> None:
@@ -31,22 +45,6 @@ def check_sum(name: str, size: int, most: int) -> None:
 
 # What may be asked of the library, already checked: a value outside its range is a QueryError.
 
-DEFAULT_TOKENS = 5_000
-MAX_TOKENS = 10_000
-DEFAULT_ENTRIES = 100
-MAX_ENTRIES = 500
-DEFAULT_RELATED = 10
-MAX_RELATED = 50
-DEFAULT_PASSAGES = 10
-MAX_PASSAGES = 50
-MAX_LINE = 1_000_000_000
-MAX_FILTER_CHARS = 1_000
-MAX_TAGS = 20
-MAX_FILES = 50
-MAX_FILE_CHARS = 1_000_000
-MAX_INPUT_CHARS = 4_000_000
-"""Of all files and the diff together."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRequest:
@@ -63,13 +61,13 @@ class DocumentRequest:
     end_line: int | None = None
     outline: bool = False
     full_document: bool = False
-    max_tokens: int = DEFAULT_TOKENS
+    max_tokens: int = DEFAULT_ANSWER_TOKENS
     cursor: str = ""
 
     def __post_init__(self) -> None:
         check_length("the reference", self.reference, MAX_REFERENCE_CHARS)
         check_length("the cursor", self.cursor, MAX_CURSOR_CHARS)
-        check_number("max_tokens", self.max_tokens, 1, MAX_TOKENS)
+        check_number("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
         _check_lines(self.start_line, self.end_line)
         if not self.reference.strip() and not self.cursor:
             raise QueryError("no document is named: give an id, a path or a cursor")
@@ -104,17 +102,17 @@ class ListRequest:
     tree: str = ""
     path: str = ""
     tags: tuple[str, ...] = ()
-    limit: int = DEFAULT_ENTRIES
-    max_tokens: int = DEFAULT_TOKENS
+    limit: int = DEFAULT_PAGE_ENTRIES
+    max_tokens: int = DEFAULT_ANSWER_TOKENS
     cursor: str = ""
 
     def __post_init__(self) -> None:
         check_length("tree", self.tree, MAX_FILTER_CHARS)
         check_length("path", self.path, MAX_REFERENCE_CHARS)
         check_length("the cursor", self.cursor, MAX_CURSOR_CHARS)
-        check_number("limit", self.limit, 1, MAX_ENTRIES)
-        check_number("max_tokens", self.max_tokens, 1, MAX_TOKENS)
-        check_number("the number of tags", len(self.tags), 0, MAX_TAGS)
+        check_number("limit", self.limit, 1, MAX_PAGE_ENTRIES)
+        check_number("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
+        check_number("the number of tags", len(self.tags), 0, MAX_FILTER_TAGS)
         for tag in self.tags:
             check_length("a tag", tag, MAX_FILTER_CHARS)
 
@@ -151,19 +149,19 @@ class ContextRequest:
     files: tuple[SourceFile, ...] = ()
     diff: str | bytes = ""
     top_n: int = DEFAULT_PASSAGES
-    max_tokens: int = DEFAULT_TOKENS
+    max_tokens: int = DEFAULT_ANSWER_TOKENS
     trees: frozenset[str] = frozenset()
     explain: bool = False
 
     def __post_init__(self) -> None:
-        check_number("top_n", self.top_n, 1, MAX_PASSAGES)
-        check_number("max_tokens", self.max_tokens, 1, MAX_TOKENS)
-        check_number("the number of files", len(self.files), 0, MAX_FILES)
+        check_number("top_n", self.top_n, 1, MAX_TOP_N)
+        check_number("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
+        check_number("the number of files", len(self.files), 0, MAX_SOURCE_FILES)
         for file in self.files:
             check_length("a file's name", file.name, MAX_REFERENCE_CHARS)
-            check_length("a file", file.content, MAX_FILE_CHARS)
+            check_length("a file", file.content, MAX_SOURCE_CHARS)
         total = len(self.diff) + sum(len(file.content) for file in self.files)
-        check_sum("all files together", total, MAX_INPUT_CHARS)
+        check_sum("all files together", total, MAX_SOURCES_CHARS)
         if not self.files and not self.diff:
             raise QueryError("nothing is given: name source files, or give a diff")
 

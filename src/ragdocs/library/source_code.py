@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from ragdocs.errors import SourceError
 from ragdocs.library.requests import SourceFile
+from ragdocs.limits import MAX_READ_SOURCE_CHARS, MAX_SOURCE_FILES
 from ragdocs.models import TreeName
 from ragdocs.parsers.decoding import decode
 from ragdocs.parsers.markdown import MARKDOWN_SUFFIXES, Origin, parse_document
@@ -160,12 +161,6 @@ def _blocks(code: str) -> Iterator[str]:
 
 # From source files and diffs to weighted pieces of text: what in them says what they are about.
 
-MAX_READ_CHARS = 100_000
-"""Of all files together: a short one leaves its share to the others. A character counts as the
-bytes that UTF-8 writes it with: an ideograph says as much as several letters, and costs as much."""
-MAX_CHANGED_FILES = 50
-MAX_DIFF_CHARS = 100_000
-"""Of a diff, in which files are looked for."""
 BYTES_PER_CHARACTER = 4
 """At most, in any encoding."""
 MAX_GIST_CHARS = 1_000
@@ -222,11 +217,11 @@ class ReadSource:
 
 
 def read_sources(files: Sequence[SourceFile]) -> list[ReadSource]:
-    room = fair_share(MAX_READ_CHARS, [len(file.content) for file in files])
+    room = fair_share(MAX_READ_SOURCE_CHARS, [len(file.content) for file in files])
     return [read_source(file, room) for file in files]
 
 
-def read_source(file: SourceFile, room: int = MAX_READ_CHARS) -> ReadSource:
+def read_source(file: SourceFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSource:
     """Any bytes at all are survived: what is not text counts by its path alone."""
     name = clean(file.name)
     try:
@@ -248,18 +243,18 @@ def read_source(file: SourceFile, room: int = MAX_READ_CHARS) -> ReadSource:
 def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
     """The files that a diff changes; and what is wrong with it, if anything."""
     try:
-        whole = _text(diff[:MAX_DIFF_CHARS])
+        whole = _text(diff[:MAX_READ_SOURCE_CHARS])
     except SourceError as error:
         return [], f"the diff cannot be read: {error}"
-    text = _beginning(whole, MAX_DIFF_CHARS)
+    text = _beginning(whole, MAX_READ_SOURCE_CHARS)
     said: list[str] = []
-    if len(text) < len(whole) or len(diff) > MAX_DIFF_CHARS:
+    if len(text) < len(whole) or len(diff) > MAX_READ_SOURCE_CHARS:
         said.append(f"only the first {len(text):,} characters of the diff were looked at")
     found = changed_files(text)
     if not found:
         said.append("this is no unified diff: it was read as plain text")
         return [_prose("", text)], "; ".join(said)
-    taken = found[:MAX_CHANGED_FILES]
+    taken = found[:MAX_SOURCE_FILES]
     left = len(found) - len(taken)
     if left:
         said.append(f"{left} more files of the diff were not looked at")

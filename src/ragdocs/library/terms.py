@@ -11,6 +11,7 @@ from ragdocs.config.settings import ContextConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.vocabulary import TermFrequencies
 from ragdocs.library.source_code import WEIGHTS, ReadSource, TermPlace
+from ragdocs.limits import MAX_SOURCE_TERMS
 
 # The words that tell what a text is about: frequent in it, rare in the index (TF-IDF).
 
@@ -31,10 +32,6 @@ class TellingTerm:
     def emphasis(self) -> float:
         """What it gains by being frequent; an engine adds by itself what it gains by being rare."""
         return damped(self.frequency)
-
-
-MAX_ANALYSED = 3_000
-"""Terms of a request, of its distinct words: a source file of 100,000 characters has some 2,800."""
 
 
 class _Count(NamedTuple):
@@ -72,7 +69,7 @@ class TermCounter:
                 return
         self._counts.append(_Count(words, weight, place, repeats))
 
-    def analyse(self, most: int = MAX_ANALYSED) -> int:
+    def analyse(self, most: int = MAX_SOURCE_TERMS) -> int:
         """Turns what was added into terms, the weightiest words first, up to so many; returns how
         many there were.
         """
@@ -198,7 +195,7 @@ class TermChoice:
     def _counted(self, sources: Sequence[ReadSource]) -> list[TermCounter]:
         """Each analyses its share, and what those before it left."""
         counters: list[TermCounter] = []
-        room = MAX_ANALYSED
+        room = MAX_SOURCE_TERMS
         for number, source in enumerate(sources):
             counter = TermCounter(self._analyzer)
             for piece in source.pieces:

@@ -25,6 +25,16 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaMode
 
 from ragdocs.errors import IndexMissing, QueryError, RagdocsError
+from ragdocs.limits import (
+    MAX_ANSWER_TOKENS,
+    MAX_ARGUMENT_CHARS,
+    MAX_CURSOR_CHARS,
+    MAX_ERROR_CHARS,
+    MAX_LIST_ITEMS,
+    MAX_PATH_CHARS,
+    MAX_PROBLEMS_NAMED,
+    MIN_ANSWER_TOKENS,
+)
 from ragdocs.search.budget import tokens
 from ragdocs.search.responses import IndexState, Readiness
 
@@ -33,21 +43,13 @@ if TYPE_CHECKING:
 
 # The kinds of parameters: each with its range and its description, for schema and check alike.
 
-DEFAULT_TOKENS = 5_000
-MAX_TOKENS = 10_000
-MIN_TOKENS = 300
-"""Less has no room for one citation and the state of the index."""
-MAX_LISTED = 50
-MAX_WORD_CHARS = 200
-MAX_PATH_CHARS = 5_000
-MAX_CURSOR_CHARS = 30_000
 
 PathText = Annotated[str, Field(max_length=MAX_PATH_CHARS)]
-Word = Annotated[str, Field(max_length=MAX_WORD_CHARS)]
+Word = Annotated[str, Field(max_length=MAX_ARGUMENT_CHARS)]
 
 
 def word_field(description: str) -> FieldInfo:
-    return Field(max_length=MAX_WORD_CHARS, description=description)
+    return Field(max_length=MAX_ARGUMENT_CHARS, description=description)
 
 
 def path_field(description: str) -> FieldInfo:
@@ -56,7 +58,7 @@ def path_field(description: str) -> FieldInfo:
 
 def listed(description: str) -> FieldInfo:
     """For tuples, which a list may stand for."""
-    return Field(strict=False, max_length=MAX_LISTED, description=description)
+    return Field(strict=False, max_length=MAX_LIST_ITEMS, description=description)
 
 
 def share(description: str) -> FieldInfo:
@@ -67,7 +69,7 @@ def number_field(least: int, most: int, description: str) -> FieldInfo:
     return Field(ge=least, le=most, description=description)
 
 
-Tokens = Annotated[int, number_field(MIN_TOKENS, MAX_TOKENS, "Most it may cost.")]
+Tokens = Annotated[int, number_field(MIN_ANSWER_TOKENS, MAX_ANSWER_TOKENS, "Most it may cost.")]
 Cursor = Annotated[
     str, Field(max_length=MAX_CURSOR_CHARS, description="From the page before; enough by itself.")
 ]
@@ -267,7 +269,6 @@ def _hidden() -> Pattern[str]:
 
 # What went wrong, in words: for whoever asked, and for the log.
 
-MAX_ERROR_CHARS = 2_000
 _NO_INDEX = "there is no index yet: it is being built, ask again in a few seconds"
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
@@ -353,7 +354,7 @@ def fitted(limit: int, ask: Callable[[int], Given]) -> Given:
             break
         room = min(room - (given.tokens - limit) - MARGIN_TOKENS, room * limit // given.tokens)
         given = ask(max(1, room))
-    if given.tokens > MAX_TOKENS:
+    if given.tokens > MAX_ANSWER_TOKENS:
         raise QueryError("the answer is too long to be given: ask for less of it")
     return given
 
@@ -391,8 +392,6 @@ def _link_tokens(link: Link) -> int:
 # What a tool is called with: checked by its schema, and refused in words a model can act on.
 
 _SHOWN_CHARS = 60
-_MAX_PROBLEMS = 5
-"""More would not be read."""
 
 
 class BadArguments(QueryError):
@@ -432,7 +431,7 @@ def _said(error: ValidationError, values: Mapping[str, Any], parts: Mapping[str,
     problems: dict[str, str] = {}
     for each in error.errors(include_url=False, include_context=False):
         name = str(each["loc"][0])
-        if name not in problems and len(problems) < _MAX_PROBLEMS:
+        if name not in problems and len(problems) < MAX_PROBLEMS_NAMED:
             problems[name] = _problem(name, each["type"], values, parts)
     return "; ".join(problems.values())
 

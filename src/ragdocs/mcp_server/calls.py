@@ -29,7 +29,8 @@ from mcp.types import (
 )
 
 from ragdocs.errors import RagdocsError
-from ragdocs.library.requests import MAX_ENTRIES, MAX_TOKENS, ListKind, ListRequest
+from ragdocs.library.requests import ListKind, ListRequest
+from ragdocs.limits import MAX_ANSWER_TOKENS, MAX_COMPLETIONS, MAX_PAGE_ENTRIES
 from ragdocs.mcp_server.answer import (
     Arguments,
     Cleaner,
@@ -59,9 +60,6 @@ from ragdocs.parsers.ids import decode_path
 
 # What may stand for a template's variable: paths, trees and tags that begin with, or have, it.
 
-MAX_VALUES = 100
-"""The protocol's own limit."""
-
 
 async def complete(host: Host, params: CompleteRequestParams) -> CompleteResult:
     if not isinstance(params.ref, ResourceTemplateReference):
@@ -84,7 +82,9 @@ def _names(backend: Backend, variable: str, tree: str) -> Iterable[str]:
             listing = backend.library.list(ListRequest(kind=ListKind.TREES))
             return (entry.name for entry in listing.trees)
         case "tag":
-            request = ListRequest(kind=ListKind.TAGS, limit=MAX_ENTRIES, max_tokens=MAX_TOKENS)
+            request = ListRequest(
+                kind=ListKind.TAGS, limit=MAX_PAGE_ENTRIES, max_tokens=MAX_ANSWER_TOKENS
+            )
             return (entry.tag for entry in backend.library.list(request).tags)
         case _:
             return ()
@@ -102,7 +102,9 @@ def _result(names: Iterable[str], value: str) -> CompleteResult:
     values = [name for _, name in sorted(ranked)]
     return CompleteResult(
         completion=Completion(
-            values=values[:MAX_VALUES], total=len(values), has_more=len(values) > MAX_VALUES
+            values=values[:MAX_COMPLETIONS],
+            total=len(values),
+            has_more=len(values) > MAX_COMPLETIONS,
         )
     )
 

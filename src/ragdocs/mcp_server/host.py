@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ragdocs.limits import LOOKS_AT_ONCE, SEARCHES_AT_ONCE
+
 if TYPE_CHECKING:
     from ragdocs.diagnosis.status import Status
     from ragdocs.library.library import Library
@@ -61,10 +63,6 @@ class Backend(Protocol):
 # Opening imports most of the program, so it begins once the client has its first answer. When it
 # fails (say, the configuration is wrong) the next call tries again: no restart is needed.
 
-SEARCHES_AT_ONCE = 3
-"""A search keeps one core busy for some milliseconds; the rest wait in line."""
-LOOKS_AT_ONCE = 2
-"""Lists, documents and the status do not stand in line behind searches."""
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)

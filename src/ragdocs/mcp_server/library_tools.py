@@ -25,18 +25,21 @@ from ragdocs.library.answers import (
     TreeEntry,
 )
 from ragdocs.library.requests import (
-    DEFAULT_ENTRIES,
-    DEFAULT_RELATED,
-    MAX_ENTRIES,
-    MAX_FILE_CHARS,
-    MAX_LINE,
-    MAX_RELATED,
     ContextRequest,
     DocumentRequest,
     ListKind,
     ListRequest,
     RelatedRequest,
     SourceFile,
+)
+from ragdocs.limits import (
+    DEFAULT_ANSWER_TOKENS,
+    DEFAULT_PAGE_ENTRIES,
+    DEFAULT_RELATED,
+    MAX_LINE,
+    MAX_PAGE_ENTRIES,
+    MAX_RELATED,
+    MAX_SOURCE_CHARS,
 )
 from ragdocs.mcp_server.addresses import (
     AddressKind,
@@ -46,7 +49,6 @@ from ragdocs.mcp_server.addresses import (
     parse_address,
 )
 from ragdocs.mcp_server.answer import (
-    DEFAULT_TOKENS,
     Arguments,
     BadArguments,
     BriefIndexNote,
@@ -197,7 +199,7 @@ class DocumentArguments(Arguments):
     end_line: Line | None = None
     outline: Annotated[bool, Field(description="Headings with lines and sizes only.")] = False
     full_document: Annotated[bool, Field(description="All of the section's document.")] = False
-    max_tokens: Tokens = DEFAULT_TOKENS
+    max_tokens: Tokens = DEFAULT_ANSWER_TOKENS
     cursor: Cursor = ""
 
     def to_request(self, max_tokens: int) -> DocumentRequest:
@@ -223,8 +225,10 @@ class ListArguments(Arguments):
     tree: Annotated[str, word_field("Only this tree.")] = ""
     path: Annotated[str, path_field("Only this folder or file.")] = ""
     tags: Annotated[tuple[Word, ...], listed("Only with all these tags.")] = ()
-    limit: Annotated[int, number_field(1, MAX_ENTRIES, "Entries per page.")] = DEFAULT_ENTRIES
-    max_tokens: Tokens = DEFAULT_TOKENS
+    limit: Annotated[int, number_field(1, MAX_PAGE_ENTRIES, "Entries per page.")] = (
+        DEFAULT_PAGE_ENTRIES
+    )
+    max_tokens: Tokens = DEFAULT_ANSWER_TOKENS
     cursor: Cursor = ""
 
     def to_request(self, max_tokens: int) -> ListRequest:
@@ -244,7 +248,7 @@ class SourceArgument(Arguments):
 
     path: Annotated[str, path_field("Its path.")]
     content: Annotated[
-        str, Field(max_length=MAX_FILE_CHARS, description="Its text, if at hand.")
+        str, Field(max_length=MAX_SOURCE_CHARS, description="Its text, if at hand.")
     ] = ""
 
 
@@ -254,12 +258,12 @@ class RelatedArguments(Arguments):
     document: Annotated[str, path_field("As in get_document.")] = ""
     files: Annotated[tuple[SourceArgument, ...], listed("Source files you work on.")] = ()
     diff: Annotated[
-        str, Field(max_length=MAX_FILE_CHARS, description="A unified diff, likewise.")
+        str, Field(max_length=MAX_SOURCE_CHARS, description="A unified diff, likewise.")
     ] = ""
     limit: Annotated[int, number_field(1, MAX_RELATED, "At most so many of each kind.")] = (
         DEFAULT_RELATED
     )
-    max_tokens: Tokens = DEFAULT_TOKENS
+    max_tokens: Tokens = DEFAULT_ANSWER_TOKENS
 
     @property
     def is_about_sources(self) -> bool:
@@ -509,7 +513,7 @@ def index_status(backend: Backend, _arguments: StatusArguments) -> Given:
             shown, index, dict(list(settings.items())[:most]), status.holdings.files_failed
         )
 
-    return fitted(DEFAULT_TOKENS, ask)
+    return fitted(DEFAULT_ANSWER_TOKENS, ask)
 
 
 def _given_status(

@@ -19,8 +19,9 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from ragdocs.errors import IndexStoreError, QueryError, RagdocsError
 from ragdocs.library.answers import DocumentEntry, DocumentText
 from ragdocs.library.requests import DocumentRequest, ListRequest
+from ragdocs.limits import MAX_ANSWER_TOKENS
 from ragdocs.mcp_server.addresses import Address, AddressKind, document_uri, parse_address
-from ragdocs.mcp_server.answer import MAX_TOKENS, Cleaner, error_text, one_line
+from ragdocs.mcp_server.answer import Cleaner, error_text, one_line
 from ragdocs.mcp_server.host import Backend, Host
 from ragdocs.mcp_server.library_tools import ListArguments, list_documents, resolved
 
@@ -71,7 +72,7 @@ def list_templates() -> ListResourceTemplatesResult:
 
 
 def _listed(backend: Backend, cursor: str | None) -> ListResourcesResult:
-    request = ListRequest(max_tokens=MAX_TOKENS, cursor=cursor or "")
+    request = ListRequest(max_tokens=MAX_ANSWER_TOKENS, cursor=cursor or "")
     try:
         listing = backend.library.list(request)
     except IndexStoreError:
@@ -100,7 +101,7 @@ def _read(backend: Backend, address: Address, uri: str) -> ReadResourceResult:
             reference=where.reference,
             start_line=where.start_line,
             end_line=where.end_line,
-            max_tokens=MAX_TOKENS,
+            max_tokens=MAX_ANSWER_TOKENS,
         )
         return ReadResourceResult(contents=list(_contents(backend.library.get(request), uri)))
     wanted = {"tree": address.name} if address.kind is AddressKind.TREE else {"tags": address.name}

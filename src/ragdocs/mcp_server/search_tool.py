@@ -8,9 +8,21 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from ragdocs.limits import (
+    DEFAULT_ANSWER_TOKENS,
+    MAX_EXPLAINED_CHARS,
+    MAX_EXPLAINED_DROPS,
+    MAX_EXPLAINED_RESULTS,
+    MAX_EXPLAINED_TERMS,
+    MAX_HYPOTHESIS_CHARS,
+    MAX_LEFT_OUT,
+    MAX_MATCHES_SHOWN,
+    MAX_QUERIES,
+    MAX_QUERY_CHARS,
+    MAX_TOP_N,
+)
 from ragdocs.mcp_server.addresses import document_of, lines_uri, reference
 from ragdocs.mcp_server.answer import (
-    DEFAULT_TOKENS,
     Arguments,
     BadArguments,
     Cleaner,
@@ -40,16 +52,7 @@ from ragdocs.parsers.front_matter import parse_date
 from ragdocs.search import responses
 from ragdocs.search.budget import Extent, LeftOut, tokens
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.requests import (
-    MAX_HYPOTHESIS_CHARS,
-    MAX_QUERIES,
-    MAX_QUERY_CHARS,
-    MAX_TOP_N,
-    Filters,
-    QueryRequest,
-    QueryType,
-    Uniqueness,
-)
+from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
 from ragdocs.search.responses import (
     Explanation,
     Metadata,
@@ -63,17 +66,12 @@ from ragdocs.text import number_of
 
 # Why the answer is what it is, cut down to what a reader takes in: as data and as lines.
 
-MAX_TERMS = 20
-MAX_FALLEN = 3
-MAX_EXPLAINED_CHARS = 120
-MAX_RESULTS = 10
-
 
 def explanation_of(explanation: Explanation) -> dict[str, Any]:
     return {
         "confidence_from": explanation.confidence_from,
         "queries": [_query(each) for each in explanation.queries],
-        "results": [_result(each) for each in explanation.results[:MAX_RESULTS]],
+        "results": [_result(each) for each in explanation.results[:MAX_EXPLAINED_RESULTS]],
         "stages": [_stage(each) for each in explanation.stages],
     }
 
@@ -122,11 +120,12 @@ def _query(query: QueryExplanation) -> dict[str, Any]:
             }
             for each in query.wishes
         ],
-        "as_text": list(query.as_text[:MAX_TERMS]),
-        "terms": list(query.terms[:MAX_TERMS]),
-        "left_out": list(query.left_out[:MAX_TERMS]),
+        "as_text": list(query.as_text[:MAX_EXPLAINED_TERMS]),
+        "terms": list(query.terms[:MAX_EXPLAINED_TERMS]),
+        "left_out": list(query.left_out[:MAX_EXPLAINED_TERMS]),
         "added": [
-            {"word": each.word, "weight": round(each.weight, 3)} for each in query.added[:MAX_TERMS]
+            {"word": each.word, "weight": round(each.weight, 3)}
+            for each in query.added[:MAX_EXPLAINED_TERMS]
         ],
         "weights": _rounded(query.weights),
         "hits": {strategy.value: count for strategy, count in query.hits.items()},
@@ -153,7 +152,7 @@ def _result(result: ResultExplanation) -> dict[str, Any]:
 
 def _stage(stage: StageCount) -> dict[str, Any]:
     fallen: Sequence[dict[str, Any]] = [
-        {"id": each.id, "reason": each.reason} for each in stage.fallen[:MAX_FALLEN]
+        {"id": each.id, "reason": each.reason} for each in stage.fallen[:MAX_EXPLAINED_DROPS]
     ]
     return {
         "name": str(stage.name),
@@ -173,13 +172,9 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 # What a search gives a client: the response's values, cleaned, cited and numbered.
 
-MAX_LEFT_OUT = 10
-"""So many are named at most, with a way to get them; the rest are counted."""
 TOKENS_FOR_ONE = 400
 """Of a budget, for each that is named."""
 LOW_CONFIDENCE = 0.3
-MAX_MATCHES = 6
-"""In one passage; more says nothing that the first do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +336,7 @@ def _place(place: responses.Place, cleaner: Cleaner) -> Place:
 
 def _matches(result: SearchResult) -> tuple[Match, ...]:
     """The first of them, as they stand in the cleaned text."""
-    first = result.matches[:MAX_MATCHES] if result.text else ()
+    first = result.matches[:MAX_MATCHES_SHOWN] if result.text else ()
     ranges = moved(result.text, ((each.start, each.end) for each in first))
     return tuple(
         Match(start=start, end=end, line_start=each.line_start, line_end=each.line_end)
@@ -499,7 +494,7 @@ class SearchArguments(Arguments):
     modified_after: Annotated[str, word_field("ISO date, inclusive.")] = ""
     modified_before: Annotated[str, word_field("ISO date, inclusive.")] = ""
     excluded_files: Annotated[tuple[PathText, ...], listed("Not these files or folders.")] = ()
-    max_tokens: Tokens = DEFAULT_TOKENS
+    max_tokens: Tokens = DEFAULT_ANSWER_TOKENS
     explain: Annotated[bool, Field(description="Add why.")] = False
     show_stats: Annotated[bool, Field(description="Add stage counts.")] = False
     show_metadata: Annotated[bool, Field(description="Add tags, author, date, links.")] = False

@@ -31,10 +31,10 @@ from mcp.types import (
     jsonrpc_message_adapter,
 )
 
+from ragdocs.limits import MAX_MESSAGE_BYTES, MAX_UNANSWERED_REQUESTS
+
 # Bytes as they arrive → lines, none of them longer than what memory is given to.
 
-MAX_LINE_BYTES = 16 * 2**20
-"""The longest argument that any tool takes is far below it."""
 HEAD_BYTES = 2**12
 """What is kept of a line that is too long: enough to tell which request it was."""
 
@@ -50,7 +50,7 @@ class Overlong:
 class Lines:
     """Keeps the unfinished line. Of one that is too long only the beginning is kept."""
 
-    def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
+    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
         self._limit = limit
         self._pieces: list[bytes] = []
         self._size = 0
@@ -95,7 +95,7 @@ class Refusal(Enum):
     NO_JSON = (PARSE_ERROR, "Parse error: the line is not JSON")
     TOO_LONG = (
         INVALID_REQUEST,
-        f"Invalid request: the line is longer than {MAX_LINE_BYTES:,} bytes",
+        f"Invalid request: the line is longer than {MAX_MESSAGE_BYTES:,} bytes",
     )
     BEYOND_LIMITS = (
         INVALID_REQUEST,
@@ -254,7 +254,6 @@ def _above(descriptor: int) -> int:
 # Both ends block in a thread of their own. No more is read while many requests are unanswered: a
 # client that sends without reading is held back by its own pipe, not by this process's memory.
 
-MAX_UNANSWERED = 128
 _READ_BYTES = 1 << 16
 _log = logging.getLogger(__name__)
 
@@ -285,7 +284,7 @@ class _Flow:
     """How many requests have been read and not yet answered."""
 
     def __init__(self) -> None:
-        self._free = anyio.Semaphore(MAX_UNANSWERED)
+        self._free = anyio.Semaphore(MAX_UNANSWERED_REQUESTS)
 
     async def admit(self, message: JSONRPCMessage) -> SessionMessage:
         if not isinstance(message, JSONRPCRequest):

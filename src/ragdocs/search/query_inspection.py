@@ -8,6 +8,7 @@ from ragdocs.config.settings import SearchConfig
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import FIELDS, Unit, compile_query
+from ragdocs.limits import MAX_WISHES, QUERY_WINDOWS
 from ragdocs.models import (
     And,
     Boost,
@@ -23,7 +24,7 @@ from ragdocs.models import (
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.query_language import REASONS, parse_query, read_as_plain
-from ragdocs.search.requests import MAX_WISHES, QUERY_WINDOWS, QueryRequest, QueryType
+from ragdocs.search.requests import QueryRequest, QueryType
 from ragdocs.search.responses import WishExplanation
 from ragdocs.search.retrieval import Found, Indices
 from ragdocs.search.spelling import Spelled

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import assert_never
 
+from ragdocs.limits import MAX_CONDITIONS
 from ragdocs.models import (
     STRICT_READINGS,
     And,
@@ -20,7 +21,6 @@ from ragdocs.models import (
     QueryReading,
     Term,
 )
-from ragdocs.search.requests import MAX_CONDITIONS
 
 # The marks of the query language, told apart from text that only looks like them.
 #

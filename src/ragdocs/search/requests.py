@@ -5,28 +5,14 @@ from datetime import datetime
 from enum import StrEnum
 
 from ragdocs.errors import QueryError
-
-# What a caller asks for, already checked.
-
-MAX_QUERY_CHARS = 2_000
-MAX_HYPOTHESIS_CHARS = 8_000
-MAX_QUERIES = 5
-MAX_QUERIES_CHARS = 4_000
-"""Of all queries of a request together."""
-MAX_TOP_N = 50
-MAX_TOKENS = 10_000
-
-# What a request within these limits may cost (specs/0067). All queries of a request share them.
-MAX_TERMS = 160
-"""Different words that the documents have and that are looked for: of more, the rarest."""
-MAX_CONDITIONS = 64
-"""Words, phrases and filters that operators bind: a query with more is read as plain words."""
-MAX_WISHES = 8
-"""Quotations in plain questions that are looked up."""
-MAX_GUESSES = 15
-"""Words that no document has and that are compared with those of the documents."""
-QUERY_WINDOWS, HYPOTHESIS_WINDOWS = 2, 8
-"""Runs of the model for each query, and for the hypothesis."""
+from ragdocs.limits import (
+    MAX_ANSWER_TOKENS,
+    MAX_HYPOTHESIS_CHARS,
+    MAX_QUERIES,
+    MAX_QUERIES_CHARS,
+    MAX_QUERY_CHARS,
+    MAX_TOP_N,
+)
 
 
 class QueryType(StrEnum):
@@ -107,7 +93,7 @@ class QueryRequest:
         _check_range("top_n", self.top_n, 1, MAX_TOP_N)
         _check_range("min_score", self.min_score, 0, 1)
         _check_range("similarity_threshold", self.similarity_threshold, 0, 1)
-        _check_range("max_tokens", self.max_tokens, 1, MAX_TOKENS)
+        _check_range("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
 
 
 def _check_strict(strict: bool | tuple[bool, ...], queries: int) -> None:

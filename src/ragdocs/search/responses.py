@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import islice
 
 from ragdocs.indices.vector import VectorIndex
+from ragdocs.limits import MAX_LINKS_SHOWN
 from ragdocs.models import Chunk, ChunkId, DateSource, DocId
 from ragdocs.search.budget import Extent, LeftOut
 from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
@@ -240,9 +241,6 @@ def readiness_of(waiting: int | None, pending: int, *, has_vectors: bool) -> Rea
 
 # What a caller gets back: the results, and why they are these.
 
-MAX_LINKS = 50
-"""Of one passage; `find_related` lists all of a document."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -303,7 +301,7 @@ class Metadata:
             category=front_matter.category,
             date=document.date,
             date_source=document.date_source,
-            links=tuple(islice(dict.fromkeys(targets), MAX_LINKS)),
+            links=tuple(islice(dict.fromkeys(targets), MAX_LINKS_SHOWN)),
         )
 
 

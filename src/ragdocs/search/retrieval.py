@@ -33,6 +33,14 @@ from ragdocs.indices.signatures import signatures_of
 from ragdocs.indices.term_vectors import NearTerm
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.indices.view import Hit, Scope
+from ragdocs.limits import (
+    HYPOTHESIS_WINDOWS,
+    MAX_CONDITIONS,
+    MAX_GUESSES,
+    MAX_SEARCHED_TERMS,
+    MAX_WISHES,
+    QUERY_WINDOWS,
+)
 from ragdocs.models import And, DocId, ParsedQuery, QueryExpression, QueryReading, Term
 from ragdocs.search.candidates import Candidate, ExactToken, Strategy
 from ragdocs.search.classifier import exact_tokens, foreign_question
@@ -45,15 +53,7 @@ from ragdocs.search.fusion import (
     rare_weights,
 )
 from ragdocs.search.query_language import count_conditions, parse_query, read_as_plain
-from ragdocs.search.requests import (
-    HYPOTHESIS_WINDOWS,
-    MAX_CONDITIONS,
-    MAX_GUESSES,
-    MAX_TERMS,
-    MAX_WISHES,
-    QUERY_WINDOWS,
-    Topic,
-)
+from ragdocs.search.requests import Topic
 from ragdocs.search.understanding import (
     NONE_HAS_ALL,
     NOTHING,
@@ -388,10 +388,10 @@ class Retrieval:
             parsed = [parse_query(each.words, share, strict=each.is_strict) for each in topics]
         pending = [self._embed(*each) for each in zip(topics, parsed, strict=True)]
         analyzer = self._indices.analyzer
-        most_terms = MAX_TERMS
+        most_terms = MAX_SEARCHED_TERMS
         if len(topics) > 1:
             wanted = [len(compile_query(each, analyzer).units) for each in parsed]
-            most_terms = fair_share(MAX_TERMS, wanted)
+            most_terms = fair_share(MAX_SEARCHED_TERMS, wanted)
         return [
             Started(
                 topic=topic,

@@ -13,9 +13,9 @@ from itertools import chain, islice
 from ragdocs.indices.analysis import Analyzer, Token
 from ragdocs.indices.languages import fold, is_english
 from ragdocs.indices.vocabulary import MIDDLE, SHORT, NearWord, Vocabulary
+from ragdocs.limits import MAX_GUESSES
 from ragdocs.models import And, Boost, Field, Or, QueryExpression, QueryField, Term
 from ragdocs.search.query_language import FIELD_NAMES
-from ragdocs.search.requests import MAX_GUESSES
 from ragdocs.store.snapshot import Snapshot
 
 MAX_ALTERNATIVES = 3

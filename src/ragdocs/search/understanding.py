@@ -24,11 +24,12 @@ from ragdocs.indices.languages import fold
 from ragdocs.indices.term_vectors import NearTerm, TermVectors
 from ragdocs.indices.vector import CosineScale, VectorIndex
 from ragdocs.indices.vocabulary import Vocabulary
+from ragdocs.limits import MAX_GUESSES
 from ragdocs.models import And, Not, Or, ParsedQuery, QueryExpression, QueryReading, Term
 from ragdocs.search.candidates import Candidate, best_first
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.fusion import Fused
-from ragdocs.search.requests import MAX_GUESSES, QueryType
+from ragdocs.search.requests import QueryType
 from ragdocs.search.spelling import Correction, Spelled, Spelling, did_you_mean, forgiving
 from ragdocs.store.schema import clean
 from ragdocs.store.snapshot import Snapshot

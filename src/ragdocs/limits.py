@@ -1,0 +1,117 @@
+"""How much a caller may send and how much an answer may hold: each limit once, with its meaning.
+
+`docs/limits.md` is generated from this table (`make docs`). Limits that protect one module alone,
+such as how many headings of a file are indexed, stay with that module.
+"""
+
+# A search
+
+MAX_QUERY_CHARS = 2_000
+"""Characters of one query."""
+MAX_QUERIES = 5
+"""Queries of one request."""
+MAX_QUERIES_CHARS = 4_000
+"""Characters of all queries of a request together."""
+MAX_HYPOTHESIS_CHARS = 8_000
+"""Characters of a hypothetical answer."""
+MAX_TOP_N = 50
+"""Passages of one answer (`top_n`)."""
+
+# What a search may cost: all queries of a request share these
+
+MAX_SEARCHED_TERMS = 160
+"""Different words that are searched for; of more, the rarest are."""
+MAX_CONDITIONS = 64
+"""Words, phrases and filters that operators bind; a query with more is read as plain words."""
+MAX_WISHES = 8
+"""Quotations in plain questions that are looked up."""
+MAX_GUESSES = 15
+"""Unknown words that are compared with the words of the documents."""
+QUERY_WINDOWS = 2
+"""Windows of the embedding model for one query."""
+HYPOTHESIS_WINDOWS = 8
+"""Windows of the embedding model for a hypothetical answer."""
+
+# A document, a list or a cursor
+
+MAX_REFERENCE_CHARS = 13_000
+"""Characters of a reference: a path has at most 4,096 bytes, and encoding triples them."""
+MAX_CURSOR_CHARS = 30_000
+"""Characters of a cursor."""
+MAX_LINE = 1_000_000_000
+"""The highest line number that may be asked for."""
+DEFAULT_PAGE_ENTRIES = 100
+"""Entries of a page, unless the request names another number."""
+MAX_PAGE_ENTRIES = 500
+"""Entries of a page."""
+DEFAULT_RELATED = 10
+"""Related documents of each kind, unless the request names another number."""
+MAX_RELATED = 50
+"""Related documents of each kind."""
+MAX_FILTER_CHARS = 1_000
+"""Characters of a tree's name or of a tag."""
+MAX_FILTER_TAGS = 20
+"""Tags that a list may be filtered by."""
+
+# Source files for `context`
+
+DEFAULT_PASSAGES = 10
+"""Passages for source files, unless the request names another number."""
+MAX_SOURCE_FILES = 50
+"""Source files of one request, and files of one diff."""
+MAX_SOURCE_CHARS = 1_000_000
+"""Characters of one source file or of a diff."""
+MAX_SOURCES_CHARS = 4_000_000
+"""Characters of all source files and the diff together."""
+MAX_READ_SOURCE_CHARS = 100_000
+"""Characters (bytes of UTF-8) that are read of all files, or of a diff; the rest is not."""
+MAX_SOURCE_TERMS = 3_000
+"""Terms of their distinct words that count."""
+
+# An answer
+
+DEFAULT_ANSWER_TOKENS = 5_000
+"""Tokens of an answer, unless the request names another number."""
+MIN_ANSWER_TOKENS = 300
+"""The fewest tokens that an MCP tool may be given: less has no room for one citation."""
+MAX_ANSWER_TOKENS = 10_000
+"""Tokens of any answer."""
+MAX_LEFT_OUT = 10
+"""Passages without room that an MCP answer names, with the call that fetches them."""
+MAX_MATCHES_SHOWN = 6
+"""Places in one passage that an MCP answer marks as matching."""
+MAX_LINKS_SHOWN = 50
+"""Links of a document that its metadata lists."""
+MAX_TAGS_SHOWN = 50
+"""Tags of a document that a list shows."""
+MAX_EXPLAINED_RESULTS = 10
+"""Results that an MCP answer explains."""
+MAX_EXPLAINED_TERMS = 20
+"""Words of each kind that its explanation of a query lists."""
+MAX_EXPLAINED_DROPS = 3
+"""Dropped passages that its explanation of a stage lists."""
+MAX_EXPLAINED_CHARS = 120
+"""Characters that its explanation repeats of a query or a quotation."""
+MAX_ERROR_CHARS = 2_000
+"""Characters of an error message."""
+MAX_PROBLEMS_NAMED = 5
+"""Wrong arguments that one error message names."""
+
+# An MCP call
+
+MAX_ARGUMENT_CHARS = 200
+"""Characters of a name, tag, date or author."""
+MAX_PATH_CHARS = 5_000
+"""Characters of a path, an id or an address."""
+MAX_LIST_ITEMS = 50
+"""Items of a list."""
+MAX_COMPLETIONS = 100
+"""Values that a completion offers; the protocol allows no more."""
+MAX_MESSAGE_BYTES = 16 * 2**20
+"""Bytes of one message; a longer one gets an error."""
+MAX_UNANSWERED_REQUESTS = 128
+"""Requests without an answer; until one is answered, no more are read."""
+SEARCHES_AT_ONCE = 3
+"""Searches that run at once; others wait."""
+LOOKS_AT_ONCE = 2
+"""Other calls that run at once; others wait."""
