@@ -42,7 +42,7 @@ test: $(VENV)/.ready-dev
 
 # Those that tests/conftest.py marks. Another kernel rounds otherwise: no test may depend on that.
 test-kernels: $(VENV)/.ready-dev
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.kernels $(BIN)/python -m pytest -m numeric -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.support.machine $(BIN)/python -m pytest -m numeric -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 	@$(BIN)/python scripts/compare_kernels.py
 
 test-extras: $(EXTRAS)/.ready-extras

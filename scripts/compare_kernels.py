@@ -21,7 +21,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
 from ragdocs.evaluation.labelled_set import read_set  # noqa: E402
-from tests.kernels import ROUNDING, narrow_environment  # noqa: E402
+from tests.support.machine import ROUNDING, narrow_environment  # noqa: E402
 
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Embedder

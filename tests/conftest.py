@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.systems import needs
+from tests.support.systems import needs
 
 MEMORY = Path("/dev/shm").resolve()
 ENOUGH_BYTES = 4 << 30
@@ -44,16 +44,17 @@ NUMERIC_MODULES = (
     "numpy",
     "ragdocs.embedding.builtin",
     "ragdocs.evaluation",
-    "tests.candidates",
-    "tests.compass",
-    "tests.concepts",
-    "tests.diversity",
-    "tests.engine",
-    "tests.kernels",
-    "tests.tiny_cross_encoder",
-    "tests.word_vectors",
+    "tests.support.engine",
+    "tests.support.machine.ROUNDING",
+    "tests.support.machine.assert_best",
+    "tests.support.machine.assert_same_hits",
+    "tests.support.machine.narrow_environment",
+    "tests.support.model_files.TinyCrossEncoder",
+    "tests.support.models",
 )
 """Whoever imports one of these computes vectors or ranks by them."""
+UNNUMERIC = {"tests.support.models.CountingEmbedder"}
+"""Those that import only this index files; what they assert does not depend on its vectors."""
 NUMERIC_FIXTURES = {"one_model"}
 ONCE = ("integration/test_measured_quality.py",)
 """Too long for a second time; `scripts/compare_kernels.py` compares rankings instead."""
@@ -93,9 +94,10 @@ def _is_numeric(module: Path) -> bool:
     names: set[str] = set()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
+    names -= UNNUMERIC
     return any(f"{name}.".startswith(f"{one}.") for name in names for one in NUMERIC_MODULES)
 
 

@@ -4,8 +4,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.home import move_home
-from tests.tiny_models import make_cross_encoder, make_embedding_model
+from tests.support.machine import move_home
+from tests.support.model_files import make_cross_encoder, make_embedding_model
 
 PACKAGES = ("sentence_transformers", "llama_index")
 MISSING = [name for name in PACKAGES if find_spec(name) is None]

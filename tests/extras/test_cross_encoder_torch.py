@@ -6,7 +6,7 @@ import pytest
 from ragdocs import open_index
 from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, TorchCrossEncoder, open_cross_encoder
 from ragdocs.errors import ModelCorrupt, ModelMissing
-from tests.tiny_cross_encoder import TinyCrossEncoder
+from tests.support.model_files import TinyCrossEncoder
 
 QUERY = "how do i sign in"
 PASSAGES = ["sign in to the garden", "tomatoes need sun", "boats sink " * 200]

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from ragdocs.embedding.hub import find_folder
-from tests.hub_server import COMMIT, HubServer
-from tests.trusting import trust_files
+from tests.support.http_servers import COMMIT, HubServer
+from tests.support.machine import trust_files
 
 NAME = "tiny/e5-words"
 WEIGHTS = "model.safetensors"

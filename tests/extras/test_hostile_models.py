@@ -16,9 +16,9 @@ from ragdocs.embedding.cross_encoder import open_cross_encoder
 from ragdocs.embedding.download import fetch_model
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, ModelMissing, ModelRefused
-from tests.home import move_home
-from tests.hostile_models import ANY_MODEL, WITH_MODULES, HostileMaker, code, pickled
-from tests.hub_server import HubServer
+from tests.support.http_servers import HubServer
+from tests.support.machine import move_home
+from tests.support.model_files import ANY_MODEL, WITH_MODULES, HostileMaker, code, pickled
 
 HUGGINGFACE = "llama_index.embeddings.huggingface:HuggingFaceEmbedding"
 

@@ -65,7 +65,7 @@ def test_prefixes_come_before_texts(models):
 
 
 def test_what_the_model_says_of_its_prefixes_counts_before_its_name(models, tmp_path):
-    from tests.tiny_models import make_embedding_model
+    from tests.support.model_files import make_embedding_model
 
     prompts = {"query": "search query : ", "document": "search document : "}
     folder = make_embedding_model(tmp_path / "e5-tiny", seed=7, prompts=prompts)
@@ -96,7 +96,7 @@ def test_llamaindex_says_the_same_of_chinese_bge():
 
 
 def test_a_default_prompt_of_the_model_is_not_put_before_ours(tmp_path):
-    from tests.tiny_models import make_embedding_model
+    from tests.support.model_files import make_embedding_model
 
     folder = make_embedding_model(tmp_path / "tiny", seed=8, prompts={"query": "search query : "})
     file = folder / "config_sentence_transformers.json"

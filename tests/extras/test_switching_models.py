@@ -9,7 +9,7 @@ from ragdocs import open_index
 from ragdocs.chunking.splitting import embedding_text
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.responses import Readiness
-from tests.tiny_models import WORDS
+from tests.support.model_files import BERT_WORDS
 
 PASSAGES_ALONE = {"search": {"query_expansion_enabled": False}}
 """Words of the vocabulary would get vectors too."""
@@ -65,7 +65,9 @@ def edit(docs, choices):
     if choices.random() < 0.3:
         file.unlink(missing_ok=True)
     else:
-        file.write_text(f"# {choices.choice(WORDS)}\n\n{choices.choice(WORDS)}\n", encoding="utf-8")
+        file.write_text(
+            f"# {choices.choice(BERT_WORDS)}\n\n{choices.choice(BERT_WORDS)}\n", encoding="utf-8"
+        )
 
 
 def check_vectors(index, models=None):

@@ -16,10 +16,9 @@ from ragdocs.search.candidates import Strategy
 from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.stages import StageName
-from tests.diversity import mean_cosine
-from tests.documentation import copies, distractors, documentation, expected, rank_of
-from tests.engine import NOW, DefaultEngine, WordEmbedder
-from tests.remembering_embedder import RememberingEmbedder
+from tests.support.documents import copies, distractors, documentation, expected, rank_of
+from tests.support.engine import NOW, DefaultEngine, mean_cosine
+from tests.support.models import RememberingEmbedder, WordEmbedder
 
 LOW = 0.3
 """The seeds' own `min_confidence`: what is below it is said to be a guess."""

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from ragdocs.cli.main import main
 from ragdocs.text import OPTIONS, OPTIONS_OF, advised, remember_typed
-from tests.home import move_home
-from tests.mcp_client import written
+from tests.support.machine import move_home
+from tests.support.mcp_clients import written
 
 SOURCE = Path(__file__).parents[2] / "src" / "ragdocs"
 TEXTS = {

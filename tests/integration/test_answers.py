@@ -10,7 +10,7 @@ from ragdocs.search.candidates import Strategy
 from ragdocs.search.confidence import standing, worth
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import Readiness
-from tests.engine import Engine
+from tests.support.engine import Engine
 
 LONG = "\n\n".join(f"Paragraph {n} says how tokens are refreshed with care." for n in range(30))
 GARDEN = "# Garden\n\nTomatoes need sun.\nThey also need water, and watering cans.\n"

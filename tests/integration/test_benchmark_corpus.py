@@ -21,9 +21,9 @@ from ragdocs.evaluation.metrics import score_all
 from ragdocs.evaluation.run import ask_all
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.search.requests import QueryRequest
-from tests.managed_index import write
-from tests.parsing import parse
-from tests.remembering_embedder import RememberingEmbedder
+from tests.support.documents import parse
+from tests.support.indexes import write
+from tests.support.models import RememberingEmbedder
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "benchmark"
 SET = read_set(FOLDER)

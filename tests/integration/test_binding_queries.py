@@ -6,7 +6,7 @@ from ragdocs.search.candidates import Strategy
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.responses import Readiness
 from ragdocs.search.understanding import NOWHERE
-from tests.engine import Engine
+from tests.support.engine import Engine
 
 FILLER = "Other words stand here as well, so that it is not alone. " * 8
 NOTES = {

@@ -10,8 +10,8 @@ from ragdocs.chunking.splitting import Limits
 from ragdocs.models import NodeKind
 from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import Filters, QueryRequest
-from tests.engine import NOW, Engine
-from tests.parsing import SEED_SIZES, chunk, leaves, parse
+from tests.support.documents import SEED_SIZES, chunk, leaves, parse
+from tests.support.engine import NOW, Engine
 
 CORPORA = Path(__file__).resolve().parents[2].parent / "shared" / "eval"
 WORDS_ONLY = {"semantic_weight": 0.0, "graph_weight": 0.0}

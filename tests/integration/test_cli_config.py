@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.called import called
+from tests.support.program import called
 
 PROGRAM = [sys.executable, "-c", "from ragdocs.cli.main import main; main()"]
 

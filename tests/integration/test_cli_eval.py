@@ -14,7 +14,7 @@ from ragdocs.evaluation.evaluating import index_folder, settings_for
 from ragdocs.evaluation.labelled_set import read_set
 from ragdocs.evaluation.metrics import METRICS
 from ragdocs.evaluation.run import ask_all
-from tests.managed_index import write
+from tests.support.indexes import write
 
 DOCUMENTS = {
     "fruit/apple.md": "# Apples\n\nAn apple keeps for months in a cold cellar.\n",

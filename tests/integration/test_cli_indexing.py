@@ -26,11 +26,10 @@ from ragdocs.store.folder import MARK_FILE
 from ragdocs.store.lock import try_write_lock, watching, writing
 from ragdocs.store.reader import Reader
 from ragdocs.store.variants import USED_FILE
-from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
-from tests.managed_index import held, write
-from tests.permissions import bound_by_permissions
-from tests.systems.needs import pty
-from tests.waiting import until
+from tests.support.children import ALLOWED_SECONDS, LATE_SECONDS
+from tests.support.indexes import held, write
+from tests.support.machine import bound_by_permissions, until
+from tests.support.systems.needs import pty
 
 PROGRAM = (sys.executable, "-m", "ragdocs")
 DEADLINE = 120.0

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.called import called
+from tests.support.program import called
 
 NOTE = """---
 title: Handbook

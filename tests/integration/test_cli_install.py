@@ -18,10 +18,10 @@ from ragdocs import __version__
 from ragdocs.cli.install import Launch, entry_text
 from ragdocs.cli.main import main, serve
 from ragdocs.diagnosis.clients import CLIENTS, ClientFile, registrations, user_place
-from tests.called import run
-from tests.home import move_home
-from tests.managed_index import write
-from tests.mcp_process import ServerProcess
+from tests.support.indexes import write
+from tests.support.machine import move_home
+from tests.support.mcp_clients import ServerProcess
+from tests.support.program import run
 
 PROJECT = Path(__file__).parents[2]
 PAGE = (PROJECT / "docs" / "clients.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from ragdocs.cli.main import main
 from ragdocs.cli.query import queries_of
-from tests.managed_index import write
+from tests.support.indexes import write
 
 AUTH = """# Authentication
 

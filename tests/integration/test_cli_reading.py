@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragdocs.cli.main import main
-from tests.managed_index import write
+from tests.support.indexes import write
 
 AUTH = (
     """---

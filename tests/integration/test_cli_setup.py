@@ -16,11 +16,10 @@ from ragdocs.cli.install import BEGIN, BLOCK, END, INSTRUCTIONS
 from ragdocs.cli.main import main
 from ragdocs.config.loading import load_config
 from ragdocs.mcp_server.calls import TOOLS
-from tests.called import run
-from tests.home import move_home
-from tests.managed_index import write
-from tests.tiny_cross_encoder import TinyCrossEncoder
-from tests.trusting import trust_files
+from tests.support.indexes import write
+from tests.support.machine import move_home, trust_files
+from tests.support.model_files import TinyCrossEncoder
+from tests.support.program import run
 
 OWN = ".config/mcp-markdown-ragdocs/config.toml"
 

@@ -14,7 +14,8 @@ import pytest
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from tests.managed_index import CountingEmbedder, write
+from tests.support.indexes import write
+from tests.support.models import CountingEmbedder
 
 PAGE = Path(__file__).parents[2] / "docs" / "status-and-doctor.md"
 NOTES = {

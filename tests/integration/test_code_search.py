@@ -6,8 +6,8 @@ from ragdocs.config.choices import Fusion
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.requests import Filters, QueryRequest, QueryType
-from tests.documentation import distractors, documentation, expected, rank_of
-from tests.engine import Engine
+from tests.support.documents import distractors, documentation, expected, rank_of
+from tests.support.engine import Engine
 
 PLAIN = {
     "graph_weight": 0.0,

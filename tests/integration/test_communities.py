@@ -14,10 +14,11 @@ from ragdocs.app import App
 from ragdocs.library.requests import RelatedRequest
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.managed_index import CountingEmbedder, write
-from tests.mcp_process import PROJECT, ServerProcess
-from tests.served import ServedProcess, config_of, served, started
-from tests.waiting import until
+from tests.support.indexes import write
+from tests.support.machine import until
+from tests.support.mcp_clients import PROJECT, ServerProcess
+from tests.support.models import CountingEmbedder
+from tests.support.program import ServedProcess, config_of, served, started
 
 OTTERS = {
     "leader.md": "# Otter\n\nThe otter. See [[member]].\n",

@@ -9,6 +9,8 @@ import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -26,11 +28,72 @@ from ragdocs.models import TreeName
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
 from ragdocs.store.writer import Writer
-from tests import store_builder
-from tests.documented import PAGES, PROJECT, Example, blocks, examples, mentions, session
-from tests.home import move_home
-from tests.managed_index import CountingEmbedder, write
-from tests.parsing import parse
+from tests.support import stores
+from tests.support.documents import parse
+from tests.support.indexes import write
+from tests.support.machine import move_home
+from tests.support.models import CountingEmbedder
+
+PROJECT = Path(__file__).parents[2]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+_BLOCK = re.compile(r"^```(sh|console|toml|json|text|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One command line of a page, without its comment."""
+
+    page: str
+    line: str
+
+    @property
+    def words(self) -> list[str]:
+        """Of our command, wherever it stands; a shell's part is left out."""
+        line = re.split(r" >>? ", self.line)[0]
+        if " | " in line:
+            line = line.rpartition(" | ")[2]
+        return shlex.split(line.rpartition(" -- ")[2])
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.line}"
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    found = _BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [text for language, text in found if language == kind]
+
+
+def examples() -> list[Example]:
+    """Each line once, by the page that has it first."""
+    found: dict[str, Example] = {}
+    for page in PAGES:
+        for line in _lines(page):
+            found.setdefault(line, Example(page.name, line))
+    return list(found.values())
+
+
+def mentions() -> list[Example]:
+    """Commands in running text, as `ragdocs status`."""
+    return [
+        Example(page.name, line)
+        for page in PAGES
+        for line in re.findall(r"`(ragdocs [a-z][^`\n]*)`", page.read_text(encoding="utf-8"))
+    ]
+
+
+def session(page: Path, begins: str) -> tuple[str, str]:
+    """A command and what the page says that it prints."""
+    [text] = [text for text in blocks(page, "console") if text.startswith(f"$ {begins}")]
+    command, _, output = text.partition("\n")
+    return command.removeprefix("$ "), output
+
+
+def _lines(page: Path) -> Iterator[str]:
+    for text in blocks(page, "sh"):
+        yield from (re.split(r"\s+# ", line)[0].strip() for line in text.splitlines() if line)
+    for text in blocks(page, "console"):
+        yield from re.findall(r"^\$ (.*)$", text, re.MULTILINE)
+
 
 README = PROJECT / "README.md"
 LINKED_PAGES = sorted([README, *(PROJECT / "docs").rglob("*.md"), *PROJECT.glob("specs/*.md")])
@@ -179,17 +242,17 @@ def test_fetching_a_model_without_a_network_is_an_error_that_says_so(typed, monk
 
 def test_the_examples_of_the_store_run(tmp_path):
     writing, reading = blocks(PROJECT / "docs" / "store.md", "python")
-    indexed = store_builder.file("a.md", [store_builder.Section("A", "text")])
+    indexed = stores.file("a.md", [stores.Section("A", "text")])
     names = {
         "Writer": Writer,
         "Reader": Reader,
         "directory": tmp_path / "index",
-        "fingerprint": store_builder.FINGERPRINT,
+        "fingerprint": stores.FINGERPRINT,
         "indexed_file": indexed,
-        "read_ns": store_builder.READ_NS,
+        "read_ns": stores.READ_NS,
         "doc_id": "docs:gone.md",
         "failure": FileFailure(TreeName("docs"), "b.md", "binary", "no text", None, 1),
-        "model": store_builder.MODEL,
+        "model": stores.MODEL,
         "text_hash": b"0" * 16,
         "vector": struct.pack("<3f", 1, 0, 0),
         "tables": (),

@@ -5,7 +5,7 @@ import pytest
 from ragdocs.indices.fts5 import Fts5Engine
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.vector_search import HITS_PER_INDEX
-from tests.engine import Engine
+from tests.support.engine import Engine
 
 MANUAL = "# Manual\n\n" + "\n\n".join(
     f"## Part {n}\n\nKubernetes, part {n}: " + f"kubernetes step {n} of the rollout. " * 10

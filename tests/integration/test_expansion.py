@@ -8,11 +8,11 @@ from ragdocs import open_index
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.wordnet import WordNet
-from tests.called import called
-from tests.engine import Engine
-from tests.managed_index import write
-from tests.mcp_process import ServerProcess
-from tests.tiny_wordnet import write_wordnet
+from tests.support.engine import Engine
+from tests.support.indexes import write
+from tests.support.mcp_clients import ServerProcess
+from tests.support.model_files import write_wordnet
+from tests.support.program import called
 
 TOPICS = (
     "tomatoes basil watering soil compost greenhouse",

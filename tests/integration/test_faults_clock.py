@@ -5,9 +5,9 @@ import os
 import pytest
 
 from ragdocs.indexing.session import Control
-from tests.faults.hardship import Hardship
-from tests.faults.trouble import shim_for
-from tests.managed_index import Place, did, later
+from tests.support.faults.hardship import Hardship
+from tests.support.faults.trouble import shim_for
+from tests.support.indexes import Place, did, later
 
 DAY_SECONDS = 86_400
 DAY_NS = DAY_SECONDS * 10**9

@@ -5,10 +5,10 @@ Some pairs of file and damage; `make stress` has them all, and those of the othe
 
 import pytest
 
-from tests.faults.damage import shapes_of, some_pairs
-from tests.faults.scene import Scene
-from tests.served import ask, served
-from tests.waiting import until
+from tests.support.faults.damage import shapes_of, some_pairs
+from tests.support.faults.scene import Scene
+from tests.support.machine import until
+from tests.support.program import ask, served
 
 SEED = 4
 HEALED_SECONDS = 45.0

@@ -2,7 +2,7 @@
 
 import random
 
-from tests.faults.nth import FAULTS, CommitTrial, KeywordTrial, running
+from tests.support.faults.nth import FAULTS, CommitTrial, KeywordTrial, running
 
 SEED = 4
 

@@ -1,7 +1,7 @@
 """`rebuild-index` while two servers run: its lock, its progress, and how the servers follow."""
 
-from tests.faults.rebuilding import Rebuilding
-from tests.storms.seeds import storm_seed
+from tests.support.faults.rebuilding import Rebuilding
+from tests.support.storms.seeds import storm_seed
 
 FILES = 60
 FOLLOWED_SECONDS = 30.0

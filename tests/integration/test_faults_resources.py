@@ -1,8 +1,8 @@
 """A full disk, no descriptors left, an index that must not be written: said, lived with, healed."""
 
-from tests.faults.hardship import Hardship
-from tests.faults.trouble import Forbidden, few_descriptors, full_disk, read_only, shim_for
-from tests.permissions import bound_by_permissions
+from tests.support.faults.hardship import Hardship
+from tests.support.faults.trouble import Forbidden, few_descriptors, full_disk, read_only, shim_for
+from tests.support.machine import bound_by_permissions
 
 HEALED_SECONDS = 90.0
 """Three times what `make stress` allows: other tests run beside these."""

@@ -6,10 +6,9 @@ import pytest
 
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
-from tests.candidates import SMALL
-from tests.compass import Compass
-from tests.documentation import distractors, documentation, expected, rank_of
-from tests.engine import Engine
+from tests.support.documents import distractors, documentation, expected, rank_of
+from tests.support.engine import SMALL, Engine
+from tests.support.models import Compass
 
 PLAIN = {"graph_weight": 0.0, "merge_threshold": 0, "cutoff_ratio": 0.0}
 WORDS_ONLY = {**PLAIN, "semantic_weight": 0.0}

@@ -12,8 +12,8 @@ from ragdocs.indexing.reading import Ingestion
 from ragdocs.models import DocId, LinkKind, TreeName
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.parsing import SEED_SIZES
-from tests.processor_time import takes_less_than
+from tests.support.documents import SEED_SIZES
+from tests.support.machine import takes_less_than
 
 NASTY = Path(__file__).parents[2] / ".." / "shared" / "nasty"
 

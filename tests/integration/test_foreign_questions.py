@@ -8,13 +8,11 @@ from click.testing import CliRunner
 from ragdocs import open_index
 from ragdocs.app import App
 from ragdocs.cli.main import main
-from tests.documentation import documentation
-from tests.foreign_questions import ENGLISH, PAGES, QUESTIONS
-from tests.home import move_home
-from tests.mcp_client import in_memory
-from tests.served import config_of
-from tests.tiny_export import TinyExport
-from tests.waiting import until
+from tests.support.documents import ENGLISH, PAGES, QUESTIONS, documentation
+from tests.support.machine import move_home, until
+from tests.support.mcp_clients import in_memory
+from tests.support.model_files import TinyExport
+from tests.support.program import config_of
 
 ADVICE = "translate the question into English"
 

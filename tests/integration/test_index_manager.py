@@ -10,7 +10,8 @@ from ragdocs.indexing.changes import Hints, Progress
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.indexing.session import Control
 from ragdocs.store.reader import Reader
-from tests.managed_index import CountingEmbedder, held, settled, setup, tree, write
+from tests.support.indexes import held, settled, setup, tree, write
+from tests.support.models import CountingEmbedder
 
 NASTY = Path(__file__).parents[2] / ".." / "shared" / "nasty"
 

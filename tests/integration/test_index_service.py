@@ -13,9 +13,9 @@ from ragdocs.indexing.service import Duty, IndexService, ServiceParts
 from ragdocs.indexing.watcher import WatchMode
 from ragdocs.search.responses import Readiness
 from ragdocs.store.lock import watching, write_lock
-from tests.managed_index import write
-from tests.served import ServedProcess, ask, paths, served, started
-from tests.waiting import until
+from tests.support.indexes import write
+from tests.support.machine import until
+from tests.support.program import ServedProcess, ask, paths, served, started
 
 TAKEN_OVER_SECONDS = 15
 HEALED_SECONDS = 45

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.managed_index import write
-from tests.mcp_process import PROJECT
+from tests.support.indexes import write
+from tests.support.mcp_clients import PROJECT
 
 DEADLINE = 60.0
 AT_IMPORT = """

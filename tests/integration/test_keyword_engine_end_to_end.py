@@ -3,7 +3,7 @@
 import pytest
 
 from ragdocs.config.choices import KeywordEngine
-from tests.engine import Engine
+from tests.support.engine import Engine
 
 NOTES = {
     "guide/deploy.md": "# Deployment\n\nRoll out with `kubectl apply`. Canary first.\n",

@@ -10,8 +10,8 @@ import pytest
 from ragdocs import open_index
 from ragdocs.api import Index
 from ragdocs.library.requests import ListKind, ListRequest
-from tests.documentation import documentation
-from tests.managed_index import CountingEmbedder
+from tests.support.documents import documentation
+from tests.support.models import CountingEmbedder
 
 QUERIES = (
     "how do I sign in with a passkey",

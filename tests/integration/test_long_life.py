@@ -11,13 +11,14 @@ from ragdocs.indexing.manager import IndexManager
 from ragdocs.store import stored_index
 from ragdocs.store.database import store_path
 from ragdocs.store.reader import Reader
-from tests.managed_index import CountingEmbedder, held, settled, setup, tree, write
-from tests.mcp_client import in_memory
-from tests.served import ask, paths, served
-from tests.storms.editor import Editor
-from tests.storms.soaking import Asker, own_memory
-from tests.storms.words import Words
-from tests.waiting import until
+from tests.support.indexes import held, settled, setup, tree, write
+from tests.support.machine import until
+from tests.support.mcp_clients import in_memory
+from tests.support.models import CountingEmbedder
+from tests.support.program import ask, paths, served
+from tests.support.storms.editor import Editor
+from tests.support.storms.soaking import Asker, own_memory
+from tests.support.storms.words import Words
 
 NOTES, LEFT = 1000, 50
 FREE = 1 << 20
@@ -28,7 +29,8 @@ import sys
 from pathlib import Path
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.store import stored_index as space
-from tests.managed_index import CountingEmbedder, setup, tree
+from tests.support.indexes import setup, tree
+from tests.support.models import CountingEmbedder
 space.STEP_BYTES, space.FREE_BYTES, space.FREE_SHARE = 8192, 0, 0.0
 docs, index = map(Path, sys.argv[1:])
 with IndexManager(setup(index, tree(docs)), CountingEmbedder()) as manager:

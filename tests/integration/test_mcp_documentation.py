@@ -17,8 +17,8 @@ from ragdocs.limits import (
 )
 from ragdocs.mcp_server.calls import SECONDS_BETWEEN, TOOLS
 from ragdocs.search.responses import Readiness
-from tests.documentation import markdown
-from tests.mcp_client import in_memory, indexed_app
+from tests.support.documents import markdown
+from tests.support.mcp_clients import in_memory, indexed_app
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "mcp.md").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import ResourceTemplateReference
 
-from tests.mcp_client import ERAS, in_memory, indexed_app
-from tests.waiting import until
+from tests.support.machine import until
+from tests.support.mcp_clients import ERAS, in_memory, indexed_app
 
 LONG = "\n".join(f"Line {number} of a long and tedious document." for number in range(2_000))
 TEXTS = {

@@ -17,9 +17,9 @@ from mcp.types import PromptReference, ResourceTemplateReference
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from tests.managed_index import CountingEmbedder
-from tests.mcp_client import ERAS, in_memory, written
-from tests.waiting import until
+from tests.support.machine import until
+from tests.support.mcp_clients import ERAS, in_memory, written
+from tests.support.models import CountingEmbedder
 
 TEXTS = {
     "deep/note.md": "---\ntags: [plants]\n---\n# Note\n\nTomatoes. [Away](gone.md), [[other]]\n",

@@ -12,10 +12,9 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.endings import ALLOWED_SECONDS
-from tests.mcp_client import Asked, written
-from tests.mcp_process import PROJECT, ServerProcess
-from tests.waiting import until
+from tests.support.children import ALLOWED_SECONDS
+from tests.support.machine import until
+from tests.support.mcp_clients import PROJECT, Asked, ServerProcess, written
 
 TEXTS = {"auth.md": "# Signing in\n\nHow to sign in with a token.\n"}
 SECONDS_TO_END = ALLOWED_SECONDS
@@ -66,7 +65,7 @@ UNANSWERED_LINES = [
 
 
 def server(kind, folder, *options, **environ):
-    return ServerProcess("-m", "tests.mcp_process", kind, str(folder), *options, **environ)
+    return ServerProcess("-m", "tests.support.children", kind, str(folder), *options, **environ)
 
 
 def sdk_packages():
@@ -164,7 +163,7 @@ def test_it_ends_when_its_parent_is_gone_though_its_pipes_stay_open(tmp_path):
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     code = PARENT.format(hello=json.dumps(hello).encode() + b"\n")
-    command = [sys.executable, "-m", "tests.mcp_process", "stuck", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.support.children", "stuck", str(tmp_path)]
     with subprocess.Popen(
         [sys.executable, "-c", code, *command],
         cwd=PROJECT,

@@ -15,9 +15,9 @@ from ragdocs.mcp_server import calls
 from ragdocs.mcp_server.host import Host
 from ragdocs.mcp_server.served_app import ServedApp
 from ragdocs.mcp_server.server import create_server
-from tests.mcp_client import ERAS, InMemory, in_memory, indexed_app, written
-from tests.served import served
-from tests.waiting import until
+from tests.support.machine import until
+from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app, written
+from tests.support.program import served
 
 LEGACY, MODERN = ERAS
 TEXTS = {"auth.md": "# Signing in\n\nHow to sign in with a token.\n"}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.documentation import documentation
-from tests.mcp_client import ERAS, in_memory, indexed_app
+from tests.support.documents import documentation
+from tests.support.mcp_clients import ERAS, in_memory, indexed_app
 
 HIDDEN = "Press\u200b\u200b\u200b the \u202ebutton\u202c\U000e0041 twice"
 HOSTILE = f"""# Buttons

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ragdocs.parsers.ids import decode_path
-from tests.engine import DefaultEngine
-from tests.remembering_embedder import RememberingEmbedder
+from tests.support.engine import DefaultEngine
+from tests.support.models import RememberingEmbedder
 
 SET = Path(__file__).parents[3] / "shared" / "eval" / "obsidian-help"
 

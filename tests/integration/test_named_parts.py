@@ -11,10 +11,10 @@ import pytest
 
 from ragdocs import open_index
 from ragdocs.errors import QueryError
-from tests.managed_index import write
-from tests.mcp_process import PROJECT, ServerProcess
-from tests.tiny_cross_encoder import TinyCrossEncoder
-from tests.waiting import until
+from tests.support.indexes import write
+from tests.support.machine import until
+from tests.support.mcp_clients import PROJECT, ServerProcess
+from tests.support.model_files import TinyCrossEncoder
 
 GUIDE = """---
 title: Signing in

@@ -11,12 +11,10 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.http import HttpEmbedder
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.responses import Readiness
-from tests.embedding_server import EmbeddingServer
-from tests.home import move_home
-from tests.mcp_process import ServerProcess
-from tests.sockets.watched import WatchedSockets
-from tests.trusting import trust_files
-from tests.waiting import until
+from tests.support.http_servers import EmbeddingServer
+from tests.support.machine import move_home, trust_files, until
+from tests.support.mcp_clients import ServerProcess
+from tests.support.sockets.watched import WatchedSockets
 
 EVERYTHING_ELSE = """
 from ragdocs import open_index

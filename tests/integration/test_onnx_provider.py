@@ -10,9 +10,9 @@ import pytest
 
 from ragdocs import open_index
 from ragdocs.search.candidates import Strategy
-from tests.hub_server import HubServer
-from tests.tiny_export import DIMENSION, TinyExport
-from tests.trusting import trust_files
+from tests.support.http_servers import HubServer
+from tests.support.machine import trust_files
+from tests.support.model_files import DIMENSION, TinyExport
 
 NAME = "tiny/multilingual-e5-tiny"
 QUANTISED = "onnx/model_quantized.onnx"

@@ -12,10 +12,10 @@ from ragdocs.errors import ConfigError, IndexMissing, IndexStoreError, QueryErro
 from ragdocs.search.requests import Filters
 from ragdocs.search.responses import Readiness, SearchResponse, SearchResult
 from ragdocs.store.lock import try_watch_lock
-from tests import compass
+from tests.support import models
 
 
-class Compass(compass.Compass):
+class Compass(models.Compass):
     """Whole, as the indexing thread wants it."""
 
     def load(self):

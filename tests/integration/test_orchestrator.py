@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from ragdocs.errors import ModelMissing
 from ragdocs.search.candidates import ALIKE, Strategy
 from ragdocs.search.requests import Filters, QueryType
-from tests.engine import Engine, WordEmbedder
+from tests.support.engine import Engine
+from tests.support.models import WordEmbedder
 
 LONG = "Tokens expire after an hour and must be refreshed with care. " * 25
 NOTES = {

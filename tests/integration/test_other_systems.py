@@ -1,7 +1,7 @@
 """The program on a system without `fcntl`, `resource` and the calls that only POSIX has.
 
-tests/systems/sitecustomize.py takes them away in real processes, and lets no file be deleted or
-replaced that is open, as Windows does. It stands in for Windows; it is not Windows.
+tests/support/systems/sitecustomize.py takes them away in real processes, and lets no file be
+deleted or replaced that is open, as Windows does. It stands in for Windows; it is not Windows.
 """
 
 import json
@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.mcp_process import PROJECT, ServerProcess
-from tests.systems import needs
-from tests.waiting import until
+from tests.support.machine import until
+from tests.support.mcp_clients import PROJECT, ServerProcess
+from tests.support.systems import needs
 
-HERE = Path(__file__).parents[1] / "systems"
+HERE = Path(__file__).parents[1] / "support" / "systems"
 DEADLINE = 300.0
 TAKE_OVER_SECONDS = 60.0
 NOTES = {

@@ -10,8 +10,8 @@ from ragdocs.api import open_index
 from ragdocs.cli.main import main
 from ragdocs.errors import QueryError
 from ragdocs.search.requests import Filters, QueryRequest
-from tests.engine import Engine
-from tests.mcp_client import in_memory, indexed_app
+from tests.support.engine import Engine
+from tests.support.mcp_clients import in_memory, indexed_app
 
 ENGINES = ("fts5", "whoosh", "tantivy")
 CROWD = 130

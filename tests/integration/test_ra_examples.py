@@ -4,8 +4,7 @@ import pytest
 
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.sections import merged_score
-from tests.candidates import SMALL
-from tests.engine import Engine
+from tests.support.engine import SMALL, Engine
 
 GUIDE = """# Guide
 

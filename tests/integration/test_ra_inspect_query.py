@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from ragdocs.app import App
 from ragdocs.cli.main import main
 from ragdocs.config.loading import load_config
-from tests.managed_index import CountingEmbedder, write
+from tests.support.indexes import write
+from tests.support.models import CountingEmbedder
 
 
 @pytest.fixture(scope="module")

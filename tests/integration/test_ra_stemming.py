@@ -6,8 +6,9 @@ from ragdocs.app import App
 from ragdocs.config.choices import Stemmer
 from ragdocs.config.loading import load_config
 from ragdocs.search.requests import QueryRequest
-from tests.engine import Engine
-from tests.managed_index import CountingEmbedder, write
+from tests.support.engine import Engine
+from tests.support.indexes import write
+from tests.support.models import CountingEmbedder
 
 WORDS_ONLY = {"semantic_weight": 0.0, "fuzzy_distance": 0}
 

@@ -11,9 +11,9 @@ from ragdocs.config.loading import load_config
 from ragdocs.models import TreeName
 from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import Filters, QueryRequest
-from tests.compass import Compass
-from tests.engine import NOW, Engine
-from tests.managed_index import CountingEmbedder, write
+from tests.support.engine import NOW, Engine
+from tests.support.indexes import write
+from tests.support.models import Compass, CountingEmbedder
 
 HERON = "# Heron\n\nThe heron stands in the water and waits.\n"
 LONGER = "# Heron\n\nThe heron, as was said, stands in the water there and waits for long.\n"

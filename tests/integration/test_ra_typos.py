@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine import Engine
+from tests.support.engine import Engine
 
 NOTES = {
     "mail.md": "# Post\n\nWe receive letters on Mondays.\n",

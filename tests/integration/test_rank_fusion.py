@@ -9,10 +9,10 @@ import pytest
 
 from ragdocs import open_index
 from ragdocs.search.candidates import Strategy
-from tests.called import called
-from tests.compass import CompassModel
-from tests.managed_index import write
-from tests.mcp_process import ServerProcess
+from tests.support.indexes import write
+from tests.support.mcp_clients import ServerProcess
+from tests.support.models import CompassModel
+from tests.support.program import called
 
 NOTES = {
     "start.md": "# Start\n\nA heron stands here. See [[second]].\n",

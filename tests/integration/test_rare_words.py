@@ -10,9 +10,9 @@ import pytest
 
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.requests import Filters, QueryRequest
-from tests.documentation import distractors, documentation
-from tests.engine import DefaultEngine, Engine
-from tests.remembering_embedder import RememberingEmbedder
+from tests.support.documents import distractors, documentation
+from tests.support.engine import DefaultEngine, Engine
+from tests.support.models import RememberingEmbedder
 
 FIRST, TEN = 3, 10
 

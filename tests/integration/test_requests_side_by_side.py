@@ -8,8 +8,9 @@ import pytest
 from ragdocs.search.orchestrator import QueryOrchestrator
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import Readiness
-from tests.engine import Engine, WordEmbedder
-from tests.store_builder import log_into_store
+from tests.support.engine import Engine
+from tests.support.models import WordEmbedder
+from tests.support.stores import log_into_store
 
 BEFORE = {"dawn.md": "# Dawn\n\nThe lark sings.\n", "dusk.md": "# Dusk\n\nBats come out.\n"}
 

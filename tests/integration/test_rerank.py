@@ -19,10 +19,9 @@ from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import Indices
 from ragdocs.search.stages import Reranker, StageTools, build_stages, run_stages
-from tests.candidates import Corpus
-from tests.corpus import ANALYZER, keyword_engine
-from tests.engine import NOW, Engine
-from tests.tiny_cross_encoder import TinyCrossEncoder
+from tests.support.engine import NOW, Engine, ParsedCorpus
+from tests.support.model_files import TinyCrossEncoder
+from tests.support.stores import ANALYZER, keyword_engine
 
 MODEL = TinyCrossEncoder(
     meanings=[
@@ -83,7 +82,7 @@ def encoder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def corpus():
-    corpus = Corpus()
+    corpus = ParsedCorpus()
     for path, text in NOTES.items():
         corpus.add(path, text)
     return corpus

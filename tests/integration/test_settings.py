@@ -17,10 +17,10 @@ from ragdocs.config.locations import user_file
 from ragdocs.config.problems import ANY, key_text, settings
 from ragdocs.config.settings import NEEDS
 from ragdocs.library.requests import ListKind, ListRequest
-from tests.called import called
-from tests.compass import CompassModel
-from tests.managed_index import write
-from tests.mcp_process import ServerProcess
+from tests.support.indexes import write
+from tests.support.mcp_clients import ServerProcess
+from tests.support.models import CompassModel
+from tests.support.program import called
 
 LONG = "It is long and says little that matters. " * 12
 WORDED = "The kestrel hovers above the meadow and looks for mice that hide in the grass below it"

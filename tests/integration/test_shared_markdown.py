@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.parsing import chunk, leaves, parse
-from tests.processor_time import takes_less_than
+from tests.support.documents import chunk, leaves, parse
+from tests.support.machine import takes_less_than
 
 NASTY = Path(__file__).parents[2] / ".." / "shared" / "nasty"
 FILES = sorted(path for path in NASTY.glob("*/*") if path.is_file())

@@ -5,9 +5,9 @@ import threading
 from ragdocs.app import App
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.search.responses import Readiness
-from tests.managed_index import write
-from tests.served import ask, config_of, paths
-from tests.waiting import until
+from tests.support.indexes import write
+from tests.support.machine import until
+from tests.support.program import ask, config_of, paths
 
 QUERIES = 20
 DEADLINE_SECONDS = 30.0

@@ -14,12 +14,11 @@ from ragdocs.library.requests import ListRequest
 from ragdocs.search.responses import Readiness
 from ragdocs.store import lock
 from ragdocs.store.lock import try_watch_lock, watching
-from tests.examined import Bench, change, holding
-from tests.managed_index import CountingEmbedder, write
-from tests.permissions import bound_by_permissions
-from tests.served import STATUS, ServedProcess, ask, paths, served, started
-from tests.systems.needs import resource
-from tests.waiting import until
+from tests.support.indexes import Bench, change, holding, write
+from tests.support.machine import bound_by_permissions, until
+from tests.support.models import CountingEmbedder
+from tests.support.program import STATUS, ServedProcess, ask, paths, served, started
+from tests.support.systems.needs import resource
 
 READY, BUILDING = Readiness.READY, Readiness.BUILDING
 DEGRADED, UNAVAILABLE = Readiness.DEGRADED, Readiness.UNAVAILABLE

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.storms.edits import EditStorm
-from tests.storms.hostile_check import HostileCheck
-from tests.storms.hostile_rows import hostile_tree
-from tests.storms.killing import KillStorm
-from tests.storms.questions import QuestionStorm
-from tests.storms.seeds import storm_seed
-from tests.storms.servers import ServerStorm
-from tests.storms.words import Words
+from tests.support.storms.edits import EditStorm
+from tests.support.storms.hostile_check import HostileCheck
+from tests.support.storms.hostile_rows import hostile_tree
+from tests.support.storms.killing import KillStorm
+from tests.support.storms.questions import QuestionStorm
+from tests.support.storms.seeds import storm_seed
+from tests.support.storms.servers import ServerStorm
+from tests.support.storms.words import Words
 
 RECOVERED_SECONDS = 30
 TAKEN_OVER_SECONDS = 15

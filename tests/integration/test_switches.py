@@ -16,10 +16,8 @@ from ragdocs.models import TreeName
 from ragdocs.search.budget import Extent
 from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import QueryRequest, Uniqueness
-from tests.candidates import SMALL
-from tests.compass import Compass
-from tests.concepts import ConceptEmbedder
-from tests.engine import NOW, Engine
+from tests.support.engine import NOW, SMALL, Engine
+from tests.support.models import Compass, ConceptEmbedder
 
 # All that could have a say in the order beside what a test is about.
 PLAIN = {

@@ -12,10 +12,9 @@ import pytest
 from ragdocs.search import dedup
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.stages import StageName
-from tests.compass import Compass
-from tests.diversity import mean_cosine
-from tests.documentation import copies, distractors, documentation
-from tests.engine import Engine
+from tests.support.documents import copies, distractors, documentation
+from tests.support.engine import Engine, mean_cosine
+from tests.support.models import Compass
 
 PLAIN = {"graph_weight": 0.0, "merge_threshold": 0, "cutoff_ratio": 0.0, "recency_bias": 0.0}
 COPIES = Filters(paths=("copies",))

@@ -14,12 +14,10 @@ from click.testing import CliRunner
 
 from ragdocs import open_index
 from ragdocs.cli.main import main
-from tests.called import run
-from tests.embedding_server import EmbeddingServer
-from tests.home import move_home
-from tests.mcp_process import ServerProcess
-from tests.trusting import trust_files
-from tests.waiting import until
+from tests.support.http_servers import EmbeddingServer
+from tests.support.machine import move_home, trust_files, until
+from tests.support.mcp_clients import ServerProcess
+from tests.support.program import run
 
 NOTE = "# Garden\n\nTomatoes need sun and water every day.\n"
 SECRET = "# Keys\n\nThe secret is swordfish.\n"

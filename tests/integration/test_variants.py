@@ -21,11 +21,11 @@ from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.search.responses import Readiness
 from ragdocs.store.variants import DAY_SECONDS, USED_FILE, siblings
-from tests.called import called
-from tests.managed_index import CountingEmbedder, write
-from tests.mcp_process import PROJECT, ServerProcess
-from tests.served import ServedProcess, ask, paths
-from tests.waiting import until
+from tests.support.indexes import write
+from tests.support.machine import until
+from tests.support.mcp_clients import PROJECT, ServerProcess
+from tests.support.models import CountingEmbedder
+from tests.support.program import ServedProcess, ask, called, paths
 
 STEADY = {"lark.md": "lark", "heron.md": "heron", "wren.md": "wren"}
 QUESTIONS = 40
@@ -140,7 +140,7 @@ class OtherVersion(ServedProcess):
     def __init__(self, kind: str, docs: Path, index: Path) -> None:
         words = ["served", str(docs), str(index)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.other_version", kind, *words],
+            [sys.executable, "-m", "tests.support.children", kind, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=PROJECT,
@@ -176,7 +176,7 @@ def test_after_an_upgrade_the_status_tells_that_the_index_must_be_upgraded(docs,
     place = ["--docs", str(docs), "--index", str(index)]
     with ServedProcess(docs, index) as first:
         until(lambda: first.ask("lark")["readiness"] == "ready", PATIENCE)
-    words = [sys.executable, "-m", "tests.other_version", "schema"]
+    words = [sys.executable, "-m", "tests.support.children", "schema"]
     status = partial(subprocess.run, capture_output=True, encoding="utf-8", cwd=PROJECT)
     told = json.loads(status([*words, "status", "--json", *place], check=False).stdout)
     assert told["state"] == "unavailable"

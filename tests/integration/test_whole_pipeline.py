@@ -10,10 +10,10 @@ from ragdocs.search.candidates import Strategy
 from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import QueryRequest, QueryType
 from ragdocs.search.stages import StageName
-from tests.concepts import ConceptEmbedder
-from tests.documentation import copies, distractors, documentation
-from tests.engine import NOW, Engine
-from tests.tiny_cross_encoder import TinyCrossEncoder
+from tests.support.documents import copies, distractors, documentation
+from tests.support.engine import NOW, Engine
+from tests.support.model_files import TinyCrossEncoder
+from tests.support.models import ConceptEmbedder
 
 CHUNKING = ChunkingConfig(parent_retrieval_enabled=True)
 PARENTS = Surroundings(

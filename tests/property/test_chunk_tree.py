@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ragdocs.chunking.chunker import MAX_BARE_CHARS, ChunkSizes
 from ragdocs.chunking.splitting import BLANK_SLACK, Limits
 from ragdocs.models import BlockKind, NodeKind
-from tests.parsing import chunk, leaves, parse
+from tests.support.documents import chunk, leaves, parse
 
 PIECES = st.sampled_from(
     [

@@ -11,7 +11,7 @@ from ragdocs.indices import vector
 from ragdocs.indices.vector import FlatVectors
 from ragdocs.models import DocId
 from ragdocs.store.records import ChunkKey, VectorBatch
-from tests.kernels import assert_best
+from tests.support.machine import assert_best
 
 DIMENSION = 4
 DOCUMENTS = [DocId(f"{number}.md") for number in range(6)]

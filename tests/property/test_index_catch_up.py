@@ -8,8 +8,9 @@ from ragdocs.indices.graph import GraphIndex, detect, pair_weights
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
 from ragdocs.parsers.ids import document_id
-from tests.kernels import assert_same_hits
-from tests.store_builder import (
+from tests.support.machine import assert_same_hits
+from tests.support.models import WordModel, catch_up, embed_missing, stored_vectors
+from tests.support.stores import (
     READ_NS,
     Section,
     file,
@@ -18,7 +19,6 @@ from tests.store_builder import (
     temporary_store,
     wiki,
 )
-from tests.word_vectors import WordModel, catch_up, embed_missing, stored_vectors
 
 NAMES = ["a", "b", "c", "x/a", "x/d"]
 WORDS = ["ship", "bread", "snow", "ship bread", ""]

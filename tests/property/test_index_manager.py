@@ -17,7 +17,8 @@ from hypothesis.stateful import (
 
 from ragdocs.indexing.changes import Hints, TreePath
 from ragdocs.indexing.manager import IndexManager
-from tests.managed_index import DOCS, CountingEmbedder, fresh, held, setup, tree
+from tests.support.indexes import DOCS, fresh, held, setup, tree
+from tests.support.models import CountingEmbedder
 
 FOLDERS = ["", "a", "a/b", "c", "x.md"]
 NAMES = ["x.md", "y.md", "Y.md", "z.txt", "ä#%.md", "ignored.md"]

@@ -1,7 +1,7 @@
 """Random file operations while servers run: what they keep in step is what a fresh build holds."""
 
-from tests.storms.machine import run_machine
-from tests.storms.seeds import storm_seed
+from tests.support.storms.machine import run_machine
+from tests.support.storms.seeds import storm_seed
 
 
 def test_servers_that_followed_random_operations_hold_what_a_fresh_build_holds():

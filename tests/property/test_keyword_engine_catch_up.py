@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragdocs.indices.keyword import InTree, Unit, Without
-from tests.engine_corpus import EngineCorpus
+from tests.support.stores import EngineCorpus
 
 NAMES = ["a.md", "b.md", "c.md", "x/a.md", "x/d.md"]
 TEXTS = [

@@ -34,7 +34,7 @@ from ragdocs.search.requests import QueryRequest, Uniqueness
 from ragdocs.search.sections import MergeRules, expand_to_parents, merge_siblings
 from ragdocs.search.stages import CompressionStats, StageTools, build_stages, run_stages
 from ragdocs.search.weighing import score_aware_weights
-from tests.candidates import Corpus, scores
+from tests.support.engine import ParsedCorpus, scores
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
 SEVERAL = settings(max_examples=60, deadline=None)
@@ -55,7 +55,7 @@ OUTLINES = (
 
 @cache
 def corpus():
-    found = Corpus()
+    found = ParsedCorpus()
     for number, outline in enumerate(OUTLINES * 2):
         lines = [
             f"{line}\n\n{BODIES[(number + at) % 5]}\n"

@@ -13,8 +13,8 @@ from ragdocs.search.budget import Extent, Item, fences, pack, tokens
 from ragdocs.search.passages import REPLACEMENT, Passage, match_ranges
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.snippets import SNIPPET_CHARS, Asked, SnippetMaker, Style, is_word_border, shown
-from tests.corpus import ANALYZER
-from tests.parsing import parse
+from tests.support.documents import parse
+from tests.support.stores import ANALYZER
 
 MANY = settings(max_examples=60, deadline=None)
 

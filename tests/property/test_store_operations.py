@@ -9,7 +9,7 @@ from ragdocs.models import DocId
 from ragdocs.parsers.ids import document_id
 from ragdocs.store.links import Catalogue, Names
 from ragdocs.store.records import FileFailure
-from tests.store_builder import (
+from tests.support.stores import (
     MODEL,
     READ_NS,
     Section,

@@ -12,7 +12,7 @@ from ragdocs import open_index
 from ragdocs.chunking.splitting import embedding_text
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.responses import Readiness
-from tests.managed_index import CountingEmbedder
+from tests.support.models import CountingEmbedder
 
 MODELS = ("one@1", "two@1")
 """Of the same dimension: what they make cannot be told apart by its shape."""

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.indices.keyword import KeywordQuery, Unit, search_in_tiers
-from tests.corpus import Corpus, keyword_engine
-from tests.vocabularies import entries, put, vocabulary_store
+from tests.support.stores import Corpus, entries, keyword_engine, put_texts, vocabulary_store
 
 WORDS = ["apple", "apples", "pear", "getPear", "Straße", "node.js", "2024", "x_y", "東京", "the"]
 PATHS = ["a.md", "b.md", "deep/pear.md"]
@@ -29,7 +28,7 @@ def test_a_vocabulary_after_any_changes_is_that_of_a_fresh_build(history):
         with vocabulary_store(Path(folder, "lived"), {}) as (writer, reader):
             for change in history:
                 gone = tuple(path for path, text in change.items() if text is None)
-                put(writer, {p: t for p, t in change.items() if t is not None}, gone)
+                put_texts(writer, {p: t for p, t in change.items() if t is not None}, gone)
                 kept = {p: t for p, t in {**kept, **change}.items() if t is not None}
             lived = entries(reader)
         with vocabulary_store(Path(folder, "fresh"), kept) as (_, reader):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.storms.seeds import storm_seed
+from tests.support.storms.seeds import storm_seed
 
 _ROWS = pytest.StashKey[list[tuple[str, dict[str, object]]]]()
 

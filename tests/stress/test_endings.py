@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ragdocs.store.lock import watching, writing
-from tests.endings import PROMISED_SECONDS
+from tests.support.children import PROMISED_SECONDS
 from tests.unit.test_lifecycle import CASES, DEADLINE, line, started
 
 LOCKS = "writes, watches = try_write_lock(directory), try_watch_lock(directory)\n"

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.faults.damage import pairs_of, shapes_of
-from tests.faults.scene import Scene
+from tests.support.faults.damage import pairs_of, shapes_of
+from tests.support.faults.scene import Scene
 
 HEALED_SECONDS = 15.0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.nth import FAULTS, CommitTrial, KeywordTrial, running
+from tests.support.faults.nth import FAULTS, CommitTrial, KeywordTrial, running
 
 
 def fail_all(what, trial, fault, measured):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.rebuilding import Rebuilding
+from tests.support.faults.rebuilding import Rebuilding
 
 FILES = 1000
 REBUILDS = 3

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.faults.hardship import Hardship
-from tests.faults.trouble import (
+from tests.support.faults.hardship import Hardship
+from tests.support.faults.trouble import (
     Filled,
     Forbidden,
     Remounted,
@@ -14,7 +14,7 @@ from tests.faults.trouble import (
     small_disk,
     small_files,
 )
-from tests.permissions import bound_by_permissions
+from tests.support.machine import bound_by_permissions
 
 WATCHED_SECONDS = 10.0
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.storms.soaking import Soak
+from tests.support.storms.soaking import Soak
 
 Measured = Callable[..., None]
 SECONDS = 1800

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.storms.edits import EditStorm
-from tests.storms.hostile_check import HostileCheck
-from tests.storms.hostile_rows import hostile_tree
-from tests.storms.idling import idle_share
-from tests.storms.killing import KillStorm
-from tests.storms.machine import run_machine
-from tests.storms.nasty import NASTY, nasty_problems
-from tests.storms.questions import QuestionStorm
-from tests.storms.servers import ServerStorm
-from tests.storms.words import Words
+from tests.support.storms.edits import EditStorm
+from tests.support.storms.hostile_check import HostileCheck
+from tests.support.storms.hostile_rows import hostile_tree
+from tests.support.storms.idling import idle_share
+from tests.support.storms.killing import KillStorm
+from tests.support.storms.machine import run_machine
+from tests.support.storms.nasty import NASTY, nasty_problems
+from tests.support.storms.questions import QuestionStorm
+from tests.support.storms.servers import ServerStorm
+from tests.support.storms.words import Words
 
 Measured = Callable[..., None]
 

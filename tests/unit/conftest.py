@@ -10,8 +10,8 @@ import pytest
 
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.examined import Bench
-from tests.store_builder import FINGERPRINT
+from tests.support.indexes import Bench
+from tests.support.stores import FINGERPRINT
 
 
 @pytest.fixture

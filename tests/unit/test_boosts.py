@@ -10,7 +10,7 @@ from ragdocs.search.boosts import (
     raised_documents,
     recency_factor,
 )
-from tests.candidates import Corpus, scores
+from tests.support.engine import ParsedCorpus, scores
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
@@ -67,7 +67,7 @@ def test_local_trees_are_preferred_to_others():
 
 
 def corpus():
-    found = Corpus()
+    found = ParsedCorpus()
     found.add("old.md", "---\ndate: 2020-01-01\n---\nOld words.\n")
     found.add("new.md", "---\ndate: 2026-03-29\n---\nNew words.\n")
     return found
@@ -97,7 +97,9 @@ def test_without_boosts_candidates_stay_as_they_are():
 
 
 def test_the_projects_own_tree_comes_first():
-    found = Corpus().add("a.md", "# A\n\nWords.\n").add("b.md", "# B\n\nWords.\n", tree="project")
+    found = (
+        ParsedCorpus().add("a.md", "# A\n\nWords.\n").add("b.md", "# B\n\nWords.\n", tree="project")
+    )
     items = [found.candidate("a.md#a", 0.5), found.candidate("b.md#b", 0.4)]
     rules = BoostRules(now=NOW, local_trees=frozenset({"project"}), local_factor=1.5)
     assert [item.document.path for item in boosted(items, rules)] == ["b.md", "a.md"]

@@ -44,10 +44,10 @@ from ragdocs.search.snippets import BestSentence
 from ragdocs.search.spelling import Spelling
 from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, Origin, WordSources
 from ragdocs.search.vector_search import MOST_OF_ALL, Reach
-from tests.corpus import ANALYZER
-from tests.engine import Engine, WordEmbedder
-from tests.kernels import ROUNDING
-from tests.vocabularies import vocabulary_store
+from tests.support.engine import Engine
+from tests.support.machine import ROUNDING
+from tests.support.models import WordEmbedder
+from tests.support.stores import ANALYZER, vocabulary_store
 
 ENGINES = ("fts5", "whoosh", "tantivy")
 IDEOGRAPHS = [chr(0x4E00 + number) for number in range(400)]

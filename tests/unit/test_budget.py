@@ -7,8 +7,8 @@ from ragdocs.models import ChunkId, DocId
 from ragdocs.search.budget import CITATION_TOKENS, Extent, Item, fences, pack, tokens
 from ragdocs.search.passages import Passage, match_ranges
 from ragdocs.search.query_language import parse_query
-from tests.corpus import ANALYZER
-from tests.parsing import parse
+from tests.support.documents import parse
+from tests.support.stores import ANALYZER
 
 SENTENCE = "Some words are said here, and more of them follow. "
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from ragdocs.search.confidence import Calibration, calibrate
-from tests.candidates import candidates
+from tests.support.engine import candidates
 
 SEED = Calibration(0.035, 150.0)
 

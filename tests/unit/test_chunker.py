@@ -6,7 +6,7 @@ from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits, embedding_text
 from ragdocs.config.settings import ChunkingConfig
 from ragdocs.models import NodeKind
-from tests.parsing import SEED_SIZES, chunk, leaves, parse
+from tests.support.documents import SEED_SIZES, chunk, leaves, parse
 
 WORDS = "The quick brown fox jumps over the lazy dog and runs home again. "
 

@@ -4,7 +4,7 @@ from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.search.candidates import Evidence, Strategy
 from ragdocs.search.refining import NEAR, READ, with_closeness
-from tests.candidates import Corpus
+from tests.support.engine import ParsedCorpus
 
 ENGLISH = text_analyzer(Stemmer.ENGLISH)
 FOUND = {Strategy.KEYWORD: Evidence(1, 1.0)}
@@ -12,7 +12,7 @@ FAR = "and then, after a long while and much else"
 
 
 def candidates(*texts, score=0.5, evidence=FOUND):
-    corpus = Corpus()
+    corpus = ParsedCorpus()
     for number, text in enumerate(texts):
         corpus.add(f"{number}.md", f"{text}\n")
     leaves = [leaf for number in range(len(texts)) for leaf in corpus.leaves(f"{number}.md")]

@@ -11,7 +11,7 @@ from ragdocs.indices.view import scope_of
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.corpus import indexed
+from tests.support.stores import indexed
 
 DOCUMENTS = {
     "users.md": "# Users\n\n"

@@ -14,7 +14,7 @@ from ragdocs.config.loading import Reading, load_config, read_config
 from ragdocs.config.problems import Origin, OriginKind
 from ragdocs.config.resolved import Config, TreeScope
 from ragdocs.errors import ConfigError
-from tests.trusting import trust_files
+from tests.support.machine import trust_files
 
 FOLDER_FORM = ".mcp-markdown-ragdocs/config.toml"
 FILE_FORM = ".ragdocs.toml"

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ragdocs.config.layers import DEEP_KEY
 from ragdocs.config.loading import read_config
-from tests.permissions import bound_by_permissions
-from tests.processor_time import takes_less_than
+from tests.support.machine import bound_by_permissions, takes_less_than
 
 
 def problems(tmp_path: Path, text: str | bytes, **environ: str) -> list[str]:

@@ -20,7 +20,7 @@ from ragdocs.search.dedup import (
     prefer_other_documents,
 )
 from ragdocs.search.stages import CompressionStats, StageCount, StageName, run_stages
-from tests.candidates import Corpus, candidates, places, slugs
+from tests.support.engine import ParsedCorpus, candidates, places, slugs
 
 ABOUT_TOKENS = (
     "OAuth tokens are used for authentication. Refresh tokens allow obtaining new access tokens "
@@ -237,7 +237,7 @@ MANUAL = "".join(f"# Part {n}\n\nText of part {n}.\n\n" for n in range(4))
 
 
 def manual():
-    corpus = Corpus().add("manual.md", MANUAL).add("note.md", "# Note\n\nA note.\n")
+    corpus = ParsedCorpus().add("manual.md", MANUAL).add("note.md", "# Note\n\nA note.\n")
     scored = {"manual.md#part-0": 0.9, "manual.md#part-1": 0.8, "note.md#note": 0.7}
     scored |= {"manual.md#part-2": 0.6, "manual.md#part-3": 0.5}
     return [corpus.candidate(place, score) for place, score in scored.items()]
@@ -270,7 +270,9 @@ def test_doc_limit_preserves_ranking():
 
 def trusted(*confidences):
     """Three of the manual, then some of notes, each with its confidence."""
-    corpus = Corpus().add("manual.md", "".join(f"# Part {n}\n\nText {n}.\n\n" for n in range(4)))
+    corpus = ParsedCorpus().add(
+        "manual.md", "".join(f"# Part {n}\n\nText {n}.\n\n" for n in range(4))
+    )
     places = [f"manual.md#part-{n}" for n in range(3)]
     for n in range(len(confidences) - 3):
         corpus.add(f"note-{n}.md", f"# Note {n}\n\nWords.\n")

@@ -27,9 +27,9 @@ from ragdocs.indexing.discovery import (
 from ragdocs.indexing.ignore import MAX_RULES_IN_ALL
 from ragdocs.indexing.reading import read_file
 from ragdocs.parsers.ids import decode_path, encode_path
-from tests.processor_time import takes_less_than
-from tests.storms.hostile_rows import NAMES
-from tests.systems.needs import resource
+from tests.support.machine import takes_less_than
+from tests.support.storms.hostile_rows import NAMES
+from tests.support.systems.needs import resource
 
 DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
 

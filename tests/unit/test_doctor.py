@@ -8,7 +8,7 @@ from ragdocs.cli.status import print_examination
 from ragdocs.diagnosis.case import Finding, Level, Repair, is_fine
 from ragdocs.diagnosis.doctor import CHECKS, Check, examine, repair
 from ragdocs.errors import IndexLocked
-from tests.examined import NOTES, Bench
+from tests.support.indexes import NOTES, Bench
 
 FINE = Finding(Level.OK, "fine")
 

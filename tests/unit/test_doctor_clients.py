@@ -6,8 +6,7 @@ import os
 import pytest
 
 from ragdocs.diagnosis.case import Level
-from tests.examined import Bench, levels, only
-from tests.managed_index import write
+from tests.support.indexes import Bench, levels, only, write
 
 SECRET = "sk-do-not-tell"
 

@@ -11,9 +11,9 @@ from ragdocs.diagnosis.doctor import examine, repair
 from ragdocs.diagnosis.looks import engine_folder
 from ragdocs.search.requests import QueryRequest
 from ragdocs.store.folder import claim_folder
-from tests.examined import NOTES, ODD, Bench, change, holding, levels, only
-from tests.managed_index import CountingEmbedder
-from tests.permissions import bound_by_permissions
+from tests.support.indexes import NOTES, ODD, Bench, change, holding, levels, only
+from tests.support.machine import bound_by_permissions
+from tests.support.models import CountingEmbedder
 
 AS_ROOT = os.geteuid() == 0
 

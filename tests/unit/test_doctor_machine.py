@@ -12,10 +12,10 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.model_files import MEMORY_NAME
 from ragdocs.errors import EmbeddingError
 from ragdocs.store.lock import try_watch_lock
-from tests.examined import NOTES, Bench, holding, levels, only
-from tests.managed_index import CountingEmbedder, write
-from tests.systems.needs import resource
-from tests.tiny_cross_encoder import TinyCrossEncoder
+from tests.support.indexes import NOTES, Bench, holding, levels, only, write
+from tests.support.model_files import TinyCrossEncoder
+from tests.support.models import CountingEmbedder
+from tests.support.systems.needs import resource
 
 LONG_AGO = time.time() - 7 * 86_400
 

@@ -10,7 +10,7 @@ from ragdocs.embedding.base import Pieces, combined, cut_to_fit
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, ModelMissing
-from tests.trusting import trust_files
+from tests.support.machine import trust_files
 
 without = pytest.mark.skipif(
     find_spec("sentence_transformers") is not None, reason="the extras are installed here"

@@ -6,7 +6,7 @@ import pytest
 
 from ragdocs.errors import EvaluationError
 from ragdocs.evaluation.labelled_set import read_run, read_set, write_run
-from tests.managed_index import write
+from tests.support.indexes import write
 
 QUERIES = '{"id": "a", "text": "apples", "kind": "fruit"}\n{"id": 2, "text": "pears"}\n'
 LABELS = "query-id\tpath\tgrade\na\t./one.md\t2\na\tone.md\t1\r\n2\tsub\\two.md\t1\n"

@@ -19,7 +19,7 @@ from ragdocs.search.confidence import (
     with_evidence,
     worth,
 )
-from tests.candidates import candidates
+from tests.support.engine import candidates
 
 QUESTION = Question(words=5, rarity=0.5, spread=0.1, passages=1000)
 

@@ -4,7 +4,7 @@ import pytest
 
 from ragdocs.search.candidates import ExactToken
 from ragdocs.search.refining import exact_first
-from tests.candidates import candidates
+from tests.support.engine import candidates
 
 
 def test_the_passage_with_the_token_is_first_and_as_good_as_the_best():

@@ -24,10 +24,10 @@ from ragdocs.store.database import Database
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
 from ragdocs.store.writer import Writer
-from tests.managed_index import DOCS, Place, did, fresh, held, later, tables
-from tests.parsing import SEED_SIZES
-from tests.store_builder import FINGERPRINT, READ_NS, Section, file
-from tests.systems.needs import resource
+from tests.support.documents import SEED_SIZES
+from tests.support.indexes import DOCS, Place, did, fresh, held, later, tables
+from tests.support.stores import FINGERPRINT, READ_NS, Section, file
+from tests.support.systems.needs import resource
 
 WORDS = ("river", "stone", "cloud", "maple", "ember")
 Act = Callable[[Database], None]

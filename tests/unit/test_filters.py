@@ -4,7 +4,7 @@ import pytest
 
 from ragdocs.search.filters import filter_matching, matches
 from ragdocs.search.requests import Filters
-from tests.candidates import Corpus
+from tests.support.engine import ParsedCorpus
 
 NOTE = """---
 title: Tokens
@@ -15,7 +15,7 @@ date: 2024-05-06T12:00:00+02:00
 ---
 Words.
 """
-CORPUS = Corpus().add("api/v1/tokens.md", NOTE).add("apis.md", "Words.\n")
+CORPUS = ParsedCorpus().add("api/v1/tokens.md", NOTE).add("apis.md", "Words.\n")
 TOKENS = CORPUS.documents["api/v1/tokens.md"]
 APIS = CORPUS.documents["apis.md"]
 
@@ -42,7 +42,7 @@ def test_one_of_several_paths_is_enough():
 
 
 def test_a_path_typed_composed_finds_a_file_named_decomposed():
-    corpus = Corpus().add("cafe\u0301/menu.md", "Words.\n")
+    corpus = ParsedCorpus().add("cafe\u0301/menu.md", "Words.\n")
     assert matches(Filters(paths=("caf\u00e9",)), corpus.documents["cafe\u0301/menu.md"])
 
 

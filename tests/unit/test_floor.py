@@ -3,12 +3,12 @@
 import pytest
 
 from ragdocs.search.candidates import FLOOR_PLACE, surest_first, take_first
-from tests.candidates import Corpus
+from tests.support.engine import ParsedCorpus
 
 
 def candidates(count):
     """The first is the surest, the last the least sure."""
-    corpus = Corpus()
+    corpus = ParsedCorpus()
     for at in range(count):
         corpus.add(f"{at}.md", f"# Note {at}\n\nText {at}.\n")
     return [

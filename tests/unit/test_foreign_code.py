@@ -14,7 +14,7 @@ from ragdocs.embedding.foreign_code import (
     without_working_folder,
 )
 from ragdocs.errors import ConfigError, ModelCorrupt, ModelRefused
-from tests.hostile_models import ANY_MODEL, WITH_MODULES, HostileMaker, edit, pickled
+from tests.support.model_files import ANY_MODEL, WITH_MODULES, HostileMaker, edit, pickled
 
 MODULES = [
     ("", "sentence_transformers.base.modules.transformer.Transformer"),

@@ -4,7 +4,7 @@ import pytest
 
 from ragdocs.embedding.base import is_english_only
 from ragdocs.search.classifier import foreign_question
-from tests.foreign_questions import ENGLISH, QUESTIONS
+from tests.support.documents import ENGLISH, QUESTIONS
 
 EVERY = [(language, text) for language, texts in QUESTIONS.items() for text in texts]
 

@@ -7,8 +7,8 @@ import pytest
 
 from ragdocs.models import DateSource
 from ragdocs.parsers.front_matter import parse_date, read_front_matter
-from tests.parsing import chunk, leaves, parse
-from tests.processor_time import takes_less_than
+from tests.support.documents import chunk, leaves, parse
+from tests.support.machine import takes_less_than
 
 
 def read(yaml: str):

@@ -7,10 +7,10 @@ from ragdocs.models import DocId, LinkKind
 from ragdocs.search.filters import matches
 from ragdocs.search.requests import Filters
 from ragdocs.store.reader import Reader
-from tests.candidates import stored_document
-from tests.corpus import Corpus
-from tests.parsing import parse
-from tests.word_vectors import catch_up
+from tests.support.documents import parse
+from tests.support.engine import stored_document
+from tests.support.models import catch_up
+from tests.support.stores import Corpus
 
 NOTES = {
     "plan.md": """---

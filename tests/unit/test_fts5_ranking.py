@@ -15,7 +15,7 @@ from ragdocs.indices.fts5 import (
 )
 from ragdocs.indices.keyword import FIELDS, MOST, Unit
 from ragdocs.models import QueryField
-from tests.corpus import Corpus
+from tests.support.stores import Corpus
 
 WORDS = [f"w{number}x" for number in range(60)]
 WEIGHTS = [getattr(BoostsConfig(), field) for field in FIELDS]

@@ -7,9 +7,8 @@ from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
 from ragdocs.search.requests import Topic
 from ragdocs.search.spelling import FILTERS, Spelling, did_you_mean, forgiving
 from ragdocs.search.understanding import Origin
-from tests.corpus import ANALYZER
-from tests.engine import Engine, found_by
-from tests.vocabularies import vocabulary_store
+from tests.support.engine import Engine, found_by
+from tests.support.stores import ANALYZER, vocabulary_store
 
 NOTES = {
     "mail.md": "# Mail\n\nHow to receive mail and handle errors. Which database is used?\n",

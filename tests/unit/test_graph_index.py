@@ -25,8 +25,8 @@ from ragdocs.models import DocId, LinkKind
 from ragdocs.search.vector_search import QueryVector, neighbour_hits
 from ragdocs.store.records import Position
 from ragdocs.store.tables import CommunityOrigin
-from tests.store_builder import Section, file, put, related, remove, store_communities, wiki
-from tests.word_vectors import WordModel, catch_up, embed_missing
+from tests.support.models import WordModel, catch_up, embed_missing
+from tests.support.stores import Section, file, put, related, remove, store_communities, wiki
 
 MODEL = WordModel()
 

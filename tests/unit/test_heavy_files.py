@@ -34,14 +34,16 @@ from ragdocs.store.folder import STORE_FILE
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.writer import Writer
-from tests.managed_index import CountingEmbedder, Place
-from tests.parsing import chunk, parse
+from tests.support.documents import chunk, parse
+from tests.support.indexes import Place
+from tests.support.models import CountingEmbedder
 
 MEGABYTE = 1_000_000
 INDEXED = """
 import json, sys
 from pathlib import Path
-from tests.managed_index import CountingEmbedder, setup, tree
+from tests.support.indexes import setup, tree
+from tests.support.models import CountingEmbedder
 from ragdocs.indexing.manager import IndexManager
 folder = Path(sys.argv[1])
 with IndexManager(setup(folder / "index", tree(folder / "notes")), CountingEmbedder()) as manager:

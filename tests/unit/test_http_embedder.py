@@ -12,8 +12,8 @@ from ragdocs.embedding.base import Prefixes
 from ragdocs.embedding.http import Endpoint, HttpEmbedder
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, EmbeddingError
-from tests.embedding_server import EmbeddingServer
-from tests.word_vectors import WordModel
+from tests.support.http_servers import EmbeddingServer
+from tests.support.models import WordModel
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ from ragdocs.store.folder import (
 from ragdocs.store.lock import try_watch_lock, try_write_lock, watching, write_lock, writing
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.examined import NOTES, Bench
-from tests.managed_index import CountingEmbedder, write
-from tests.store_builder import FINGERPRINT, file, put
-from tests.waiting import until
+from tests.support.indexes import NOTES, Bench, write
+from tests.support.machine import until
+from tests.support.models import CountingEmbedder
+from tests.support.stores import FINGERPRINT, file, put
 
 Made = Callable[[Path], None]
 

@@ -29,10 +29,8 @@ from ragdocs.store.database import Database
 from ragdocs.store.integrity import seal
 from ragdocs.store.lock import write_lock
 from ragdocs.store.reader import Reader
-from tests.corpus import ANALYZER, keyword_engine
-from tests.managed_index import (
+from tests.support.indexes import (
     DOCS,
-    CountingEmbedder,
     Place,
     did,
     fresh,
@@ -45,6 +43,8 @@ from tests.managed_index import (
     tree,
     write,
 )
+from tests.support.models import CountingEmbedder
+from tests.support.stores import ANALYZER, keyword_engine
 
 ROOT = Path(__file__).parents[2]
 LONG = "\n\n".join(f"## Part {number}\n\n{'Some words here. ' * 30}" for number in range(4))
@@ -910,7 +910,8 @@ from pathlib import Path
 from ragdocs.indexing import update as batching
 from ragdocs.indexing.session import Control
 from ragdocs.indexing.manager import IndexManager
-from tests.managed_index import CountingEmbedder, setup, tree
+from tests.support.indexes import setup, tree
+from tests.support.models import CountingEmbedder
 batching.FILES_PER_BATCH = 4
 say = lambda progress: print(progress.phase, progress.done, flush=True)
 place = setup(Path(sys.argv[1]), tree(Path(sys.argv[2])))

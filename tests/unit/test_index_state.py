@@ -7,8 +7,8 @@ import pytest
 from ragdocs.indexing import update
 from ragdocs.search.responses import IndexState, IndexStates, Readiness
 from ragdocs.store.reader import Reader
-from tests.engine import Engine
-from tests.managed_index import Place
+from tests.support.engine import Engine
+from tests.support.indexes import Place
 
 NOTES = {"a.md": "# A\n\nsome words\n", "b.md": "# B\n\nother words\n"}
 

@@ -9,7 +9,8 @@ from ragdocs.indexing.vectors import SPARE_BYTES, SPARE_SECONDS, find_excess
 from ragdocs.store.embeddings import UnusedVector
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.managed_index import CountingEmbedder, held, settled, setup, tree, write
+from tests.support.indexes import held, settled, setup, tree, write
+from tests.support.models import CountingEmbedder
 
 DAY = 24 * 3600
 VECTOR_BYTES = 64

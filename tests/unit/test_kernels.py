@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernels import narrow_environment
+from tests.support.machine import narrow_environment
 
 TESTS = Path(__file__).parents[1]
 
@@ -64,7 +64,7 @@ LOOK = """
 import ctypes, glob, os, sys, warnings
 warnings.simplefilter("error")
 import faiss, numpy
-from tests.kernels import _dispatched
+from tests.support.machine import _dispatched
 print(*_dispatched())
 print(*sorted(name for name in sys.modules if name.startswith("faiss.swigfaiss")))
 libraries = glob.glob(os.path.join(os.path.dirname(numpy.__file__), "..", "numpy.libs", "*blas*"))

@@ -23,8 +23,8 @@ from ragdocs.indices.engine_folder import DerivedFolder
 from ragdocs.indices.engines import keyword_setup
 from ragdocs.indices.keyword import compile_query
 from ragdocs.search.query_language import parse_query
-from tests.engine_corpus import NOTES, EngineCorpus, FolderCorpus
-from tests.permissions import bound_by_permissions
+from tests.support.machine import bound_by_permissions
+from tests.support.stores import NOTES, EngineCorpus, FolderCorpus
 
 ENGINES = ["whoosh", "tantivy"]
 TURNS = ["zebra", "tiger", "panda", "otter", "camel", "gecko"]
@@ -400,7 +400,7 @@ def python(code, *arguments, **options):
 ASK = """
     from pathlib import Path
     from ragdocs.indices import engine_folder as derived_index
-    from tests.engine_corpus import FolderCorpus
+    from tests.support.stores import FolderCorpus
     derived_index.WAIT_SECONDS = 60.0
     folder, engine, words = sys.argv[2:]
     notes = FolderCorpus.__new__(FolderCorpus)

@@ -23,7 +23,7 @@ from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.understanding import SMALL, look_up
 from ragdocs.store.records import ChunkKey
-from tests.engine_corpus import NOTES, EngineCorpus
+from tests.support.stores import NOTES, EngineCorpus
 
 ENGINES = [choice.value for choice in KeywordEngine]
 

@@ -8,8 +8,7 @@ from ragdocs.config.settings import BoostsConfig
 from ragdocs.indices.keyword import FIELDS, K1, MAX_FIELD_CHARS, B, compile_query, field_texts
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
-from tests.corpus import ANALYZER, Corpus, keyword_engine, keyword_tables
-from tests.engine_corpus import NOTES
+from tests.support.stores import ANALYZER, NOTES, Corpus, keyword_engine, keyword_tables
 
 
 @pytest.fixture
@@ -128,7 +127,7 @@ def test_tables_of_another_version_are_made_anew(notes, tmp_path):
 
 def test_tables_that_missed_a_commit_are_made_anew(notes, tmp_path):
     from ragdocs.store.writer import Writer
-    from tests.corpus import indexed
+    from tests.support.stores import indexed
 
     with Writer.open(tmp_path, "test") as writer, writer.transaction() as transaction:
         transaction.put(indexed("new.md", "# Zebra\n\nStripes.\n"), 0)

@@ -7,7 +7,7 @@ import pytest
 from ragdocs.errors import QueryError
 from ragdocs.library.references import Reading, readings, shown
 from ragdocs.library.requests import DocumentRequest
-from tests.processor_time import takes_less_than
+from tests.support.machine import takes_less_than
 
 TREES = ("docs", "notes")
 

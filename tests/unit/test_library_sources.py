@@ -24,7 +24,7 @@ from ragdocs.library.source_code import (
 from ragdocs.library.terms import TermCounter
 from ragdocs.models import Boost, Or
 from ragdocs.search.query_language import parse_query
-from tests.processor_time import takes_less_than
+from tests.support.machine import takes_less_than
 
 CODE = '''"""Retries of failed requests."""
 import os  # for the environment

@@ -16,9 +16,9 @@ from ragdocs import shutdown
 from ragdocs.shutdown import PARENT_SECONDS, Ending, EndReason
 from ragdocs.store.folder import MARK_FILE
 from ragdocs.store.lock import watching, writing
-from tests.endings import ALLOWED_SECONDS, LATE_SECONDS
-from tests.systems import needs
-from tests.waiting import until
+from tests.support.children import ALLOWED_SECONDS, LATE_SECONDS
+from tests.support.machine import until
+from tests.support.systems import needs
 
 DEADLINE = 60.0
 
@@ -29,7 +29,7 @@ from ragdocs.store.lock import try_watch_lock, try_write_lock
 from ragdocs import shutdown as lifecycle
 from ragdocs.shutdown import Ending, EndReason
 
-# As in `tests.endings`: so late that it is known who ended the process.
+# As in `tests.support.children`: so late that it is known who ended the process.
 usual, lifecycle.ALARM_SECONDS = lifecycle.ALARM_SECONDS, {LATE_SECONDS}
 
 def say(*words):

@@ -3,7 +3,7 @@ import pytest
 from ragdocs.models import Link, LinkKind, LinkSyntax, Span
 from ragdocs.parsers.ids import SlugCounter, document_id
 from ragdocs.store.links import Anchors, Catalogue, Names, fold, link_key, match_key
-from tests.store_builder import markdown, related, wiki
+from tests.support.stores import markdown, related, wiki
 
 
 def document(path, title="", aliases=(), tree="docs"):

@@ -14,7 +14,7 @@ from ragdocs.indexing.reading import Ingestion, read_file
 from ragdocs.models import DocId, FileState, TreeName
 from ragdocs.parsers.ids import document_id
 from ragdocs.store.records import ManifestEntry
-from tests.parsing import SEED_SIZES
+from tests.support.documents import SEED_SIZES
 
 DOCS = TreeName("docs")
 MTIME = 1_700_000_000_000_000_000

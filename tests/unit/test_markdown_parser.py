@@ -6,7 +6,7 @@ import pytest
 
 from ragdocs.chunking.chunker import chunk_document
 from ragdocs.models import DateSource, LinkKind, LinkSyntax
-from tests.parsing import SEED_SIZES, chunk, leaves, parse
+from tests.support.documents import SEED_SIZES, chunk, leaves, parse
 
 
 def headings(text: str) -> list[tuple[int, str]]:

@@ -8,8 +8,8 @@ from ragdocs.indices.keyword import Unit, compile_query
 from ragdocs.models import QueryField, Span
 from ragdocs.search.passages import Passage, densest, match_ranges
 from ragdocs.search.query_language import parse_query
-from tests.corpus import ANALYZER
-from tests.parsing import parse
+from tests.support.documents import parse
+from tests.support.stores import ANALYZER
 
 
 def whole_file(data):

@@ -2,7 +2,7 @@ import pytest
 
 from ragdocs.search.candidates import ChunkTree, Evidence, Strategy, best_first
 from ragdocs.search.sections import MergeRules, merge_siblings, merged_score, names_all
-from tests.candidates import Corpus, name_of, nobody, scores, slugs
+from tests.support.engine import ParsedCorpus, name_of, nobody, scores, slugs
 
 GUIDE = """# Guide
 
@@ -43,7 +43,7 @@ SEED = MergeRules(threshold=2, bonus=0.1, max_depth=2, max_bytes=4_000)
 
 
 def corpus():
-    return Corpus().add("guide.md", GUIDE).add("api.md", API)
+    return ParsedCorpus().add("guide.md", GUIDE).add("api.md", API)
 
 
 def found(**scored):
@@ -151,7 +151,7 @@ def test_nothing_is_merged_above_the_maximum_depth(max_depth, expected):
 
 def test_depth_zero_allows_the_document():
     text = "Words before.\n\n# One\n\nText one.\n\n# Two\n\nText two.\n"
-    notes = Corpus().add("notes.md", text)
+    notes = ParsedCorpus().add("notes.md", text)
     items = [notes.candidate(f"notes.md#{slug}", 0.5) for slug in ("one", "two")]
     [document] = merge_siblings(items, notes.nodes_of, MergeRules(2, 0.1, 0, 4_000), nobody)
     assert document.id == "docs:notes.md"
@@ -162,7 +162,7 @@ def test_depth_zero_allows_the_document():
 def test_a_document_whose_file_name_is_the_query_is_given_whole_when_several_passages_match():
     rules = MergeRules(2, 0.1, 0, 4_000)
     text = "# One\n\nText one.\n\n## Deep\n\nText two.\n\n# Three\n\nText three.\n"
-    notes = Corpus().add("error-handling.md", text)
+    notes = ParsedCorpus().add("error-handling.md", text)
     deep, three, one = (
         notes.candidate(f"error-handling.md#{slug}", 0.5) for slug in ("deep", "three", "one~1")
     )
@@ -175,7 +175,7 @@ def test_a_document_whose_file_name_is_the_query_is_given_whole_when_several_pas
 
 def test_slugs_that_begin_alike_are_not_ancestors():
     text = "# A\n\n## API\n\n### One\n\nText.\n\n### Two\n\nText.\n\n## API Errors\n\nText.\n"
-    notes = Corpus().add("n.md", text)
+    notes = ParsedCorpus().add("n.md", text)
     items = [notes.candidate(f"n.md#{slug}", 0.5) for slug in ("one", "two", "api-errors")]
     merged = merge_siblings(items, notes.nodes_of, SEED, nobody)
     assert slugs(merged) == ["api", "api-errors"]

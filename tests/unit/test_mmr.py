@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ragdocs.search.dedup import MAX_CANDIDATES, select_mmr
-from tests.candidates import candidates, places, scores
+from tests.support.engine import candidates, places, scores
 
 # Two close ones lead, a third that is quite different follows.
 CLOSE = candidates(*"abc", scores=[0.9, 0.85, 0.5], vectors=[(1, 0), (0.98, 0.2), (0, 1)])

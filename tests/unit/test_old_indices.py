@@ -14,8 +14,8 @@ from ragdocs.diagnosis.case import Finding
 from ragdocs.diagnosis.doctor import open_case, repair
 from ragdocs.store.lock import try_write_lock
 from ragdocs.store.variants import DAY_SECONDS, USED_FILE, variants
-from tests.examined import only
-from tests.managed_index import CountingEmbedder, write
+from tests.support.indexes import only, write
+from tests.support.models import CountingEmbedder
 
 
 class Home:

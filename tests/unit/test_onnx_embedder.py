@@ -13,7 +13,7 @@ from ragdocs.embedding import hub
 from ragdocs.embedding.hub import choose_model, needed_files
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ModelCorrupt, ModelMissing, ModelRefused
-from tests.tiny_export import DIMENSION, INT32, TinyExport, rows, unit
+from tests.support.model_files import DIMENSION, INT32, TinyExport, rows, unit
 
 TINY = TinyExport()
 TEXT = "red green blue"

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from ragdocs.search.candidates import ALIKE, surest_first
-from tests.candidates import candidates
+from tests.support.engine import candidates
 
 
 def sure(*confidences):

@@ -15,8 +15,8 @@ from ragdocs.errors import OtherFolders, OtherSettings, OthersIndex, OtherVersio
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.managed_index import Place, did, settled
-from tests.store_builder import FINGERPRINT, file, put
+from tests.support.indexes import Place, did, settled
+from tests.support.stores import FINGERPRINT, file, put
 
 
 def making(root: str = "/notes", **more: object) -> Making:

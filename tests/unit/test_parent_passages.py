@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
 from ragdocs.search.sections import passage_around
-from tests.parsing import chunk, leaves
+from tests.support.documents import chunk, leaves
 
 CHILDREN = ChunkSizes(leaf=Limits(40, 120), small_document=0, overlap=0)
 TEXT = "".join(

@@ -9,9 +9,9 @@ from ragdocs.search.sections import expand_to_parents
 from ragdocs.search.stages import StageName, StageTools, build_stages
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.candidates import Corpus, name_of, scores, slugs
-from tests.parsing import chunk, leaves, parse
-from tests.store_builder import FINGERPRINT, put
+from tests.support.documents import chunk, leaves, parse
+from tests.support.engine import ParsedCorpus, name_of, scores, slugs
+from tests.support.stores import FINGERPRINT, put
 
 ON = ChunkingConfig(parent_retrieval_enabled=True)
 PARENTS = Limits(1500, 2000)
@@ -28,7 +28,7 @@ ONE_PART = Limits(0, 400)
 
 
 def book():
-    return Corpus(CHILDREN).add("book.md", BOOK)
+    return ParsedCorpus(CHILDREN).add("book.md", BOOK)
 
 
 def found(**scored):
@@ -48,7 +48,7 @@ def test_two_level_chunking():
     nodes = chunk(long_document(), ChunkSizes.from_settings(ON))
     children = leaves(nodes)
     assert all(len(child.text) <= ON.child_chunk_max_chars + 32 for child in children)
-    corpus = Corpus(ChunkSizes.from_settings(ON)).add("long.md", long_document())
+    corpus = ParsedCorpus(ChunkSizes.from_settings(ON)).add("long.md", long_document())
     first = corpus.candidate("long.md#section-0~1")
     [parent] = expand_to_parents([first], corpus.nodes_of, PARENTS, 200, 5)
     assert len(first.text) < 1500 <= len(parent.text) <= 2000
@@ -133,7 +133,7 @@ def test_later_candidates_fill_the_places_that_joined_children_leave():
 
 
 def test_trees_are_fetched_only_for_what_a_document_may_give():
-    corpus = Corpus(CHILDREN).add("a.md", BOOK).add("b.md", BOOK)
+    corpus = ParsedCorpus(CHILDREN).add("a.md", BOOK).add("b.md", BOOK)
     fetched = []
 
     def nodes_of(doc_id, _found, *, beside):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragdocs.indexing.discovery import Scan, discover
 from ragdocs.indexing.ignore import RuleSet, ignore_file_patterns
-from tests.processor_time import takes_less_than
+from tests.support.machine import takes_less_than
 
 FOLDERS = ["", "a", "b", "a/a", "a/foo", "foo", "foo/a", "foo/b", "a/foo/b", "b/v.1", "a b"]
 NAMES = ["x.md", "y.md", "foo.txt", "!a", "#b", "[a]", "a-b", "0", "x ", "\\", "n\nl"]

@@ -16,11 +16,10 @@ from ragdocs.search.understanding import (
     chosen_terms,
     mixed,
 )
-from tests.concepts import ConceptEmbedder
-from tests.corpus import ANALYZER
-from tests.engine import Engine, found_by
-from tests.kernels import ROUNDING
-from tests.word_vectors import catch_up
+from tests.support.engine import Engine, found_by
+from tests.support.machine import ROUNDING
+from tests.support.models import ConceptEmbedder, catch_up
+from tests.support.stores import ANALYZER
 
 NOTES = {
     "signin.md": "# Authentication\n\nThe login needs credentials. Logins expire in 2024.\n",

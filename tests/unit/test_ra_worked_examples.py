@@ -6,7 +6,7 @@ from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.settings import ChunkingConfig
 from ragdocs.models import NodeKind
-from tests.parsing import SEED_SIZES, chunk, leaves, parse
+from tests.support.documents import SEED_SIZES, chunk, leaves, parse
 
 EVERY_HEADING = ChunkSizes(leaf=Limits(1, 1000), small_document=0, overlap=0)
 GUIDE = """Words before any heading.

@@ -14,7 +14,7 @@ import pytest
 from ragdocs.errors import SourceTooLarge, SourceUnreadable
 from ragdocs.indexing.reading import content_hash, read_file
 from ragdocs.parsers.ids import encode_path
-from tests.processor_time import takes_less_than
+from tests.support.machine import takes_less_than
 
 LIMIT = 10_000_000
 

@@ -23,9 +23,9 @@ from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing, ModelRefu
 from ragdocs.search.candidates import rescored
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.stages import Reranker, StageTools, build_stages, passage_text, run_stages
-from tests.candidates import Corpus, candidates, places, scores
-from tests.kernels import ROUNDING
-from tests.tiny_cross_encoder import DATA_FILE, OFFSET, SPECIAL, STEP, TinyCrossEncoder
+from tests.support.engine import ParsedCorpus, candidates, places, scores
+from tests.support.machine import ROUNDING
+from tests.support.model_files import DATA_FILE, OFFSET, SPECIAL, STEP, TinyCrossEncoder
 
 TINY = TinyCrossEncoder(meanings=["reset recover", "password passphrase", "printer"])
 QUERY = "how do I reset my password?"
@@ -118,7 +118,7 @@ def test_a_query_that_looks_for_nothing_changes_nothing(encoder, query):
 
 
 def test_the_model_sees_the_heading_path_and_the_candidates_own_text(encoder):
-    corpus = Corpus().add("a.md", "# Password\n\n## Recover\n\nAsk the desk.\n")
+    corpus = ParsedCorpus().add("a.md", "# Password\n\n## Recover\n\nAsk the desk.\n")
     item = corpus.candidate("a.md#recover")
     assert passage_text(item).startswith("Password > Recover\n\n")
     assert passage_text(item).endswith("Ask the desk.")

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragdocs.search.refining import with_resemblance
-from tests.candidates import Corpus
+from tests.support.engine import ParsedCorpus
 
-CORPUS = Corpus()
+CORPUS = ParsedCorpus()
 for number in range(6):
     CORPUS.add(f"{number}.md", f"Note {number}.\n")
 

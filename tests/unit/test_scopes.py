@@ -4,7 +4,7 @@ from ragdocs.indices.view import few_left_out
 from ragdocs.search.filters import Scopes
 from ragdocs.search.requests import Filters
 from ragdocs.store.reader import Reader
-from tests.corpus import Corpus
+from tests.support.stores import Corpus
 
 TEXTS = {
     "guide/a.md": "# A\n\n```python\nx = 1\n```\n",

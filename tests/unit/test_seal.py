@@ -17,13 +17,12 @@ from ragdocs.store.integrity import Unsealed, is_broken, is_sealed, read_seal, s
 from ragdocs.store.lock import WRITE_LOCK, try_lock
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.faults.damage import DAMAGES, Victim
-from tests.managed_index import Place, settled
-from tests.permissions import bound_by_permissions
-from tests.served import served
-from tests.store_builder import FINGERPRINT, Section, file, log_into_store, put
+from tests.support.faults.damage import DAMAGES, Victim
+from tests.support.indexes import Place, settled
+from tests.support.machine import bound_by_permissions, until
+from tests.support.program import served
+from tests.support.stores import FINGERPRINT, Section, file, log_into_store, put
 from tests.unit.test_store_processes import ask, start
-from tests.waiting import until
 
 
 @pytest.fixture

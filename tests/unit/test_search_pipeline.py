@@ -9,7 +9,7 @@ from ragdocs.search.candidates import rescored
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
 from ragdocs.search.sections import names_all
 from ragdocs.search.stages import CompressionStats, StageName, StageTools, build_stages, run_stages
-from tests.candidates import Corpus, candidates, places, scores, slugs
+from tests.support.engine import ParsedCorpus, candidates, places, scores, slugs
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
 PLAIN = SearchConfig(
@@ -99,7 +99,9 @@ def test_the_request_overrides_the_confidence_threshold():
 
 
 def test_uniqueness():
-    corpus = Corpus().add("a.md", "# One\n\nSame.\n\n# Two\n\nOther.\n").add("b.md", "Same.\n")
+    corpus = (
+        ParsedCorpus().add("a.md", "# One\n\nSame.\n\n# Two\n\nOther.\n").add("b.md", "Same.\n")
+    )
     one, two = corpus.candidate("a.md#one", 0.9), corpus.candidate("a.md#two", 0.8)
     copy = replace(corpus.candidate("b.md", 0.7), content_hash=b"x")
     items = [replace(one, content_hash=b"x"), two, copy]
@@ -130,7 +132,9 @@ def test_mmr_picks_the_set_and_the_results_are_in_the_order_of_their_scores():
 
 
 def test_the_document_limit_is_refilled_from_what_mmr_chose_later():
-    corpus = Corpus().add("a.md", "# One\n\nText.\n\n# Two\n\nText 2.\n").add("b.md", "Words.\n")
+    corpus = (
+        ParsedCorpus().add("a.md", "# One\n\nText.\n\n# Two\n\nText 2.\n").add("b.md", "Words.\n")
+    )
     items = [
         corpus.candidate("a.md#one", 0.9, (1, 0)),
         corpus.candidate("a.md#two", 0.8, (0, 1)),
@@ -176,7 +180,7 @@ SECTIONS = (
 
 
 def sections():
-    corpus = Corpus().add("a.md", SECTIONS).add("b.md", "Words.\n")
+    corpus = ParsedCorpus().add("a.md", SECTIONS).add("b.md", "Words.\n")
     scored = {"b.md": 0.52, "a.md#end": 0.51, "a.md#one": 0.5, "a.md#two": 0.4}
     return corpus, [corpus.candidate(place, score) for place, score in scored.items()]
 
@@ -255,7 +259,7 @@ def test_a_second_opinion_orders_what_mmr_chose_and_chooses_nothing_else(judged)
 
 
 def test_what_was_not_judged_never_passes_what_was():
-    corpus = Corpus().add("a.md", "# A\n\n## One\n\nfirst\n\n## Two\n\nsecond\n")
+    corpus = ParsedCorpus().add("a.md", "# A\n\n## One\n\nfirst\n\n## Two\n\nsecond\n")
     corpus.add("b.md", "# B\n\nlong enough\n").add("c.md", "# C\n\nsomewhat\n")
     places_in_order = ["b.md#b", "c.md#c", "a.md#one", "a.md#two"]
     items = [corpus.candidate(place, score=0.9 - n / 10) for n, place in enumerate(places_in_order)]

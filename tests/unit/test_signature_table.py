@@ -5,7 +5,7 @@ from ragdocs.indices.signatures import TABLE, SignatureIndex, ngram_signature, s
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.corpus import indexed
+from tests.support.stores import indexed
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ragdocs.search.snippets import (
     is_word_border,
     sentences,
 )
-from tests.corpus import ANALYZER
+from tests.support.stores import ANALYZER
 
 FILLER = "Nothing of interest stands in this sentence at all, really. "
 

@@ -21,9 +21,9 @@ from ragdocs.indices.engines import keyword_folder
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import Readiness
 from ragdocs.store.lock import try_watch_lock, try_write_lock
-from tests.examined import NOTES, ODD, change, holding
-from tests.managed_index import CountingEmbedder, write
-from tests.permissions import bound_by_permissions
+from tests.support.indexes import NOTES, ODD, change, holding, write
+from tests.support.machine import bound_by_permissions
+from tests.support.models import CountingEmbedder
 
 
 def status_of(bench, embedder=None, service=None, **sections):

@@ -13,7 +13,7 @@ from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
 from ragdocs.store.writer import Writer
-from tests.store_builder import (
+from tests.support.stores import (
     FINGERPRINT,
     MODEL,
     READ_NS,

@@ -7,7 +7,7 @@ from ragdocs.models import DocId
 from ragdocs.store.records import ChangeKind, PendingText
 from ragdocs.store.tables import text_hash
 from ragdocs.store.writer import Writer
-from tests.store_builder import MODEL, Section, file, put, remove
+from tests.support.stores import MODEL, Section, file, put, remove
 
 
 def vector(*values):

@@ -1,7 +1,7 @@
 import time
 
 from ragdocs.models import LinkKind
-from tests.store_builder import (
+from tests.support.stores import (
     READ_NS,
     Section,
     file,

@@ -11,7 +11,7 @@ import pytest
 
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.store_builder import FINGERPRINT, READ_NS, Section, file, put, wiki
+from tests.support.stores import FINGERPRINT, READ_NS, Section, file, put, wiki
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ def start(code, directory):
         "from pathlib import Path\n"
         "from ragdocs.store.reader import Reader\n"
         "from ragdocs.store.writer import Writer\n"
-        "from tests.store_builder import *\n"
+        "from tests.support.stores import *\n"
         "directory = Path(sys.argv[1])\n"
     )
     return subprocess.Popen(

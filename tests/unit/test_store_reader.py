@@ -19,7 +19,7 @@ from ragdocs.store.database import delete_files
 from ragdocs.store.folder import MARK_FILE, claim_folder
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.store_builder import FINGERPRINT, Section, file, put, wiki
+from tests.support.stores import FINGERPRINT, Section, file, put, wiki
 
 
 def test_without_a_store_there_is_nothing_to_read(tmp_path):

@@ -2,17 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 from ragdocs.models import DateSource, LinkKind
-from tests.store_builder import (
-    MODEL,
-    READ_NS,
-    Section,
-    file,
-    markdown,
-    put,
-    related,
-    remove,
-    wiki,
-)
+from tests.support.stores import MODEL, READ_NS, Section, file, markdown, put, related, remove, wiki
 
 AWKWARD = [
     "with space.md",

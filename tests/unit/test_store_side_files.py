@@ -4,8 +4,9 @@ import pytest
 
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.reader import Reader
-from tests.managed_index import CountingEmbedder, fresh, held, settled, setup, tree, write
-from tests.permissions import bound_by_permissions
+from tests.support.indexes import fresh, held, settled, setup, tree, write
+from tests.support.machine import bound_by_permissions
+from tests.support.models import CountingEmbedder
 from tests.unit.test_store_processes import start
 
 

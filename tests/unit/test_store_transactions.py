@@ -8,7 +8,7 @@ from ragdocs.store import generations
 from ragdocs.store.generations import TABLES
 from ragdocs.store.records import Change, ChangeKind, FileFailure, Position
 from ragdocs.store.writer import Writer
-from tests.store_builder import FINGERPRINT, MODEL, READ_NS, Section, file, put, remove, wiki
+from tests.support.stores import FINGERPRINT, MODEL, READ_NS, Section, file, put, remove, wiki
 
 UPSERT, DELETE, LINKS = ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.LINKS
 STATE = FileState(1, 2, "hash")

@@ -10,8 +10,8 @@ from ragdocs.indices.vocabulary import VocabularyIndex
 from ragdocs.store.database import Database
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.managed_index import ENGLISH, Place, did, held, settled, tables
-from tests.store_builder import FINGERPRINT, file, put
+from tests.support.indexes import ENGLISH, Place, did, held, settled, tables
+from tests.support.stores import FINGERPRINT, file, put
 
 
 class NewerSignatures(SignatureIndex):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from ragdocs.errors import ConfigError
 from ragdocs.search.understanding import MAX_SYNONYMS, Origin, synonyms
 from ragdocs.search.wordnet import WordNet, find_line, wordnet_folder
-from tests.corpus import ANALYZER
-from tests.engine import Engine
-from tests.tiny_wordnet import write_wordnet
+from tests.support.engine import Engine
+from tests.support.model_files import write_wordnet
+from tests.support.stores import ANALYZER
 
 NOTES = {
     "erase.md": "# Erasing\n\nErase what you no longer need.\n",

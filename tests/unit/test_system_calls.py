@@ -19,7 +19,7 @@ from ragdocs.files import is_link, open_file, replace, without_marker
 from ragdocs.indexing import reading
 from ragdocs.indexing.reading import PathFolder, is_windows_name, read_file, relative_parts
 from ragdocs.mcp_server.answer import without_places
-from tests.systems import needs
+from tests.support.systems import needs
 
 PROJECT = Path(__file__).parents[2]
 

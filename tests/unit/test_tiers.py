@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ragdocs.indices.keyword import KeywordQuery, Unit, search_in_tiers
-from tests.corpus import Corpus, keyword_engine
+from tests.support.stores import Corpus, keyword_engine
 
 NOTES = {
     "both.md": "# One\n\napple pear and many other words that make this note a little longer\n",

@@ -13,8 +13,8 @@ from ragdocs.store.folder import SEAL_FILE
 from ragdocs.store.integrity import Unsealed, seal
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.corpus import Corpus
-from tests.managed_index import Place, held, settled, setup
+from tests.support.indexes import Place, held, settled, setup
+from tests.support.stores import Corpus
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from ragdocs.config.locations import trust_file
 from ragdocs.config.problems import key_text, settings
 from ragdocs.config.trust import MAX_NAMED, Standing, digest, in_words, read_grants
 from ragdocs.files import user_id
-from tests.trusting import trust_files
+from tests.support.machine import trust_files
 
 FILE = ".ragdocs.toml"
 # Whoever adds a setting decides: could its writer harm the user by it (specs/0061)? Then it is

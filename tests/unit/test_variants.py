@@ -26,7 +26,8 @@ from ragdocs.store.variants import (
     siblings,
     variant_name,
 )
-from tests.managed_index import CountingEmbedder, setup, tree, write
+from tests.support.indexes import setup, tree, write
+from tests.support.models import CountingEmbedder
 
 NOW = time.time()
 OWN, OTHER, THIRD = (variant_name(name) for name in ("own", "other", "third"))
@@ -105,7 +106,7 @@ def test_another_version_of_the_program_has_a_folder_of_its_own(tmp_path: Path, 
         subprocess.run(
             [sys.executable, "-m", *program, *words], capture_output=True, check=True, env=environ
         ).stdout
-        for program in (["ragdocs"], ["tests.other_version", kind])
+        for program in (["ragdocs"], ["tests.support.children", kind])
     ]
     ours, theirs = (
         [line for line in one.splitlines() if b"index_directory" in line] for one in told

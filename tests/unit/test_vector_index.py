@@ -17,11 +17,10 @@ from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, VectorBatch
 from ragdocs.store.tables import text_hash
 from ragdocs.store.writer import Writer
-from tests.corpus import indexed
-from tests.kernels import assert_best, assert_same_hits
-from tests.parsing import chunk, leaves
-from tests.store_builder import FINGERPRINT, READ_NS, Section, file, put, remove
-from tests.word_vectors import WordModel, catch_up, embed_missing, stored_vectors
+from tests.support.documents import chunk, leaves
+from tests.support.machine import assert_best, assert_same_hits
+from tests.support.models import WordModel, catch_up, embed_missing, stored_vectors
+from tests.support.stores import FINGERPRINT, READ_NS, Section, file, indexed, put, remove
 
 MODEL = WordModel()
 

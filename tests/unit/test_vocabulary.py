@@ -4,8 +4,7 @@ import pytest
 
 from ragdocs.indices.vocabulary import Vocabulary, VocabularyIndex, term_hash
 from ragdocs.store.writer import Writer
-from tests.corpus import ANALYZER, ENGLISH
-from tests.vocabularies import entries, put, vocabulary_store
+from tests.support.stores import ANALYZER, ENGLISH, entries, put_texts, vocabulary_store
 
 NOTES = {
     "apples.md": "---\naliases: [Pomes]\n---\n# Apples\n\nThe apple grows. Apples fall in 2024.\n",
@@ -49,17 +48,17 @@ def test_numbers_and_text_without_spaces_are_left_out(tmp_path):
 
 def test_words_go_with_the_last_document_that_has_them(store):
     writer, reader = store
-    put(writer, {"deep/pears.md": "# Pears\n\nNow without the others.\n"})
+    put_texts(writer, {"deep/pears.md": "# Pears\n\nNow without the others.\n"})
     found = entries(reader)
     assert found["apples"] == ("appl", 1)
     assert "getpear" not in found
-    put(writer, {}, removed=("apples.md", "deep/pears.md"))
+    put_texts(writer, {}, removed=("apples.md", "deep/pears.md"))
     assert entries(reader) == {}
 
 
 def test_a_store_without_a_vocabulary_gets_one_when_it_is_opened(tmp_path):
     with Writer.open(tmp_path, "test") as writer:
-        put(writer, NOTES)
+        put_texts(writer, NOTES)
     with vocabulary_store(tmp_path, {}) as (_, reader):
         late = entries(reader)
     with vocabulary_store(tmp_path / "fresh", NOTES) as (_, reader):
@@ -87,7 +86,7 @@ def test_what_was_read_before_a_commit_is_read_again_after_it(store, vocabulary)
     writer, reader = store
     with reader.snapshot() as snapshot:
         assert vocabulary.near(snapshot, "quinze", "quinz", 1) == []
-    put(writer, {"quince.md": "# Quince\n"})
+    put_texts(writer, {"quince.md": "# Quince\n"})
     with reader.snapshot() as snapshot:
         assert [near.word for near in vocabulary.near(snapshot, "quinze", "quinz", 1)] == ["quince"]
 
@@ -99,7 +98,7 @@ def test_pruning_keeps_the_vectors_of_words_that_are_still_used(store):
         transaction.put_embeddings("m", [(term_hash(word), bytes(8)) for word in words])
     with writer.transaction() as transaction:
         assert transaction.prune_embeddings(["m"]) == 0
-    put(writer, {}, removed=("deep/pears.md",))
+    put_texts(writer, {}, removed=("deep/pears.md",))
     with writer.transaction() as transaction:
         assert transaction.prune_embeddings(["m"]) == 1
     with reader.snapshot() as snapshot:

@@ -11,8 +11,8 @@ from ragdocs.indexing.manager import IndexManager
 from ragdocs.indexing.session import Control
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
-from tests.managed_index import DOCS, Place, held, later, setup, tree
-from tests.store_builder import FINGERPRINT, file, put
+from tests.support.indexes import DOCS, Place, held, later, setup, tree
+from tests.support.stores import FINGERPRINT, file, put
 
 
 @pytest.fixture

@@ -32,8 +32,8 @@ from ragdocs.store.lock import (
     write_lock,
     writing,
 )
-from tests.systems import needs
-from tests.waiting import until
+from tests.support.machine import until
+from tests.support.systems import needs
 
 DEADLINE = 60.0
 

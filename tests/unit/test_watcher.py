@@ -32,8 +32,8 @@ from ragdocs.indexing.changes import (
 from ragdocs.indexing.discovery import discover, look
 from ragdocs.indexing.watch_events import EventSource, Target, WatchRules
 from ragdocs.indexing.watcher import Watcher, WatchMode, WatchOptions
-from tests.systems.needs import resource
-from tests.waiting import until
+from tests.support.machine import until
+from tests.support.systems.needs import resource
 
 DEADLINE = 60.0
 STOP_SECONDS = 10.0
@@ -585,7 +585,7 @@ def run(code: str, root: Path, *wrapper: str) -> list[dict[str, str]]:
         "from time import monotonic\n"
         "from ragdocs.indexing.watcher import Watcher, WatchMode, WatchOptions\n"
         "from tests.unit.test_watcher import Tree, Seen, write\n"
-        "from tests.waiting import until\n"
+        "from tests.support.machine import until\n"
         "import watchdog.observers.inotify_c\n"
         "root = Path(sys.argv[1])\n"
         "def say(watcher):\n"
