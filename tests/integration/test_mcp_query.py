@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from ragdocs.mcp_server.host import Host
+from ragdocs.mcp_server.served_app import ServedApp
 from tests.support.documents import documentation
-from tests.support.mcp_clients import ERAS, in_memory, indexed_app
+from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app
 
 HIDDEN = "Press\u200b\u200b\u200b the \u202ebutton\u202c\U000e0041 twice"
 HOSTILE = f"""# Buttons
@@ -177,6 +179,48 @@ def test_an_answer_keeps_to_its_budget_and_says_what_is_missing(server, limit):
         got = server.call(fetch["tool"], **fetch["arguments"])
         assert not got.is_error
         assert got.data["line_start"] == asked.data["left_out"][0]["line_start"]
+
+
+class CountedBackend(ServedApp):
+    """Counts what the tools ask of it."""
+
+    searches = 0
+
+    def search(self, request):
+        self.searches += 1
+        return super().search(request)
+
+    @property
+    def library(self):
+        self.searches += 1
+        return super().library
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    backend = CountedBackend(indexed_app(tmp_path_factory.mktemp("counted"), documentation()))
+    with InMemory(Host(lambda: backend)) as server:
+        yield server, backend
+
+
+@pytest.mark.parametrize("limit", [300, 500, 900])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("query_documents", {"query": "server token job", "top_n": 50, "uniqueness": "off"}),
+        ("find_related", {"document": "access-tokens.md", "limit": 50}),
+        ("find_related", {"diff": "+++ b/server.py\n+token = renew(token)\n", "limit": 30}),
+    ],
+)
+def test_an_answer_that_must_be_shorter_is_not_searched_again(counted, tool, arguments, limit):
+    server, backend = counted
+    backend.searches = 0
+    whole = server.call(tool, max_tokens=10_000, **arguments)
+    assert not whole.is_error, whole.text
+    assert backend.searches == 1
+    shorter = server.call(tool, max_tokens=limit, **arguments)
+    assert limit < whole.tokens > shorter.tokens
+    assert backend.searches == 2
 
 
 @pytest.mark.parametrize("explain", [False, True])

@@ -1,7 +1,7 @@
 """What the library returns: documents, listings, related documents, context. Values."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -255,10 +255,17 @@ class ContextAnswer:
     index: IndexState | None
     explanation: ContextExplanation | None
     notes: tuple[str, ...] = ()
-    within: "Callable[[int | None], Presented] | None" = field(
+    pack: "Callable[[int | None], Presented] | None" = field(
         default=None, compare=False, repr=False
     )
-    """The same results for other `max_tokens`: nothing is searched again."""
+    """Packs the results into a number of tokens; None where nothing was searched for."""
+
+    def within(self, max_tokens: int) -> "ContextAnswer":
+        """The same answer in another budget: packed again, never searched again."""
+        if self.pack is None:
+            return self
+        shown = self.pack(max_tokens)
+        return replace(self, results=shown.results, left_out=shown.left_out)
 
 
 # What `related` answers with: four kinds of nearness, each in a list of its own.
@@ -333,3 +340,14 @@ class Related:
     similar_by_meaning: tuple[SimilarEntry, ...]
     similar_by_words: tuple[SimilarEntry, ...]
     notes: tuple[str, ...] = ()
+
+    def first(self, limit: int) -> "Related":
+        """At most so many of each kind: what `limit` in the request would have given."""
+        return replace(
+            self,
+            links=self.links[:limit],
+            backlinks=self.backlinks[:limit],
+            community=self.community[:limit],
+            similar_by_meaning=self.similar_by_meaning[:limit],
+            similar_by_words=self.similar_by_words[:limit],
+        )

@@ -324,7 +324,7 @@ def answered(plan: ContextPlan, request: ContextRequest, search: Search) -> Cont
         index=response.index if response else None,
         explanation=_explained(plan, response) if request.explain else None,
         notes=(*notes, *(response.notes if response else ())),
-        within=response.within if response else None,
+        pack=response.pack if response else None,
     )
 
 

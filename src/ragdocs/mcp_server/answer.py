@@ -343,17 +343,17 @@ class Given:
         return max(tokens(self.text) + links, tokens(as_json(self.structured)))
 
 
-def fitted(limit: int, ask: Callable[[int], Given]) -> Given:
-    """The parts that are asked know what their texts cost, not what else an answer says: so they
-    are asked again, for less, when all of it together is too much, which is rare.
+def fitted(limit: int, pack: Callable[[int], Given]) -> Given:
+    """Packing counts the texts, not what else an answer says. So it is packed again, for less, when
+    all of it together is too much, which is rare.
     """
     room = limit - FRAME_TOKENS
-    given = ask(max(1, room))
+    given = pack(max(1, room))
     for _ in range(ATTEMPTS):
         if given.tokens <= limit or room <= 1:
             break
         room = min(room - (given.tokens - limit) - MARGIN_TOKENS, room * limit // given.tokens)
-        given = ask(max(1, room))
+        given = pack(max(1, room))
     if given.tokens > MAX_ANSWER_TOKENS:
         raise QueryError("the answer is too long to be given: ask for less of it")
     return given

@@ -271,15 +271,15 @@ class RelatedArguments(Arguments):
             raise BadArguments("give either document, or files and diff")
         return not self.document.strip()
 
-    def related_request(self, limit: int) -> RelatedRequest:
-        return RelatedRequest(reference=resolved(self.document).reference, limit=limit)
+    def related_request(self) -> RelatedRequest:
+        return RelatedRequest(reference=resolved(self.document).reference, limit=self.limit)
 
-    def context_request(self, max_tokens: int) -> ContextRequest:
+    def context_request(self) -> ContextRequest:
         return ContextRequest(
             files=tuple(SourceFile(file.path, file.content) for file in self.files),
             diff=self.diff,
             top_n=self.limit,
-            max_tokens=max_tokens,
+            max_tokens=self.max_tokens,
         )
 
 
@@ -451,39 +451,33 @@ class RelatedAnswer:
 
 
 def find_related(backend: Backend, arguments: RelatedArguments) -> Given:
-    if arguments.is_about_sources:
-        return fitted(arguments.max_tokens, _Context(backend, arguments).given)
-    return fitted(arguments.max_tokens, lambda room: _related(backend, arguments, room))
+    return (
+        _context(backend, arguments) if arguments.is_about_sources else _related(backend, arguments)
+    )
 
 
-def _related(backend: Backend, arguments: RelatedArguments, room: int) -> Given:
-    limit = min(arguments.limit, max(1, room // (TOKENS_PER_RELATION * KINDS)))
-    related = backend.library.related(arguments.related_request(limit))
+def _related(backend: Backend, arguments: RelatedArguments) -> Given:
+    related = backend.library.related(arguments.related_request())
     index = brief_note(backend.index_state())
-    text = f"{index.line()}\n{related_text(related)}"
-    return Given(plain(RelatedAnswer(related=related, index=index)), text)
+
+    def pack(room: int) -> Given:
+        shown = related.first(max(1, room // (TOKENS_PER_RELATION * KINDS)))
+        text = f"{index.line()}\n{related_text(shown)}"
+        return Given(plain(RelatedAnswer(related=shown, index=index)), text)
+
+    return fitted(arguments.max_tokens, pack)
 
 
-class _Context:
-    """One answer for source files, within any budget."""
+def _context(backend: Backend, arguments: RelatedArguments) -> Given:
+    found = backend.library.context(arguments.context_request())
 
-    def __init__(self, backend: Backend, arguments: RelatedArguments) -> None:
-        self._backend = backend
-        self._arguments = arguments
-        self._found: ContextAnswer | None = None
-
-    def given(self, room: int) -> Given:
-        answer = self._within(room)
-        given = context_given(answer, self._backend.activity(), self._arguments.max_tokens)
+    def pack(room: int) -> Given:
+        answer = found.within(room)
+        given = context_given(answer, backend.activity(), arguments.max_tokens)
         structured = plain(RelatedAnswer(context=given))
         return Given(structured, context_text(given), links_to(answer.results))
 
-    def _within(self, room: int) -> ContextAnswer:
-        if self._found is None or self._found.within is None:
-            self._found = self._backend.library.context(self._arguments.context_request(room))
-            return self._found
-        shown = self._found.within(room)
-        return replace(self._found, results=shown.results, left_out=shown.left_out)
+    return fitted(arguments.max_tokens, pack)
 
 
 # `index_status`: how the index is, what failed, and which settings are in force.

@@ -594,32 +594,22 @@ def _moment(name: str, given: str, *, is_end: bool = False) -> datetime | None:
 
 def search(backend: Backend, arguments: QueryArguments | HypothesisArguments) -> Given:
     """By a question, or by a hypothetical answer."""
-    request, limit = arguments.to_request(), arguments.max_tokens
-    found: SearchResponse | None = None
+    limit = arguments.max_tokens
+    found = backend.search(arguments.to_request())
 
-    def ask(room: int) -> Given:
-        nonlocal found
-        if found is None or found.within is None:
-            response = found = backend.search(replace(request, max_tokens=room))
-        else:
-            shown = found.within(room)
-            response = replace(found, results=shown.results, left_out=shown.left_out)
+    def pack(room: int) -> Given:
+        response = found.within(room)
         has_stats = arguments.show_stats
         answer = search_answer(response, backend.activity(), limit, has_stats=has_stats)
         return _given(_explained(answer, response, limit), response)
 
-    given = fitted(limit, ask)
-    if given.tokens <= limit or found is None:
-        return given
-    return _least(found, limit)
+    given = fitted(limit, pack)
+    return given if given.tokens <= limit else _least(found, limit)
 
 
 def _least(found: SearchResponse, limit: int) -> Given:
     """Citations alone are too much: that of the best, or not even that."""
-    response = replace(found, explanation=None)
-    if found.within is not None:
-        shown = found.within(1)
-        response = replace(response, results=shown.results, left_out=shown.left_out)
+    response = replace(found.within(1), explanation=None)
     notes = ("max_tokens is too little for all of it: raise it.",)
     answer = search_answer(response, "", limit, has_stats=False)
     best = replace(answer, results=answer.results[:1], left_out=(), notes=notes)

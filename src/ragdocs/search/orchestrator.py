@@ -495,7 +495,7 @@ class QueryOrchestrator:
             did_you_mean=did_you_mean(attempt.answered),
             nearest_terms=nearest_terms(attempt.answered),
             left_out=shown.left_out,
-            within=presented.within,
+            pack=presented.within,
             explanation=explain(attempt, self._settings) if request.explain else None,
         )
 

@@ -406,7 +406,14 @@ class SearchResponse:
     left_out: tuple[LeftOut, ...] = ()
     """What `max_tokens` left no room for, and how to get it."""
     explanation: Explanation | None = None
-    within: "Callable[[int | None], Presented] | None" = field(
+    pack: "Callable[[int | None], Presented] | None" = field(
         default=None, compare=False, repr=False
     )
-    """The same results for other `max_tokens`: nothing is searched again."""
+    """Packs the results into a number of tokens; None where there are none."""
+
+    def within(self, max_tokens: int | None) -> "SearchResponse":
+        """The same answer in another budget: packed again, never searched again."""
+        if self.pack is None:
+            return self
+        shown = self.pack(max_tokens)
+        return replace(self, results=shown.results, left_out=shown.left_out)
