@@ -213,3 +213,20 @@ def test_the_python_interface_takes_strict(tmp_path, one_model):
     ) as index:
         assert paths(index.search("zebra lion", strict=True)) == ["b.md"]
         assert set(paths(index.search("zebra lion"))) == {"a.md", "b.md"}
+
+
+@pytest.mark.parametrize("quotation", ["before the", "at the", "in the"])
+def test_a_quotation_that_hardly_tells_anything_brings_little_forward(tmp_path, quotation):
+    """Common words stand side by side in any text; whoever quotes them wants something else."""
+    texts = {
+        "caraway.md": "# Rye loaf\n\nTwo spoons of caraway go into a rye tin loaf, with malt.\n",
+        "oven.md": f"# Oven\n\nHeat it an hour {quotation} bread, and keep the door shut.\n",
+        "garden.md": "# Garden\n\nWater beds early, and cover them from frost each night.\n",
+    }
+    question = f"How much caraway goes {{}}{quotation}{{}} rye tin loaf?"
+    with Engine(tmp_path, texts) as small:
+        plain = ask(small, question.format("", ""))
+        quoted = ask(small, question.format('"', '"'), explain=True)
+    assert paths(plain)[0] == paths(quoted)[0] == "caraway.md"
+    (wish,) = quoted.explanation.queries[0].wishes
+    assert 0 < wish.strength < 0.25

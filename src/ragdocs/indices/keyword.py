@@ -91,7 +91,8 @@ class Unit(NamedTuple):
 
 
 class Quotation(NamedTuple):
-    """A phrase of a plain question, and how many of its words are no stop words."""
+    """A phrase of a plain question, and how many of its words tell something: those that are no
+    stop words, or half of them where all are."""
 
     unit: Unit
     words: int
@@ -347,8 +348,13 @@ class _Compiler:
         return own if also is None else Some((own, Unit(terms, also)))
 
     def quotation(self, text: str) -> Quotation:
-        told = sum(not token.is_whole for token in self._analyzer.query(text))
-        return Quotation(Unit(self._terms(text)[:MAX_PHRASE_TERMS]), told)
+        terms = self._terms(text)
+        words = text.split()
+        if all(self._analyzer.is_stop_word(word) for word in words):
+            telling = len(words) // 2
+        else:
+            telling = sum(not token.is_whole for token in self._analyzer.query(text))
+        return Quotation(Unit(terms[:MAX_PHRASE_TERMS]), telling)
 
     def _terms(self, text: str) -> tuple[str, ...]:
         return tuple(token.term for token in self._analyzer.tokens(text) if not token.is_whole)

@@ -419,6 +419,9 @@ MANY, MANY_PART = 20, 0.01
 LEAST, SMALL, LARGE = 0.3, 50, 1000
 """How far two common words bring their passages to the front in a folder of so many passages or
 more; in a small one all the way, and between the two less by the logarithm."""
+HARDLY_TELLING = 0.2
+"""What is left of that for one word beside stop words, or two stop words: they stand side by side
+in any text."""
 NAME = 0.9
 """A phrase outside of which its rarest word hardly stands is a name."""
 LONG = 3
@@ -452,6 +455,8 @@ def look_up(
         rarest = max(len(keys), min(engine.frequencies(snapshot, unit.terms).values()))
         by_chance = total > SMALL and words < LONG and len(keys) < NAME * rarest
         far = strength(len(keys), rarest, words, total)
+        if words < 2 <= len(unit.terms):  # "into the", "access the"
+            far *= HARDLY_TELLING
         wishes.append(Wish(unit, keys, far, is_name=bool(keys) and not by_chance))
     return tuple(wishes)
 
