@@ -144,35 +144,39 @@ def passage_text(candidate: Candidate) -> str:
 
 
 class StageName(StrEnum):
-    """Every stage, in the order in which they run, and why there."""
+    """What the stages are called; `build_stages` has their order."""
 
     CANDIDATES = "candidates"
-    """First of all: what is not to be judged takes no part in anything."""
     BOOST = "boost"
-    """On raw scores, which the curve must see with their boosts."""
     CALIBRATE = "calibrate"
-    """All that follow judge figures in [0, 1]."""
     CONFIDENCE = "confidence"
-    """Early: noise is not worth comparing, and must not displace anything."""
     FILTERS = "filters"
     NAMED = "named"
-    """Before anything is cut: the section that is asked for by name is its document's best."""
     CUTOFF = "cutoff"
     IDENTICAL = "identical"
-    """From cheap to dear, and each on fewer: hash, wording, meaning."""
     NGRAM = "ngram"
     SEMANTIC = "semantic"
     MMR = "mmr"
     RERANK = "rerank"
-    """The dearest, so on what is left, and on the small passages it was trained for."""
     MERGE = "merge"
-    """Changes what a result is: nothing after it compares texts."""
     PARENTS = "parents"
     ORDER = "order"
-    """By confidence, before places are given out: what is surest has the first."""
     DOCUMENT_LIMIT = "document_limit"
-    """Of what is shown: after duplicates are gone and sections are merged."""
     TOP_N = "top_n"
+
+
+_JUDGING = frozenset(
+    {
+        StageName.CANDIDATES,
+        StageName.BOOST,
+        StageName.CALIBRATE,
+        StageName.CONFIDENCE,
+        StageName.FILTERS,
+        StageName.NAMED,
+        StageName.CUTOFF,
+    }
+)
+"""They look at what a candidate is worth by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,21 +216,23 @@ class CompressionStats:
     @classmethod
     def from_counts(cls, original: int, counts: Sequence[StageCount]) -> Self:
         """A stage that was off leaves what the one before it left."""
-        left = {count.name: count.after for count in counts}
 
-        after: dict[StageName, int] = {}
-        latest = original
-        for name in StageName:
-            latest = after[name] = left.get(name, latest)
+        def left_by(names: Set[str], before: int) -> int:
+            return next((c.after for c in reversed(counts) if c.name in names), before)
 
+        # Deduplication then leaves less by copies alone.
+        judged = left_by(_JUDGING, original)
+        content = left_by({StageName.IDENTICAL}, judged)
+        wording = left_by({StageName.NGRAM}, content)
+        meaning = left_by({StageName.SEMANTIC, StageName.MMR}, wording)
+        shaped = left_by({StageName.RERANK, StageName.MERGE, StageName.PARENTS}, meaning)
         return cls(
             original_count=original,
-            # All that is judged by its worth: what deduplication leaves is less by copies alone.
-            after_threshold=after[StageName.CUTOFF],
-            after_content_dedup=after[StageName.IDENTICAL],
-            after_ngram_dedup=after[StageName.NGRAM],
-            after_dedup=after[StageName.MMR],
-            after_doc_limit=after[StageName.DOCUMENT_LIMIT],
+            after_threshold=judged,
+            after_content_dedup=content,
+            after_ngram_dedup=wording,
+            after_dedup=meaning,
+            after_doc_limit=left_by({StageName.ORDER, StageName.DOCUMENT_LIMIT}, shaped),
             clusters_merged=sum(
                 count.before - count.after for count in counts if count.name == StageName.SEMANTIC
             ),
@@ -265,7 +271,6 @@ def _fallen(
 
 # From a request and the settings to the list of stages; one that is off is not in it.
 
-Apply = Callable[[Sequence[Candidate]], Sequence[Candidate]]
 Judge = Callable[[Sequence[Candidate]], Sequence[float]]
 """A second opinion: a score in [0, 1] for each candidate, against the query it was made with."""
 
@@ -297,161 +302,220 @@ def places_of_a_document(settings: SearchConfig, request: QueryRequest) -> int:
 def build_stages(
     settings: SearchConfig, request: QueryRequest, tools: StageTools
 ) -> tuple[Stage, ...]:
-    plan = _Plan()
-    _judge(plan, settings, request, tools)
-    _thin(plan, settings, request)
-    _shape(plan, settings, request, tools)
-    return plan.in_order()
+    """The stages in the order in which they run; one that is off is absent."""
+    stages = (
+        # First of all: what is not judged takes no part in anything.
+        _limit_candidates(settings),
+        # On raw scores: the curve must see them with their boosts.
+        _boost(settings, tools),
+        # All stages that follow judge figures in [0, 1].
+        _calibrate(settings, tools),
+        # Early: noise is not worth comparing, and must not displace anything.
+        _require_confidence(settings, request),
+        _require_filters(request),
+        # Before anything is cut: the section that is asked for by name is its document's best.
+        _put_named_first(tools),
+        # The last that judges worth: what is cut off here is not compared.
+        _cut_off(settings, request),
+        # Copies, from cheap to dear, and each on fewer: by hash, by wording, by meaning or MMR.
+        _drop_identical(request),
+        _drop_near_copies(settings, request),
+        _drop_similar(settings, request),
+        _diversify(settings, request),
+        # The dearest, so on what is left, and on the small passages it was trained for.
+        _rerank(settings, request, tools),
+        # Both change what a result is: no stage after them compares texts.
+        _merge_siblings(settings, request, tools),
+        _expand_to_parents(settings, request, tools),
+        # Before places are given out: the surest result has the first.
+        _order(settings, request),
+        # On what is shown: copies are gone and sections are merged.
+        _limit_per_document(settings, request),
+        # Last of all: everything before it fills the places of what it removes.
+        _take_top_n(settings, request, tools),
+    )
+    return tuple(stage for stage in stages if stage is not None)
 
 
-class _Plan:
-    """The stages that are on. Their order is StageName's, written there with its reasons."""
-
-    def __init__(self) -> None:
-        self._stages: dict[StageName, Stage] = {}
-
-    def __contains__(self, name: StageName) -> bool:
-        return name in self._stages
-
-    def add(self, name: StageName, apply: Apply, reason: Reason = unexplained) -> None:
-        self._stages[name] = Stage(name, apply, reason)
-
-    def in_order(self) -> tuple[Stage, ...]:
-        return tuple(stage for name in StageName if (stage := self._stages.get(name)))
+def _limit_candidates(settings: SearchConfig) -> Stage | None:
+    limit = settings.candidate_limit
+    if limit <= 0:
+        return None
+    words = f"{limit} were found that are better, and more are not judged"
+    return Stage(StageName.CANDIDATES, partial(take_first, top_n=limit), always(words))
 
 
-def _judge(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: StageTools) -> None:
-    if settings.candidate_limit > 0:
-        take = partial(take_first, top_n=settings.candidate_limit)
-        words = f"{settings.candidate_limit} were found that are better, and more are not judged"
-        plan.add(StageName.CANDIDATES, take, always(words))
-    plan.add(StageName.CALIBRATE, _calibration(settings, tools.boosts))
-    if tools.boosts is not None:
-        rules = replace(tools.boosts, tree_normalisation=settings.tree_normalisation)
-        plan.add(StageName.BOOST, partial(boosted, rules=rules))
-    threshold = settings.min_confidence if request.min_score is None else request.min_score
-    if threshold > 0:
-        keep = partial(filter_by_confidence, threshold=threshold)
-        plan.add(StageName.CONFIDENCE, keep, low_confidence(threshold))
-    if request.filters != Filters():
-        keep = partial(filter_matching, filters=request.filters)
-        plan.add(StageName.FILTERS, keep, always("a filter leaves its document out"))
-    if tools.naming is not None:
-        plan.add(StageName.NAMED, partial(put_named_first, naming=tools.naming))
-    # Several queries have each an elbow of their own, which was cut before they were put together.
-    if settings.cutoff_ratio > 0 and len(request.queries) < 2:
-        cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
-        words = f"from here on scores fall below {settings.cutoff_ratio:g} of the one before"
-        plan.add(StageName.CUTOFF, cut, always(words))
+def _boost(settings: SearchConfig, tools: StageTools) -> Stage | None:
+    if tools.boosts is None:
+        return None
+    rules = replace(tools.boosts, tree_normalisation=settings.tree_normalisation)
+    return Stage(StageName.BOOST, partial(boosted, rules=rules))
 
 
-def _calibration(settings: SearchConfig, boosts: BoostRules | None) -> Apply:
-    by_rank = settings.rank_sum_curve
+def _calibrate(settings: SearchConfig, tools: StageTools) -> Stage:
+    by_rank, boosts = settings.rank_sum_curve, tools.boosts
     if by_rank is None:
-        evidence = settings.score_calibration_threshold, settings.score_calibration_steepness
-        return partial(calibrate, curve=Calibration(*evidence))
+        curve = Calibration(
+            settings.score_calibration_threshold, settings.score_calibration_steepness
+        )
+        return Stage(StageName.CALIBRATE, partial(calibrate, curve=curve))
     curve = Calibration(by_rank.threshold, by_rank.steepness)
-    if boosts is None:
-        return partial(calibrate, curve=curve)
-    recency = partial(recency_factor, now=boosts.now, bias=boosts.recency_bias)
-    return partial(calibrate, curve=curve, factor=lambda item: recency(item.document.date))
+    apply = partial(calibrate, curve=curve)
+    if boosts is not None:
+        recency = partial(recency_factor, now=boosts.now, bias=boosts.recency_bias)
+        apply = partial(calibrate, curve=curve, factor=lambda item: recency(item.document.date))
+    return Stage(StageName.CALIBRATE, apply)
 
 
-def _thin(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
-    """`uniqueness` in a request: off lets copies stay, content removes every kind of them."""
-    is_every = request.uniqueness is Uniqueness.CONTENT
-    if request.uniqueness is not Uniqueness.OFF:
-        plan.add(StageName.IDENTICAL, drop_identical, same_text)
-        if settings.ngram_dedup_enabled or is_every:
-            drop = partial(drop_near_copies, threshold=settings.ngram_dedup_threshold)
-            plan.add(StageName.NGRAM, drop, same_wording)
-    _spread(plan, settings, request)
+def _require_confidence(settings: SearchConfig, request: QueryRequest) -> Stage | None:
+    threshold = settings.min_confidence if request.min_score is None else request.min_score
+    if threshold <= 0:
+        return None
+    keep = partial(filter_by_confidence, threshold=threshold)
+    return Stage(StageName.CONFIDENCE, keep, low_confidence(threshold))
 
 
-def _is_thinning_asked_for(request: QueryRequest) -> bool:
-    is_every = request.uniqueness is Uniqueness.CONTENT
-    return is_every or request.similarity_threshold is not None
+def _require_filters(request: QueryRequest) -> Stage | None:
+    if request.filters == Filters():
+        return None
+    keep = partial(filter_matching, filters=request.filters)
+    return Stage(StageName.FILTERS, keep, always("a filter leaves its document out"))
 
 
-def _spread(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
-    """One or the other: MMR, unless the request itself asks for similar passages to be dropped."""
-    is_asked_for = _is_thinning_asked_for(request)
-    if settings.mmr_enabled and not is_asked_for:
-        select = partial(select_mmr, mmr_lambda=settings.mmr_lambda)
-        words = f"others are as relevant and less alike, or {MAX_CANDIDATES} came before it"
-        plan.add(StageName.MMR, select, always(words))
-        return
+def _put_named_first(tools: StageTools) -> Stage | None:
+    if tools.naming is None:
+        return None
+    return Stage(StageName.NAMED, partial(put_named_first, naming=tools.naming))
+
+
+def _cut_off(settings: SearchConfig, request: QueryRequest) -> Stage | None:
+    # Each of several queries has its own elbow, which was cut before they were put together.
+    if settings.cutoff_ratio <= 0 or len(request.queries) > 1:
+        return None
+    cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
+    words = f"from here on scores fall below {settings.cutoff_ratio:g} of the one before"
+    return Stage(StageName.CUTOFF, cut, always(words))
+
+
+def _drop_identical(request: QueryRequest) -> Stage | None:
+    if request.uniqueness is Uniqueness.OFF:
+        return None
+    return Stage(StageName.IDENTICAL, drop_identical, same_text)
+
+
+def _drop_near_copies(settings: SearchConfig, request: QueryRequest) -> Stage | None:
+    is_on = settings.ngram_dedup_enabled or request.uniqueness is Uniqueness.CONTENT
+    if not is_on or request.uniqueness is Uniqueness.OFF:
+        return None
+    drop = partial(drop_near_copies, threshold=settings.ngram_dedup_threshold)
+    return Stage(StageName.NGRAM, drop, same_wording)
+
+
+def _drop_similar(settings: SearchConfig, request: QueryRequest) -> Stage | None:
+    """In place of MMR where the request asks for it."""
+    is_on = settings.dedup_enabled or _is_thinning_asked_for(request)
+    if not is_on or _is_diversified(settings, request) or request.uniqueness is Uniqueness.OFF:
+        return None
     threshold = request.similarity_threshold
     if threshold is None:
         threshold = settings.dedup_similarity_threshold
-    is_wanted = settings.dedup_enabled or is_asked_for
-    if is_wanted and request.uniqueness is not Uniqueness.OFF:
-        plan.add(StageName.SEMANTIC, partial(drop_similar, threshold=threshold), same_meaning)
+    return Stage(StageName.SEMANTIC, partial(drop_similar, threshold=threshold), same_meaning)
 
 
-def _shape(plan: _Plan, settings: SearchConfig, request: QueryRequest, tools: StageTools) -> None:
-    if settings.rerank_enabled and tools.judge is not None:
-        # MMR chose the set, and a second opinion orders it: it must not choose others.
-        limit = request.top_n if StageName.MMR in plan else settings.rerank_top_n
-        first = min(settings.rerank_top_n, limit)
-        plan.add(StageName.RERANK, _reranking(tools.judge, first, settings.rerank_weight))
-    if settings.merge_threshold > 0:
-        rules = MergeRules(
-            settings.merge_threshold,
-            settings.merge_bonus,
-            settings.max_merge_depth,
-            settings.max_merge_bytes,
+def _diversify(settings: SearchConfig, request: QueryRequest) -> Stage | None:
+    if not _is_diversified(settings, request):
+        return None
+    select = partial(select_mmr, mmr_lambda=settings.mmr_lambda)
+    words = f"others are as relevant and less alike, or {MAX_CANDIDATES} came before it"
+    return Stage(StageName.MMR, select, always(words))
+
+
+def _is_diversified(settings: SearchConfig, request: QueryRequest) -> bool:
+    """By MMR, unless the request itself asks for similar passages to be dropped."""
+    return settings.mmr_enabled and not _is_thinning_asked_for(request)
+
+
+def _is_thinning_asked_for(request: QueryRequest) -> bool:
+    return request.uniqueness is Uniqueness.CONTENT or request.similarity_threshold is not None
+
+
+def _rerank(settings: SearchConfig, request: QueryRequest, tools: StageTools) -> Stage | None:
+    judge = tools.judge
+    if judge is None or not settings.rerank_enabled:
+        return None
+    # MMR chose the set, and a second opinion orders it: it must not choose others.
+    limit = request.top_n if _is_diversified(settings, request) else settings.rerank_top_n
+    first = min(settings.rerank_top_n, limit)
+
+    def rerank(candidates: Sequence[Candidate]) -> list[Candidate]:
+        return rescored(candidates, judge(candidates[:first]), settings.rerank_weight)
+
+    return Stage(StageName.RERANK, rerank)
+
+
+def _merge_siblings(
+    settings: SearchConfig, request: QueryRequest, tools: StageTools
+) -> Stage | None:
+    if settings.merge_threshold <= 0:
+        return None
+    rules = MergeRules(
+        settings.merge_threshold,
+        settings.merge_bonus,
+        settings.max_merge_depth,
+        settings.max_merge_bytes,
+    )
+    naming = tools.naming
+    # MMR's order is its choice, which sorting before the cut would undo.
+    is_ordered = _is_diversified(settings, request)
+
+    def merge(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        merged = merge_siblings(
+            candidates, nodes_of=tools.nodes_of, rules=rules, is_named=tools.is_named
         )
-        merge = partial(
-            merge_siblings, nodes_of=tools.nodes_of, rules=rules, is_named=tools.is_named
-        )
-        # MMR's order is its choice, which sorting before the cut would undo.
-        keeps_order = StageName.MMR in plan
-        apply: Apply = merge if keeps_order else lambda items: best_first(merge(items))
-        plan.add(StageName.MERGE, _then_named(apply, tools.naming), swallowed)
-    if tools.parent_size is not None:
-        expand = partial(
-            expand_to_parents,
-            nodes_of=tools.nodes_of,
-            size=tools.parent_size,
-            overlap=tools.parent_overlap,
-            per_document=_hard_limit(settings, request) or request.top_n,
-        )
-        plan.add(StageName.PARENTS, expand, swallowed)
-    is_by_confidence = settings.is_ordered_by_confidence
-    if is_by_confidence and StageName.MMR not in plan:
-        plan.add(StageName.ORDER, _in_order)
-    _limit(plan, settings, request)
-    order = _in_order if is_by_confidence else best_first
-    take = partial(take_first, top_n=request.top_n, order=order, floored=tools.floored)
-    plan.add(StageName.TOP_N, take, always(f"not among the first {request.top_n}"))
+        ordered = merged if is_ordered else best_first(merged)
+        # A merged section may have risen above the one that is asked for by name.
+        return ordered if naming is None else put_named_first(ordered, naming)
+
+    return Stage(StageName.MERGE, merge, swallowed)
 
 
-def _in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """By confidence, unless a second opinion has ordered them: what it did not read stays behind
-    what it did."""
+def _expand_to_parents(
+    settings: SearchConfig, request: QueryRequest, tools: StageTools
+) -> Stage | None:
+    if tools.parent_size is None:
+        return None
+    expand = partial(
+        expand_to_parents,
+        nodes_of=tools.nodes_of,
+        size=tools.parent_size,
+        overlap=tools.parent_overlap,
+        per_document=_hard_limit(settings, request) or request.top_n,
+    )
+    return Stage(StageName.PARENTS, expand, swallowed)
+
+
+def _order(settings: SearchConfig, request: QueryRequest) -> Stage | None:
+    if not settings.is_ordered_by_confidence or _is_diversified(settings, request):
+        return None
+    return Stage(StageName.ORDER, order_by_confidence)
+
+
+def order_by_confidence(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Unless a second opinion has ordered them: what it did not read stays behind what it did."""
     is_judged = any(RERANK in item.boosts for item in candidates)
     return best_first(candidates) if is_judged else surest_first(candidates)
 
 
-def _then_named(apply: Apply, naming: Naming | None) -> Apply:
-    """A merged section may have risen above the one that is asked for by name."""
-    if naming is None:
-        return apply
-    return lambda items: put_named_first(apply(items), naming)
-
-
-def _limit(plan: _Plan, settings: SearchConfig, request: QueryRequest) -> None:
-    """What the user or the request has set is kept to; the usual limit can give way."""
-    hard = _hard_limit(settings, request)
+def _limit_per_document(settings: SearchConfig, request: QueryRequest) -> Stage | None:
+    """A limit that the user or the request has set holds; the usual limit can give way."""
     limit = places_of_a_document(settings, request)
     if limit <= 0:
-        return
+        return None
     keep = partial(limit_per_document, limit=limit)
-    if not hard:
+    if not _hard_limit(settings, request):
         keep = partial(prefer_other_documents, limit=limit, top_n=request.top_n)
     words = f"its document has better ones, and only {limit} may stay"
-    plan.add(StageName.DOCUMENT_LIMIT, keep, always(words))
+    return Stage(StageName.DOCUMENT_LIMIT, keep, always(words))
 
 
 def _hard_limit(settings: SearchConfig, request: QueryRequest) -> int:
@@ -461,5 +525,7 @@ def _hard_limit(settings: SearchConfig, request: QueryRequest) -> int:
     return places_of_a_document(settings, request) if is_asked or is_set else 0
 
 
-def _reranking(judge: Judge, first: int, weight: float) -> Apply:
-    return lambda candidates: rescored(candidates, judge(candidates[:first]), weight)
+def _take_top_n(settings: SearchConfig, request: QueryRequest, tools: StageTools) -> Stage:
+    order = order_by_confidence if settings.is_ordered_by_confidence else best_first
+    take = partial(take_first, top_n=request.top_n, order=order, floored=tools.floored)
+    return Stage(StageName.TOP_N, take, always(f"not among the first {request.top_n}"))
