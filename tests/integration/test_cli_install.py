@@ -206,7 +206,7 @@ def test_a_client_without_settings_of_a_project(home):
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "../x", "ü"])
 def test_a_name_no_client_would_take(home, name):
-    install("cursor", "--docs", "~/notes", "--name", name, code=2)
+    assert "--name" in install("cursor", "--docs", "~/notes", "--name", name, code=2).output
 
 
 def args(*words):
@@ -309,7 +309,8 @@ LINES = sorted(set(re.findall(r"^\$? ?(ragdocs .*)$|`(ragdocs [a-z]+ --.*?)`", P
 @pytest.mark.parametrize("line", ["".join(found) for found in LINES])
 def test_every_command_on_the_page_runs(home, line):
     (home / "project" / "docs").mkdir()
-    run(*[re.sub("^(~|/home/you)", str(home), word) for word in shlex.split(line)[1:]])
+    done = run(*[re.sub("^(~|/home/you)", str(home), word) for word in shlex.split(line)[1:]])
+    assert done.exit_code == 0
 
 
 def test_the_page_shows_what_is_said(home):

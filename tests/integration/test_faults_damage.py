@@ -29,7 +29,7 @@ def test_damage_at_rest_is_healed_by_the_next_start_or_update(scene, number, hea
     left = scene.at_rest[number % 2]
     pair = some_pairs(shapes_of(left), 4, f"{SEED} {by}")[number]
     print(f"seed {SEED}: {left.name} {pair}")  # noqa: T201
-    heal(scene, left, pair, SEED)
+    assert heal(scene, left, pair, SEED) < scene.patience
 
 
 def test_damage_under_a_server_is_healed_without_a_restart(scene):

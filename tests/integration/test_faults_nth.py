@@ -7,7 +7,7 @@ from tests.support.faults.nth import FAULTS, CommitTrial, KeywordTrial, running
 SEED = 4
 
 
-def fail_some(trial, each):
+def assert_survived(trial, each):
     """The last step (the first ones are many and alike), and a few before it, of each fault."""
     with running(trial):
         steps = trial.steps()
@@ -19,8 +19,8 @@ def fail_some(trial, each):
 
 
 def test_a_commit_is_there_or_not(tmp_path):
-    fail_some(CommitTrial(tmp_path), each=5)
+    assert_survived(CommitTrial(tmp_path), each=5)
 
 
 def test_a_keyword_engine_has_followed_or_not(tmp_path):
-    fail_some(KeywordTrial(tmp_path, "whoosh"), each=2)
+    assert_survived(KeywordTrial(tmp_path, "whoosh"), each=2)

@@ -10,7 +10,7 @@ CPU_SHARE = 0.3
 """Of a core, for one or two attempts in a second; a busy loop takes all of it."""
 
 
-def endure(hardship, server, trouble):
+def assert_endured(hardship, server, trouble):
     assert hardship.endure(server, trouble, is_answered=True)["cpu_seconds"] < CPU_SHARE
 
 
@@ -20,7 +20,7 @@ def test_a_server_says_what_it_lacks_and_heals(tmp_path, index):
         hardship.settle(server)
         for trouble in (full_disk(shim), few_descriptors()):
             trouble.begin(server)
-            endure(hardship, server, trouble)
+            assert_endured(hardship, server, trouble)
 
 
 def test_an_index_that_was_read_only_at_the_start_is_written_later(tmp_path, index):
@@ -29,7 +29,7 @@ def test_an_index_that_was_read_only_at_the_start_is_written_later(tmp_path, ind
     trouble = read_only(shim := shim_for(tmp_path, index))
     trouble.begin(None)
     with hardship.server(shim.environment) as server:
-        endure(hardship, server, trouble)
+        assert_endured(hardship, server, trouble)
 
 
 def test_without_the_right_to_write_what_is_there_is_read(tmp_path, index):
@@ -37,4 +37,4 @@ def test_without_the_right_to_write_what_is_there_is_read(tmp_path, index):
     hardship.index_now()
     trouble.begin(None)
     with bound_by_permissions(), hardship.server() as server:
-        endure(hardship, server, trouble)
+        assert_endured(hardship, server, trouble)

@@ -30,8 +30,9 @@ def docs(tmp_path):
     return folder
 
 
-def finds(app, query, *expected):
-    return until(lambda: paths(ask(app, query))[: len(expected)] == list(expected))
+def assert_finds(app, query, *expected):
+    """Soon, if not at once."""
+    assert until(lambda: paths(ask(app, query))[: len(expected)] == list(expected))
 
 
 def is_ready(app):
@@ -47,11 +48,11 @@ def test_it_follows_edits_new_files_and_deletions(apps, docs, index):
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
     write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
-    finds(app, "lizards", "noon.md")
+    assert_finds(app, "lizards", "noon.md")
     write(docs, "noon.md", "# Noon\n\nSnakes bask.\n")
     until(lambda: any("Snakes" in result.text for result in ask(app, "bask").results[:1]))
     (docs / "noon.md").rename(docs / "midday.md")
-    finds(app, "snakes", "midday.md")
+    assert_finds(app, "snakes", "midday.md")
     (docs / "midday.md").unlink()
     until(lambda: "midday.md" not in paths(ask(app, "snakes")))
     state = until(lambda: app.service.state if app.service.state.progress is None else None)
@@ -67,11 +68,11 @@ def test_a_second_one_stands_by_follows_and_takes_over(apps, docs, index):
     until(lambda: second.service.state.duty is Duty.STANDBY)
     until(lambda: is_ready(second))
     write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
-    finds(second, "lizards", "noon.md")
+    assert_finds(second, "lizards", "noon.md")
     first.close()
     write(docs, "night.md", "# Night\n\nOwls hunt.\n")
     until(lambda: second.service.state.duty is Duty.WATCHING, TAKEN_OVER_SECONDS)
-    finds(second, "owls", "night.md")
+    assert_finds(second, "owls", "night.md")
 
 
 def test_it_takes_over_from_a_process_that_was_killed(apps, docs, index):
@@ -85,7 +86,7 @@ def test_it_takes_over_from_a_process_that_was_killed(apps, docs, index):
         other.kill()
     until(lambda: app.service.state.duty is Duty.WATCHING, TAKEN_OVER_SECONDS)
     write(docs, "night.md", "# Night\n\nOwls hunt.\n")
-    finds(app, "owls", "night.md")
+    assert_finds(app, "owls", "night.md")
 
 
 def test_one_that_is_stopped_and_keeps_its_lock_is_not_relied_on(apps, docs, index, monkeypatch):
@@ -96,7 +97,7 @@ def test_one_that_is_stopped_and_keeps_its_lock_is_not_relied_on(apps, docs, ind
         until(lambda: app.service.state.duty is Duty.STANDBY and is_ready(app))
         os.kill(other.process.pid, signal.SIGSTOP)
         write(docs, "night.md", "# Night\n\nOwls hunt.\n")
-        finds(app, "owls", "night.md")
+        assert_finds(app, "owls", "night.md")
         assert app.service.state.duty is Duty.STANDBY
 
 
@@ -135,7 +136,7 @@ def test_what_cannot_be_written_is_said_and_heals_by_itself(apps, docs, index):
     assert response.index.state is Readiness.UNAVAILABLE
     assert response.index.reason
     index.unlink()
-    finds(app, "lark", "dawn.md")
+    assert_finds(app, "lark", "dawn.md")
     assert until(lambda: not app.service.state.error)
 
 
@@ -162,23 +163,23 @@ def test_an_older_copy_of_the_store_is_brought_in_step(apps, docs, index):
     old = (index / "store.db").read_bytes()
     app = started(apps, docs, index)
     write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
-    finds(app, "lizards", "noon.md")
+    assert_finds(app, "lizards", "noon.md")
     until(lambda: is_ready(app))
     (index / "old").write_bytes(old)
     for side in ("store.db-wal", "store.db-shm"):
         (index / side).unlink(missing_ok=True)
     (index / "old").rename(index / "store.db")
-    finds(app, "lizards", "noon.md")
+    assert_finds(app, "lizards", "noon.md")
 
 
 def test_a_deleted_index_directory_is_made_again(apps, docs, index):
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
     index.rename(index.with_name("gone"))
-    finds(app, "lark", "dawn.md")
+    assert_finds(app, "lark", "dawn.md")
     until(lambda: app.service.state.duty is Duty.WATCHING and (index / "store.db").exists())
     write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
-    finds(app, "lizards", "noon.md")
+    assert_finds(app, "lizards", "noon.md")
 
 
 def test_a_suspicion_of_a_reader_leads_to_a_deep_check(apps, docs, index):
@@ -187,7 +188,7 @@ def test_a_suspicion_of_a_reader_leads_to_a_deep_check(apps, docs, index):
     before = app.service.state.last_scan
     app.service.suspect(IndexCorrupt("a page is damaged"))
     until(lambda: app.service.state.last_scan != before)
-    finds(app, "lark", "dawn.md")
+    assert_finds(app, "lark", "dawn.md")
 
 
 def test_the_one_that_started_first_keeps_a_folder_that_was_named(apps, docs, index):
@@ -198,7 +199,7 @@ def test_the_one_that_started_first_keeps_a_folder_that_was_named(apps, docs, in
     assert 'search.stemmer: "english" there, "german" here' in state.error
     write(docs, "noon.md", "# Noon\n\nLizards are basking.\n")
     for app in (first, second):
-        finds(app, "bask", "noon.md")  # by the stored stemmer, whoever asks
+        assert_finds(app, "bask", "noon.md")  # by the stored stemmer, whoever asks
     assert first.service.state.duty is Duty.WATCHING
     assert ask(first, "lark").index.state is Readiness.READY
     told = ask(second, "lark").index
@@ -243,7 +244,7 @@ def test_a_model_that_fails_is_said_and_words_go_on(apps, docs, index):
     app = apps(served(docs, index))
     app.embedder.is_broken = True
     app.service.start()
-    finds(app, "lark", "dawn.md")
+    assert_finds(app, "lark", "dawn.md")
     assert until(lambda: "broken" in app.service.state.trouble)
     state = ask(app, "lark").index
     assert (state.state, state.complete) == (Readiness.DEGRADED, False)

@@ -172,7 +172,7 @@ def test_a_damaged_store_is_rebuilt_though_a_server_has_it_open(tmp_path: Path, 
             store.write(os.urandom(store.seek(0, os.SEEK_END) - 4096))
         (notes / "wind.md").write_text("# Wind\n\nTrade winds blow west.\n", "utf-8")
         for each in (one, two):
-            until(
+            assert until(
                 lambda each=each: (
                     "error" not in each.call("e", "index_status")
                     and found_or_nothing(each, "trade winds")[:1] == ["wind.md"]

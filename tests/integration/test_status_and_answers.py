@@ -52,39 +52,39 @@ def all_say(expected: Readiness, *apps: App):
     return {one for view in said for one in view.values()} == {expected} or (expected, said)
 
 
-def agree(expected: Readiness, *apps: App) -> None:
+def assert_agree(expected: Readiness, *apps: App) -> None:
     until(lambda: all_say(expected, *apps) is True, PATIENCE)
 
 
 def test_ready(apps, docs, index):
     server = started(apps, docs, index)
     second = started(apps, docs, index)
-    agree(READY, server, second, apps(served(docs, index)))
+    assert_agree(READY, server, second, apps(served(docs, index)))
 
 
 def test_vectors_that_are_to_come(bench):
     bench.build(vectors=False)
     with bench.app() as app:
-        agree(BUILDING, app)
+        assert_agree(BUILDING, app)
 
 
 def test_an_index_that_is_only_just_begun(bench):
     with bench.app() as app:
-        agree(UNAVAILABLE, app)
+        assert_agree(UNAVAILABLE, app)
         with try_watch_lock(bench.index) as held:
             held.say({"mode": "watching"})
-            agree(BUILDING, app)
+            assert_agree(BUILDING, app)
             held.say({"mode": "watching", "error": "no room"})
-            agree(UNAVAILABLE, app)
+            assert_agree(UNAVAILABLE, app)
 
 
 def test_files_that_are_being_compared(bench):
     bench.build()
     with bench.app() as app, try_watch_lock(bench.index) as held:
         held.say({"last_scan": ""})
-        agree(BUILDING, app)
+        assert_agree(BUILDING, app)
         held.say({"last_scan": "2026-01-01T00:00:00+00:00"})
-        agree(READY, app)
+        assert_agree(READY, app)
 
 
 def test_indexing_that_fails_heals_and_is_known_to_all(apps, docs, index):
@@ -92,7 +92,7 @@ def test_indexing_that_fails_heals_and_is_known_to_all(apps, docs, index):
     with ServedProcess(docs, index) as server:
         until(lambda: server.ask("lark")["readiness"] == "ready", PATIENCE)
         command = apps(served(docs, index))
-        agree(READY, command)
+        assert_agree(READY, command)
         _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (8192, hard))
         write(docs, "noon.md", "# Noon\n\n" + "Lizards bask in the sun.\n\n" * 500)
@@ -112,7 +112,7 @@ def test_indexing_that_fails_heals_and_is_known_to_all(apps, docs, index):
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         until(lambda: server.ask("lark")["readiness"] == "ready", PATIENCE)
         assert server.ask(STATUS)["state"] == "ready"
-        agree(READY, command, healthy)
+        assert_agree(READY, command, healthy)
 
 
 def test_one_that_failed_leaves_no_lock(apps, docs, index):
@@ -121,18 +121,18 @@ def test_one_that_failed_leaves_no_lock(apps, docs, index):
     change(Bench(index.parent), "CREATE TABLE theirs (x)")
     server = started(apps, docs, index)
     until(lambda: server.service.state.duty is Duty.FAILING)
-    agree(UNAVAILABLE, server, apps(served(docs, index)))
+    assert_agree(UNAVAILABLE, server, apps(served(docs, index)))
     server.close()
     until(lambda: watching(index) is None)  # on a busy machine its thread outlives it a little
 
 
 def test_stood_down(apps, docs, index):
     first = started(apps, docs, index)
-    agree(READY, first)
+    assert_agree(READY, first)
     second = started(apps, docs, index, search={"stemmer": "german"})
     until(lambda: second.service.state.duty is Duty.STOOD_DOWN)
-    agree(DEGRADED, second, apps(served(docs, index, search={"stemmer": "german"})))
-    agree(READY, first)
+    assert_agree(DEGRADED, second, apps(served(docs, index, search={"stemmer": "german"})))
+    assert_agree(READY, first)
 
 
 def test_a_folder_that_is_away_with_servers_and_without(apps, docs, index):
@@ -140,16 +140,16 @@ def test_a_folder_that_is_away_with_servers_and_without(apps, docs, index):
         server.service.start()
         second = started(apps, docs, index)
         command = apps(served(docs, index))
-        agree(READY, server, second, command)
+        assert_agree(READY, server, second, command)
         away = docs.rename(docs.with_name("away"))
-        agree(DEGRADED, server, second, command)
+        assert_agree(DEGRADED, server, second, command)
         assert "the folder of docs is not there" in ask(command, "lark").index.in_words()
         assert "the folder of docs is not there" in gather_status(command).summary
         second.close()
     until(lambda: watching(index) is None)  # on a busy machine its thread outlives it a little
-    agree(DEGRADED, command)
+    assert_agree(DEGRADED, command)
     away.rename(docs)
-    agree(READY, command)
+    assert_agree(READY, command)
 
 
 def test_a_model_that_fails_while_vectors_are_to_come(apps, docs, index):
@@ -159,17 +159,17 @@ def test_a_model_that_fails_while_vectors_are_to_come(apps, docs, index):
     # Before the other one can: the model of that one is well, and would make the vectors.
     until(lambda: server.service.state.duty is Duty.WATCHING, PATIENCE)
     second = started(apps, docs, index)
-    agree(DEGRADED, server, second, apps(served(docs, index)))
+    assert_agree(DEGRADED, server, second, apps(served(docs, index)))
 
 
 def test_a_watcher_that_is_stopped_is_no_reason_to_doubt_but_said(bench, monkeypatch):
     bench.build()
     with holding(bench, "try_watch_lock") as pid, bench.app() as app:
-        agree(BUILDING, app)
+        assert_agree(BUILDING, app)
         os.kill(pid, signal.SIGSTOP)
         monkeypatch.setattr("ragdocs.diagnosis.looks.SILENT_SECONDS", 0.0)
         monkeypatch.setattr(lock, "SILENT_SECONDS", 0.0)
-        agree(READY, app)
+        assert_agree(READY, app)
         (note,) = gather_status(app).notes
         os.kill(pid, signal.SIGCONT)
     assert f"process {pid}" in note
@@ -198,13 +198,13 @@ def test_a_store_that_cannot_be_used(bench, damage):
         bench.docs.rename(bench.base / "moved")
         bench.docs = bench.base / "moved"
     with bench.app(CountingEmbedder()) as app:
-        agree(UNAVAILABLE, app)
+        assert_agree(UNAVAILABLE, app)
 
 
 def test_an_index_directory_that_is_none(bench):
     bench.index.write_text("in the way", encoding="utf-8")
     with bench.app() as app:
-        agree(UNAVAILABLE, app)
+        assert_agree(UNAVAILABLE, app)
 
 
 def test_an_index_directory_that_must_not_be_read(bench):
@@ -212,7 +212,7 @@ def test_an_index_directory_that_must_not_be_read(bench):
     bench.index.chmod(0)
     try:
         with bound_by_permissions(), bench.app() as app:
-            agree(UNAVAILABLE, app)
+            assert_agree(UNAVAILABLE, app)
             summary = gather_status(app).summary
             assert "Permission denied" in summary
             assert "ragdocs doctor" in summary
@@ -241,7 +241,7 @@ def test_meaning_is_not_searched_by_another_model_than_the_stored_one(bench):
     model = CountingEmbedder("another@1")
     with bench.app(model, embedding={"passage_prefix": "text: "}) as app:
         answer = ask(app, "tomatoes")
-        agree(DEGRADED, app)
+        assert_agree(DEGRADED, app)
     assert "meaning is not searched" in answer.index.reason
     assert paths(answer)[:1] == ["garden.md"]
     assert model.texts == []

@@ -135,7 +135,7 @@ class FilesAndIndex(RuleBasedStateMachine):
             shutil.rmtree(self.place, ignore_errors=True)
 
 
-def test_an_index_that_followed_random_operations_is_a_fresh_one():
+def test_random_operations_are_survived_and_end_as_a_fresh_index():
     run_state_machine_as_test(
         FilesAndIndex,
         settings=settings(max_examples=25, stateful_step_count=25, deadline=None),

@@ -34,7 +34,7 @@ def _shapes(index, engine):
     return shapes if engine == "fts5" else [name for name in shapes if name.startswith("keyword")]
 
 
-def tell(measured, what, seconds):
+def assert_healed(measured, what, seconds):
     measured(what, damages=len(seconds), slowest_seconds=max(seconds))
     assert max(seconds) < HEALED_SECONDS
 
@@ -43,13 +43,13 @@ def tell(measured, what, seconds):
 @pytest.mark.parametrize("round_", range(2))
 def test_at_rest(tmp_path, seed, measured, engine, round_):
     seconds = at_rest(tmp_path, engine, f"{seed} {round_}")
-    tell(measured, f"a file damaged at rest ({engine})", seconds)
+    assert_healed(measured, f"a file damaged at rest ({engine})", seconds)
 
 
 @pytest.mark.parametrize("engine", ["fts5", "whoosh", "tantivy"])
 def test_at_rest_without_a_server(tmp_path, seed, measured, engine):
     seconds = at_rest(tmp_path, engine, seed, Scene.heal_by_command)
-    tell(measured, f"a file damaged at rest, by a command ({engine})", seconds)
+    assert_healed(measured, f"a file damaged at rest, by a command ({engine})", seconds)
 
 
 def test_under_servers(tmp_path, seed, measured):
@@ -63,7 +63,9 @@ def test_under_servers(tmp_path, seed, measured):
             for engine, servers in runs
         }
         for (engine, servers), running in begun.items():
-            tell(measured, f"a file damaged under {servers} server(s) ({engine})", running.result())
+            assert_healed(
+                measured, f"a file damaged under {servers} server(s) ({engine})", running.result()
+            )
 
 
 @pytest.mark.parametrize("side", ["store.db-shm", "store.db-wal"])

@@ -5,7 +5,7 @@ import pytest
 from tests.support.faults.nth import FAULTS, CommitTrial, KeywordTrial, running
 
 
-def fail_all(what, trial, fault, measured):
+def assert_survived(what, trial, fault, measured):
     """Tells every failure, not the first alone."""
     failures = {}
     with running(trial):
@@ -23,10 +23,12 @@ def fail_all(what, trial, fault, measured):
 @pytest.mark.parametrize("is_new", [False, True], ids=["changes", "a first build"])
 def test_a_commit_is_there_or_not(tmp_path, fault, is_new, measured):
     what = "a first build" if is_new else "a commit"
-    fail_all(what, CommitTrial(tmp_path, is_new=is_new), fault, measured)
+    assert_survived(what, CommitTrial(tmp_path, is_new=is_new), fault, measured)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("engine", ["whoosh", "tantivy"])
 def test_a_keyword_engine_has_followed_or_not(tmp_path, engine, fault, measured):
-    fail_all(f"following a commit, {engine}", KeywordTrial(tmp_path, engine), fault, measured)
+    assert_survived(
+        f"following a commit, {engine}", KeywordTrial(tmp_path, engine), fault, measured
+    )

@@ -25,13 +25,13 @@ def index(tmp_path):
 
 
 @pytest.fixture
-def endure(measured):
-    def endure(hardship, server, trouble, *, is_answered=True):
+def assert_endured(measured):
+    def assert_endured(hardship, server, trouble, *, is_answered=True):
         figures = hardship.endure(server, trouble, is_answered=is_answered, seconds=WATCHED_SECONDS)
         measured(f"a server in trouble ({_name(trouble)})", **figures)
         assert figures["cpu_seconds"] < 0.05 * WATCHED_SECONDS
 
-    return endure
+    return assert_endured
 
 
 def _name(trouble):
@@ -39,29 +39,31 @@ def _name(trouble):
     return f"{type(trouble).__name__} {about}".strip()
 
 
-def test_under_a_server_one_after_the_other(tmp_path, index, endure):
+def test_under_a_server_one_after_the_other(tmp_path, index, assert_endured):
     shim, hardship = shim_for(tmp_path, index), Hardship(tmp_path, index)
     with hardship.server(shim.environment) as server:
         hardship.settle(server)
         for trouble in (full_disk(shim), read_only(shim), few_descriptors(), small_files()):
             trouble.begin(server)
-            endure(hardship, server, trouble)
+            assert_endured(hardship, server, trouble)
 
 
 @pytest.mark.parametrize("make", [full_disk, read_only])
 @pytest.mark.parametrize("is_indexed", [False, True])
-def test_from_the_start(tmp_path, index, endure, make, is_indexed):
+def test_from_the_start(tmp_path, index, assert_endured, make, is_indexed):
     hardship = Hardship(tmp_path, index)
     if is_indexed:
         hardship.index_now()
     trouble = make(shim := shim_for(tmp_path, index))
     trouble.begin(None)
     with hardship.server(shim.environment) as server:
-        endure(hardship, server, trouble, is_answered=is_indexed)
+        assert_endured(hardship, server, trouble, is_answered=is_indexed)
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_without_the_right_to_write_what_is_there_is_read(tmp_path, index, endure, is_running):
+def test_without_the_right_to_write_what_is_there_is_read(
+    tmp_path, index, assert_endured, is_running
+):
     hardship, trouble = Hardship(tmp_path, index), Forbidden(index)
     hardship.index_now()
     if not is_running:
@@ -70,7 +72,7 @@ def test_without_the_right_to_write_what_is_there_is_read(tmp_path, index, endur
         if is_running:
             hardship.settle(server)
             trouble.begin(server)
-        endure(hardship, server, trouble)
+        assert_endured(hardship, server, trouble)
 
 
 @pytest.fixture
@@ -81,17 +83,17 @@ def disk(tmp_path):
         yield made
 
 
-def test_a_real_disk_that_is_full(tmp_path, disk, endure):
+def test_a_real_disk_that_is_full(tmp_path, disk, assert_endured):
     hardship, trouble = Hardship(tmp_path, disk), Filled(disk)
     with hardship.server() as server:
         hardship.settle(server)
         trouble.begin(server)
-        endure(hardship, server, trouble)
+        assert_endured(hardship, server, trouble)
 
 
-def test_a_real_disk_that_is_read_only(tmp_path, disk, endure):
+def test_a_real_disk_that_is_read_only(tmp_path, disk, assert_endured):
     hardship, trouble = Hardship(tmp_path, disk), Remounted(disk)
     hardship.index_now()
     trouble.begin(None)
     with hardship.server() as server:
-        endure(hardship, server, trouble)
+        assert_endured(hardship, server, trouble)

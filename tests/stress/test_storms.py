@@ -11,7 +11,7 @@ from tests.support.storms.hostile_check import HostileCheck
 from tests.support.storms.hostile_rows import hostile_tree
 from tests.support.storms.idling import idle_share
 from tests.support.storms.killing import KillStorm
-from tests.support.storms.machine import run_machine
+from tests.support.storms.machine import assert_random_operations_converge
 from tests.support.storms.nasty import NASTY, nasty_problems
 from tests.support.storms.questions import QuestionStorm
 from tests.support.storms.servers import ServerStorm
@@ -101,7 +101,7 @@ def test_a_thousand_questions(tmp_path: Path, seed: int, measured: Measured):
 
 
 def test_random_operations(seed: int, measured: Measured):
-    run_machine(seed, examples=60, steps=30)
+    assert_random_operations_converge(seed, examples=60, steps=30)
     measured("random file operations", examples=60, steps=30, counter_examples=0)
 
 

@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_an_honest_folder_is_taken(folder: Path):
+def test_the_checks_are_survived_by_an_honest_folder(folder: Path):
     check_folder(folder)
     check_arguments({"model_name": str(folder), "trust_remote_code": False, "cache_folder": "/"})
 
@@ -122,7 +122,7 @@ def test_trust_in_any_spelling_is_refused(key: str, value: object):
 
 
 @pytest.mark.parametrize("value", [False, None, 0, "false", "No", ""])
-def test_no_in_any_spelling_is_taken(value: object):
+def test_the_checks_are_survived_by_no_in_any_spelling(value: object):
     check_arguments({"trust_remote_code": value, "use_safetensors": None})
 
 

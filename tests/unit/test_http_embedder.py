@@ -176,7 +176,7 @@ def test_another_machine_is_refused_unless_the_user_says_so(url):
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"])
 def test_this_machine_is_allowed_by_any_of_its_names(host):
-    Endpoint(f"http://{host}:1234/v1")
+    assert not Endpoint(f"http://{host}:1234/v1").allow_remote
 
 
 def test_a_local_name_that_leads_elsewhere_is_sent_nothing(server, monkeypatch):

@@ -457,7 +457,7 @@ def test_a_server_goes_on_when_its_index_is_backed_up_by_hard_links(tmp_path: Pa
         with bench.app() as other, other.manager() as manager:
             write(bench.docs, "new.md", "# New\n\nA pear.\n")
             manager.update()
-        until(lambda: "docs:new.md" in search(app, "pear"))
+        assert until(lambda: "docs:new.md" in search(app, "pear"))
         write(bench.docs, "more.md", "# More\n\nA quince.\n")
-        until(lambda: "docs:more.md" in search(app, "quince"))
+        assert until(lambda: "docs:more.md" in search(app, "quince"))
         until(lambda: app.index_state().state is Readiness.READY)

@@ -369,7 +369,8 @@ def test_an_empty_index_answers(corpus):
     "query", ["", "   ", "\x00", '"', "((", "* NEAR(a b)", "' OR 1=1", "col:x", "-a", "text:*"]
 )
 def test_no_query_is_an_error(notes, query):
-    notes.ask(query)
+    every = {f"docs:{path}" for path in NOTES}
+    assert {found.partition("#")[0] for found, _ in notes.ask(query)} <= every
 
 
 def test_no_limit_no_hits(notes):

@@ -90,7 +90,7 @@ def test_a_client_that_only_sends_is_held_back(pipes):
     anyio.run(main)
 
 
-def test_it_ends_when_the_client_reads_no_more(pipes):
+def test_a_client_that_reads_no_more_is_survived(pipes):
     async def main():
         async with opened(pipes) as (incoming, outgoing):
             pipes.send(1)

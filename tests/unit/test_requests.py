@@ -36,4 +36,4 @@ def test_what_cannot_be_answered_is_refused_with_the_limit(given, message):
 
 def test_the_limits_themselves_are_allowed():
     QueryRequest(queries=("x" * MAX_QUERY_CHARS,), top_n=50, min_score=1, max_tokens=10_000)
-    QueryRequest(hypothesis="x" * 8000)
+    assert len(QueryRequest(hypothesis="x" * 8000).hypothesis) == 8000

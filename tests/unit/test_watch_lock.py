@@ -155,7 +155,7 @@ def test_asking_never_takes_the_lock_away(tmp_path: Path):
     try:
         for _ in range(200):
             with lock(path, timeout=DEADLINE):
-                pass
+                assert try_lock(path) is None
     finally:
         stop.set()
         for thread in asking:

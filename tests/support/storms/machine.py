@@ -152,7 +152,7 @@ class FilesAndServers(RuleBasedStateMachine):
             shutil.rmtree(self.place, ignore_errors=True)
 
 
-def run_machine(number: int, *, examples: int, steps: int) -> None:
+def assert_random_operations_converge(number: int, *, examples: int, steps: int) -> None:
     """Not made smaller when it fails: each attempt waits for what never comes."""
     chosen = settings(
         max_examples=examples,
