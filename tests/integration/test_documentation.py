@@ -96,7 +96,14 @@ def _lines(page: Path) -> Iterator[str]:
 
 
 README = PROJECT / "README.md"
-LINKED_PAGES = sorted([README, *(PROJECT / "docs").rglob("*.md"), *PROJECT.glob("specs/*.md")])
+LINKED_PAGES = sorted(
+    [
+        README,
+        PROJECT / "CONTRIBUTING.md",
+        *(PROJECT / "docs").rglob("*.md"),
+        *PROJECT.glob("specs/*.md"),
+    ]
+)
 AUTH = """# Authentication
 
 ## Sign in
