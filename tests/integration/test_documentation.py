@@ -1,5 +1,6 @@
 """What the documentation says is so: its examples run, its links lead somewhere."""
 
+import builtins
 import importlib.util
 import json
 import os
@@ -507,9 +508,30 @@ def test_the_page_on_architecture_has_a_section_for_every_package():
     assert sorted(named) == sorted(parts)
     for heading, body in sections:
         assert heading.endswith("?"), heading
-        assert re.search(r"\bNot for\b|, and not for\b", body), heading
-        for module in re.findall(r"`([\w/]+\.py)`", body):
+        if "`" in heading:
+            assert re.search(r"\bNot for\b|, and not for\b", body), heading
+        for module in re.findall(r"\b([\w/]+\.py)\b", body):
             assert list(package.rglob(module)), f"{heading}: {module}"
+
+
+def test_the_drawings_and_texts_on_architecture_name_types_that_are_there():
+    """On each arrow is a type, or rows or bytes that need no type."""
+    text = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    source = "".join(
+        file.read_text(encoding="utf-8") for file in (PROJECT / "src" / "ragdocs").rglob("*.py")
+    )
+    known = {*re.findall(r"^class (\w+)", source, re.M), *vars(builtins)}
+    arrows = re.findall(r"^ +│  (\w+)", text, re.M)
+    assert len(arrows) == text.count("▼") > 20
+    assert {name for name in arrows if name not in known} <= {"rows"}
+    named = set(re.findall(r"`([A-Z]\w*[a-z]\w*)(?:\.\w+)?`", text))
+    assert named - known == set()
+
+
+def test_every_word_of_the_glossary_has_one_meaning():
+    text = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| \*\*(\w+)\*\* \| \w", text, re.M)
+    assert len(words) == len(set(words)) >= 20
 
 
 @pytest.mark.parametrize(
