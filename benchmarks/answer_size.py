@@ -26,7 +26,7 @@ from readings import Reading, note
 from ragdocs.app import App
 from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
-from ragdocs.mcp_server.answer import as_json
+from ragdocs.mcp_server.answer import compact_json
 from ragdocs.mcp_server.calls import TOOLS
 from ragdocs.mcp_server.served_app import ServedApp
 from ragdocs.search.budget import tokens
@@ -96,8 +96,8 @@ def measure(labelled: LabelledSet, labels: Mapping[str, Sequence[Passage]]) -> I
             yield Measured(
                 question=query.id,
                 text=tokens(given.text),
-                links=sum(tokens(as_json(asdict(link))) for link in given.links),
-                structured=tokens(as_json(given.structured)),
+                links=sum(tokens(compact_json(asdict(link))) for link in given.links),
+                structured=tokens(compact_json(given.structured)),
                 results=len(given.structured["results"]),
                 share=max(share(lines, sent) for lines in wanted),
             )

@@ -32,7 +32,7 @@ from ragdocs.embedding.base import MAX_WINDOWS, EmbeddingCounts, QueryEmbedding
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.errors import RagdocsError
 from ragdocs.limits import MAX_HYPOTHESIS_CHARS, MAX_QUERIES, MAX_QUERIES_CHARS, MAX_QUERY_CHARS
-from ragdocs.mcp_server.answer import as_json
+from ragdocs.mcp_server.answer import compact_json
 from ragdocs.mcp_server.calls import TOOLS
 from ragdocs.mcp_server.served_app import ServedApp
 from ragdocs.memory import collect_seldom
@@ -136,7 +136,7 @@ class Server:
         began = time.process_time()
         try:
             given = kind.give(self._backend, kind.arguments.read(dict(arguments)))
-            as_json(given.structured)
+            compact_json(given.structured)
         except RagdocsError:
             pass  # refused in words: that has its cost too
         taken = time.process_time() - began

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast, get_args, get_type_hints
 
 import click
 
@@ -149,8 +149,9 @@ def json_fields() -> Iterator[str]:
 def _described(kind: type[Any]) -> str:
     if dataclasses.is_dataclass(kind):
         return _fields(kind)
+    hints = get_type_hints(kind)
     names = cast("tuple[str, ...]", getattr(kind, "_fields", ()))
-    return "a list: " + ", ".join(f"`{name}`" for name in names)
+    return ", ".join(f"`{name}` ({_type(hints[name])})" for name in names)
 
 
 def _fields(kind: type[Any]) -> str:

@@ -1,15 +1,144 @@
-"""How numbers, sizes, names and values are written: for a person, as TOML, and safe for any
-terminal.
+"""How text, numbers and values are written: without invisible characters, for a person, as JSON and
+as TOML.
 """
 
+import dataclasses
 import datetime
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum
 from pathlib import Path
-from typing import cast
+from re import Match
+from typing import TypeAlias, cast
+
+# Invisible characters: bidi controls, tags, control and zero-width characters can carry
+# instructions that only a model reads, or speak to a terminal. An answer to a model leaves them out
+# and counts them; a terminal shows them as escapes. A joiner between two visible characters is part
+# of how they look, and stays.
+
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
+    "\U000e0000-\U000e007f"
+)
+"""Soft hyphens, zero-width and bidi controls, tags: the inside of a regular expression's `[…]`."""
+_JOINERS = "\u200c\u200d"
+_HIDDEN = f"{INVISIBLE}\ufff9-\ufffb\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"
+_SELECTORS = "[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
+"""One selector chooses how a character looks; several in a row can hide text."""
+# Runs, so that a visible neighbour of a match is known not to be hidden itself.
+_hidden = re.compile(f"[{_HIDDEN}]+|{_SELECTORS}")
+_unsafe = re.compile(f"[{_HIDDEN}\r\x85\u2028\u2029]+|{_SELECTORS}")
+"""On a terminal also what moves the cursor; line feeds and tabs stay."""
+
+
+class Cleaner:
+    """Removes the invisible characters of the texts of one answer, and counts them."""
+
+    def __init__(self) -> None:
+        self.removed = 0
+
+    def clean(self, text: str) -> str:
+        """Lines and tabs stay as they are. What no encoding can express becomes a mark."""
+        if text.isascii() and text.isprintable():
+            return text
+        return _hidden.sub(self._drop, text).encode("utf-8", "replace").decode()
+
+    def _drop(self, found: Match[str]) -> str:
+        if _is_joiner_in_use(found):
+            return found[0]
+        self.removed += len(found[0])
+        return ""
+
+
+def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
+    """Where invisible characters stand, as a `Cleaner` removes them."""
+    if text.isascii() and text.isprintable():
+        return iter(())
+    return (found.span() for found in _hidden.finditer(text) if not _is_joiner_in_use(found))
+
+
+def escaped(text: str) -> str:
+    """The text with every invisible character as its escape, for a terminal."""
+    return _unsafe.sub(_escape, text)
+
+
+def _escape(found: Match[str]) -> str:
+    if _is_joiner_in_use(found):
+        return found[0]
+    return "".join(f"\\u{ord(character):04x}" for character in found[0])
+
+
+def _is_joiner_in_use(found: Match[str]) -> bool:
+    """Whether it belongs to how its neighbours look."""
+    text, start, end = found.string, found.start(), found.end()
+    is_joiner = end - start == 1 and found[0] in _JOINERS
+    return is_joiner and _is_visible(text[start - 1 : start]) and _is_visible(text[end : end + 1])
+
+
+def _is_visible(character: str) -> bool:
+    return bool(character) and not character.isspace()
+
+
+# Values as JSON: the one way from our types to what `json` writes.
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+
+
+def _unchanged(text: str) -> str:
+    return text
+
+
+def json_value(
+    thing: object, clean: Callable[[str], str] = _unchanged, *, has_null: bool = True
+) -> Json:
+    """Dataclasses and named tuples are objects, with their fields by name in their order. Sets are
+    sorted, so that the same answer is the same text. `clean` is applied to each text; without
+    `has_null`, fields without a value are left out.
+    """
+    if isinstance(thing, Enum):
+        thing = cast("object", thing.value)
+    if thing is None or isinstance(thing, int | float):
+        return thing
+    pairs = _pairs_of(thing)
+    if pairs is not None:
+        return {
+            str(key): json_value(one, clean, has_null=has_null)
+            for key, one in pairs
+            if has_null or one is not None
+        }
+    if isinstance(thing, list | tuple | Set):
+        items = cast("Iterable[object]", thing)
+        ordered = sorted(map(str, items)) if isinstance(thing, Set) else items
+        return [json_value(one, clean, has_null=has_null) for one in ordered]
+    return clean(thing.isoformat() if isinstance(thing, datetime.datetime) else str(thing))
+
+
+def _pairs_of(thing: object) -> Iterable[tuple[object, object]] | None:
+    """The names and values of an object. A dataclass's field that `repr` does not show, such as a
+    way to pack an answer again, is no part of its JSON.
+    """
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        shown = (field.name for field in dataclasses.fields(thing) if field.repr)
+        return [(name, getattr(thing, name)) for name in shown]
+    if isinstance(thing, Mapping):
+        return cast("Mapping[object, object]", thing).items()
+    names = cast("tuple[str, ...] | None", getattr(thing, "_fields", None))
+    if names is not None and isinstance(thing, tuple):
+        return list(zip(names, cast("tuple[object, ...]", thing), strict=True))
+    return None
+
+
+def json_text(thing: object) -> str:
+    """Readable JSON, safe on a terminal: invisible characters are written as escapes."""
+    text = json.dumps(json_value(thing), ensure_ascii=False, indent=2)
+    return _unsafe.sub(_json_escape, text)
+
+
+def _json_escape(found: Match[str]) -> str:
+    return found[0] if _is_joiner_in_use(found) else json.dumps(found[0])[1:-1]
+
 
 # How values and names are written out: as TOML, and so that any terminal can show them.
 

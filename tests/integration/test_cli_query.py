@@ -82,6 +82,8 @@ def test_json_has_everything(run):
     assert value["index"]["complete"] is True
     assert value["stats"]["original_count"] >= 1
     assert value["explanation"]["queries"][0]["text"] == "tomatoes"
+    evidence = value["explanation"]["results"][0]["evidence"]["keyword"]
+    assert set(evidence) == {"rank", "score"}  # as an MCP answer has it
 
 
 def test_explain_shows_indices_and_stages(run):

@@ -131,7 +131,7 @@ def test_an_explanation_says_why_in_both_forms(server):
     why = asked.data["explanation"]
     assert why["queries"][0]["terms"]
     assert len(why["results"]) == len(asked.data["results"])
-    assert "semantic" in why["results"][0]["evidence"]
+    assert set(why["results"][0]["evidence"]["semantic"]) == {"rank", "score"}
     assert "- stage top_n: " in asked.text
     assert "- [1] " in asked.text
 

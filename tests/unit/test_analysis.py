@@ -17,7 +17,8 @@ from ragdocs.indices.analysis import (
     code_analyzer,
     text_analyzer,
 )
-from ragdocs.indices.languages import INVISIBLE, marks, stop_words
+from ragdocs.indices.languages import marks, stop_words
+from ragdocs.text import INVISIBLE
 
 ENGLISH = text_analyzer(Stemmer.ENGLISH)
 

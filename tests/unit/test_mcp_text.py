@@ -14,7 +14,6 @@ from ragdocs.mcp_server.addresses import (
 )
 from ragdocs.mcp_server.answer import (
     BriefIndexNote,
-    Cleaner,
     fenced,
     headed,
     moved,
@@ -23,6 +22,7 @@ from ragdocs.mcp_server.answer import (
 )
 from ragdocs.models import TreeName
 from ragdocs.parsers.ids import document_id
+from ragdocs.text import Cleaner
 
 
 @pytest.mark.parametrize(

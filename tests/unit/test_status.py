@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from ragdocs.app import App
-from ragdocs.cli.output import value_of
 from ragdocs.config.choices import KeywordEngine
 from ragdocs.diagnosis.gathering import gather_status
 from ragdocs.diagnosis.looks import EngineState, engine_folder, vectors_model
@@ -21,6 +20,7 @@ from ragdocs.indices.engines import keyword_folder
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import Readiness
 from ragdocs.store.lock import try_watch_lock, try_write_lock
+from ragdocs.text import json_value
 from tests.support.indexes import NOTES, ODD, change, holding, write
 from tests.support.machine import bound_by_permissions
 from tests.support.models import CountingEmbedder
@@ -54,7 +54,7 @@ def test_a_whole_index_is_ready(built):
 
 
 def test_it_is_json(built):
-    value = json.loads(json.dumps(value_of(status_of(built))))
+    value = json.loads(json.dumps(json_value(status_of(built))))
     assert value["state"] == "ready"
     assert value["trees"][0]["documents"] == 4
     assert value["model"]["counts"] is None
@@ -198,7 +198,7 @@ def test_what_the_watcher_says(built, tmp_path):
     with try_watch_lock(bench.index) as lock:
         lock.say(said)
         status = status_of(bench)
-    watcher = value_of(status.watcher)
+    watcher = json_value(status.watcher)
     assert said.items() <= watcher.items()
     assert any("the model is broken" in note for note in status.notes)
 
@@ -355,7 +355,7 @@ def test_whatever_lies_there_it_says_something(bench, make):
     make(bench)
     status = status_of(bench)
     assert status.summary
-    assert value_of(status)
+    assert json_value(status)
 
 
 def test_a_directory_that_must_not_be_read(built, tmp_path):

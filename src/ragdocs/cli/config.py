@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -22,7 +21,7 @@ from ragdocs.cli.main import (
 )
 from ragdocs.cli.status import short
 from ragdocs.errors import ConfigError, FileKept, RagdocsError
-from ragdocs.text import advised, toml_key, toml_string, toml_value
+from ragdocs.text import advised, json_text, toml_key, toml_string, toml_value
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import Reading
@@ -56,7 +55,7 @@ def check_config(context: click.Context, place: Place, as_json: bool) -> None:
     reading = place.reading()
     reading = replace(reading, notes=(*reading.notes, *absent_parts(reading)))
     if as_json:
-        click.echo(json.dumps(_reading_value(reading), indent=2))
+        click.echo(json_text(_reading_value(reading)))
     else:
         _show_reading(reading)
     context.exit(0 if reading.config else WRONG)
@@ -82,14 +81,14 @@ def show_config(place: Place, as_json: bool, changed: bool, defaults: bool) -> N
     from ragdocs.config.problems import OriginKind
 
     if defaults:
-        click.echo(json.dumps(_defaults_value(), indent=2) if as_json else _defaults_text())
+        click.echo(json_text(_defaults_value()) if as_json else _defaults_text())
         return
     config = place.config(tell=False)
     shown = [
         one for one in config.in_force() if not changed or one.origin.kind is not OriginKind.DEFAULT
     ]
     if as_json:
-        click.echo(json.dumps(_config_value(config, shown), indent=2))
+        click.echo(json_text(_config_value(config, shown)))
     else:
         click.echo("\n".join(_config_lines(config, shown)))
 
@@ -136,9 +135,9 @@ def _show_reading(reading: Reading) -> None:
 
 
 def _problems(reading: Reading) -> str:
-    from ragdocs.cli.output import counted
+    from ragdocs.text import number_of
 
-    return counted(len(reading.problems), "problem")
+    return number_of(len(reading.problems), "problem")
 
 
 def _config_lines(config: Config, shown: list[InForce]) -> Iterator[str]:

@@ -12,7 +12,6 @@ import click
 
 from ragdocs.cli.indexing import Reading, reading_options
 from ragdocs.cli.main import NOTHING_FOUND
-from ragdocs.cli.output import counted, shown, shown_lines
 from ragdocs.errors import QueryError
 from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
@@ -22,6 +21,7 @@ from ragdocs.limits import (
     MAX_PAGE_ENTRIES,
     MAX_SOURCES_CHARS,
 )
+from ragdocs.text import escaped, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -84,13 +84,13 @@ def context(click_context: click.Context, reading: Reading, **asked: Unpack[_Ask
       ragdocs context src/auth.py
       git diff | ragdocs context --diff
     """
-    from ragdocs.cli.output import as_json as in_json
+    from ragdocs.text import json_text
 
     request = _request(asked, reading.place.config())
     with reading.app() as app:
         answer = app.library.context(request)
     if reading.as_json:
-        click.echo(in_json(answer))
+        click.echo(json_text(answer))
     else:
         _show_context(answer)
     click_context.exit(0 if answer.results or answer.included else NOTHING_FOUND)
@@ -120,7 +120,7 @@ def _source(name: str, config: "Config") -> "SourceFile":
         with open(name, "rb") as file:
             return SourceFile(_relative(name, config), file.read(MAX_SOURCES_CHARS))
     except OSError as error:
-        raise QueryError(f"{shown(name)} cannot be read: {error.strerror}") from error
+        raise QueryError(f"{escaped(name)} cannot be read: {error.strerror}") from error
 
 
 def _relative(name: str, config: "Config") -> str:
@@ -136,8 +136,8 @@ def _show_context(answer: "ContextAnswer") -> None:
     from ragdocs.cli.query import passages
 
     for document in answer.included:
-        where = f"{shown(document.path)}  {shown(document.title)}"
-        click.echo(f"always: {where}  (for {shown(document.because)})")
+        where = f"{escaped(document.path)}  {escaped(document.title)}"
+        click.echo(f"always: {where}  (for {escaped(document.because)})")
     for line in passages(answer.results):
         click.echo(line)
     for line in _remarks(answer):
@@ -152,8 +152,8 @@ def _remarks(answer: "ContextAnswer") -> Iterator[str]:
         yield "Nothing was found."
     for file in answer.files:
         if file.problem:
-            yield f"{shown(file.name)}: {shown(file.problem)}"
-    yield from (f"note: {shown(note)}" for note in answer.notes)
+            yield f"{escaped(file.name)}: {escaped(file.problem)}"
+    yield from (f"note: {escaped(note)}" for note in answer.notes)
     if answer.index and not answer.index.complete:
         yield f"index {answer.index.in_words()}"
 
@@ -163,8 +163,8 @@ def _explained(explanation: "ContextExplanation") -> Iterator[str]:
     for term in explanation.terms:
         places = ", ".join(term.origins)
         figures = f"{term.frequency}x, {term.documents} documents, {term.weight:.2f}"
-        yield f"  {shown(term.word)}  ({places}; {figures})"
-    yield f"query: {shown(explanation.query)}"
+        yield f"  {escaped(term.word)}  ({places}; {figures})"
+    yield f"query: {escaped(explanation.query)}"
 
 
 # `get`: a document, a section or some lines of it, word for word.
@@ -186,8 +186,8 @@ def get(reference: str, reading: Reading, outline: bool, full_document: bool) ->
       ragdocs get guides/auth.md#sign-in
       ragdocs get auth.md:10-40
     """
-    from ragdocs.cli.output import as_json as in_json
     from ragdocs.library.requests import DocumentRequest
+    from ragdocs.text import json_text
 
     request = DocumentRequest(
         reference=reference,
@@ -198,7 +198,7 @@ def get(reference: str, reading: Reading, outline: bool, full_document: bool) ->
     with reading.app() as app:
         found = whole(app.library, request)
     if reading.as_json:
-        click.echo(in_json(found))
+        click.echo(json_text(found))
     else:
         _show_document(found, is_outline=outline)
 
@@ -228,11 +228,11 @@ def _show_document(found: "DocumentText", *, is_outline: bool) -> None:
     for entry in found.outline if is_outline else ():
         where = f"{entry.line_start}-{entry.line_end}"
         indent = "  " * max(entry.level - 1, 0)
-        click.echo(f"{where:>11}  {entry.tokens:>6} tokens  {indent}{shown_lines(entry.text)}")
+        click.echo(f"{where:>11}  {entry.tokens:>6} tokens  {indent}{escaped(entry.text)}")
     if not is_outline:
-        click.echo(shown_lines(found.text), nl=not found.text.endswith("\n"))
+        click.echo(escaped(found.text), nl=not found.text.endswith("\n"))
     for note in found.notes:
-        click.echo(f"note: {shown_lines(note)}", err=True)
+        click.echo(f"note: {escaped(note)}", err=True)
 
 
 # `ls`: what the index holds.
@@ -269,8 +269,8 @@ def ls(context: click.Context, kind: str, reading: Reading, **chosen: Unpack[_Ch
       ragdocs ls docs --path guides
       ragdocs ls chunks --path guides/auth.md
     """
-    from ragdocs.cli.output import as_json as in_json
     from ragdocs.library.requests import ListKind, ListRequest
+    from ragdocs.text import json_text
 
     request = ListRequest(
         kind=ListKind(_KINDS[kind]),
@@ -281,12 +281,12 @@ def ls(context: click.Context, kind: str, reading: Reading, **chosen: Unpack[_Ch
     with reading.app() as app:
         listing = every(app.library, request)
     if reading.as_json:
-        click.echo(in_json(listing))
+        click.echo(json_text(listing))
     else:
         for line in listing_lines(listing):
             click.echo(line)
         for note in listing.notes:
-            click.echo(f"note: {shown(note)}", err=True)
+            click.echo(f"note: {escaped(note)}", err=True)
     context.exit(0 if listing.total else NOTHING_FOUND)
 
 
@@ -308,21 +308,22 @@ def every(library: "Library", request: "ListRequest") -> "Listing":
 
 def listing_lines(listing: "Listing") -> Iterator[str]:
     for tree in listing.trees:
-        held = f"{counted(tree.documents, 'document')}, {counted(tree.passages, 'passage')}"
-        yield f"{shown(tree.name)}  {tree.scope}  {held}  {shown(tree.root)}"
+        held = f"{number_of(tree.documents, 'document')}, {number_of(tree.passages, 'passage')}"
+        yield f"{escaped(tree.name)}  {tree.scope}  {held}  {escaped(tree.root)}"
     for document in listing.documents:
         tags = "".join(f" #{tag}" for tag in document.tags)
-        size = f"{counted(document.lines, 'line')}, {counted(document.passages, 'passage')}"
-        name = shown(f"{document.tree}:{document.path}")
-        yield f"{name}  {shown(document.title + tags)}  ({size})"
+        size = f"{number_of(document.lines, 'line')}, {number_of(document.passages, 'passage')}"
+        name = escaped(f"{document.tree}:{document.path}")
+        yield f"{name}  {escaped(document.title + tags)}  ({size})"
     for entry in listing.outlines:
-        yield f"{shown(entry.doc_id)}:{entry.line_start}  {'#' * entry.level} {shown(entry.text)}"
+        where = f"{escaped(entry.doc_id)}:{entry.line_start}"
+        yield f"{where}  {'#' * entry.level} {escaped(entry.text)}"
     for tag in listing.tags:
-        yield f"{shown(tag.tag)}  {counted(tag.documents, 'document')}"
+        yield f"{escaped(tag.tag)}  {number_of(tag.documents, 'document')}"
     for chunk in listing.chunks:
         where = f"{chunk.line_start}-{chunk.line_end}"
         kind = "passage" if chunk.is_leaf else chunk.kind
-        yield f"{'  ' * chunk.depth}{shown(chunk.id)}  {where}  {kind}, {chunk.tokens} tokens"
+        yield f"{'  ' * chunk.depth}{escaped(chunk.id)}  {where}  {kind}, {chunk.tokens} tokens"
 
 
 # `related`: what goes with a document or a section of it.
@@ -351,29 +352,29 @@ def related(context: click.Context, reference: str, reading: Reading, limit: int
     Example:
       ragdocs related guides/auth.md#sign-in
     """
-    from ragdocs.cli.output import as_json as in_json
     from ragdocs.library.requests import RelatedRequest
+    from ragdocs.text import json_text
 
     request = RelatedRequest(reference=reference, limit=limit)
     with reading.app() as app:
         found = app.library.related(request)
     told = list(related_lines(found))
     if reading.as_json:
-        click.echo(in_json(found))
+        click.echo(json_text(found))
     else:
         for line in told:
             click.echo(line)
         for note in (*found.notes, *(() if told else (_NOTHING,))):
-            click.echo(f"note: {shown(note)}", err=True)
+            click.echo(f"note: {escaped(note)}", err=True)
     context.exit(0 if told else NOTHING_FOUND)
 
 
 def related_lines(found: "Related") -> Iterator[str]:
     links = [f"{_end(one.path, one.slug, one.target)}  line {one.line}" for one in found.links]
     yield from _block("links to", links)
-    backlinks = [f"{shown(one.path)}:{one.line}  {shown(one.text)}" for one in found.backlinks]
+    backlinks = [f"{escaped(one.path)}:{one.line}  {escaped(one.text)}" for one in found.backlinks]
     yield from _block("linked from", backlinks)
-    yield from _block("same community", [shown(one.path) for one in found.community])
+    yield from _block("same community", [escaped(one.path) for one in found.community])
     yield from _block("similar by meaning", list(map(_similar, found.similar_by_meaning)))
     yield from _block("similar by words", list(map(_similar, found.similar_by_words)))
 
@@ -386,12 +387,12 @@ def _block(title: str, entries: list[str]) -> Iterator[str]:
 
 def _end(path: str, slug: str | None, target: str) -> str:
     if not path:
-        return f"{shown(target)} (leads nowhere)"
-    return shown(f"{path}#{slug}" if slug else path)
+        return f"{escaped(target)} (leads nowhere)"
+    return escaped(f"{path}#{slug}" if slug else path)
 
 
 def _similar(entry: "SimilarEntry") -> str:
     where = f"{entry.path}:{entry.line_start}-{entry.line_end}"
     headings = " > ".join(entry.heading_path)
     shared = f"  ({', '.join(entry.terms)})" if entry.terms else ""
-    return f"{shown(where)}  {shown(headings)}  {entry.score:.2f}{shown(shared)}"
+    return f"{escaped(where)}  {escaped(headings)}  {entry.score:.2f}{escaped(shared)}"

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ragdocs.cli.output import shown
 from ragdocs.errors import FileKept
 from ragdocs.files import open_file, replace, set_mode
+from ragdocs.text import escaped
 
 # An entry put into JSON text without touching anything else: not a blank, not an order.
 #
@@ -291,4 +291,4 @@ def _not_done(path: Path, error: OSError) -> FileKept:
 
 
 def _at(path: Path) -> str:
-    return shown(os.fspath(path))
+    return escaped(os.fspath(path))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from ragdocs.cli.main import config_option, json_option, tell_ignored
-from ragdocs.cli.output import counted, shown
 from ragdocs.evaluation.metrics import METRICS
 from ragdocs.evaluation.reliability import SURE
+from ragdocs.text import escaped, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -44,14 +44,14 @@ def lines(report: "Report") -> Iterator[str]:
 
 def _head_lines(report: "Report") -> Iterator[str]:
     said = [
-        counted(report.documents, "document"),
+        number_of(report.documents, "document"),
         f"{report.queries} scored queries",
         *([f"{report.unanswerable} without an answer"] if report.unanswerable else []),
         *([f"relevant from grade {report.level:g}"] if report.level != 1.0 else []),
     ]
-    yield f"{shown(report.name)}: {', '.join(said)}"
+    yield f"{escaped(report.name)}: {', '.join(said)}"
     if report.missing:
-        yield f"note: {counted(report.missing, 'labelled document')} not in the corpus"
+        yield f"note: {number_of(report.missing, 'labelled document')} not in the corpus"
 
 
 def _run(run: "Measured") -> Iterator[str]:
@@ -78,7 +78,7 @@ def _honesty(found: "Honesty") -> Iterator[str]:
     }
     for name, each in kinds.items():
         if each.cases:
-            yield f"{name:<26} {_interval(each.mean)}   {counted(each.cases, 'question')}"
+            yield f"{name:<26} {_interval(each.mean)}   {number_of(each.cases, 'question')}"
     if found.near_miss_auc:
         yield f"{'AUC right / near miss':<26} {_interval(found.near_miss_auc)}"
     if found.foreign_auc:
@@ -104,7 +104,7 @@ def _times(latency: "Latency") -> str:
 
 def _groups(report: "Report") -> Iterator[str]:
     yield ""
-    yield _head(f"by {shown(report.field)}")
+    yield _head(f"by {escaped(report.field)}")
     for group in report.groups:
         values = "".join(f"{one.mean:>{_COLUMN}.4f}" for one in group.metrics.values())
         yield f"{_cut(f'{group.value} ({group.queries})')}{values}"
@@ -113,7 +113,7 @@ def _groups(report: "Report") -> Iterator[str]:
 def _compared(difference: "Difference") -> Iterator[str]:
     other = difference.other
     yield ""
-    yield f"{shown(other.label)}, and its difference to this run:"
+    yield f"{escaped(other.label)}, and its difference to this run:"
     for metric, found in difference.metrics.items():
         interval = f"[{found.low:+.4f}, {found.high:+.4f}]{' *' if found.is_clear else ''}"
         yield f"{metric:<10} {other.metrics[metric].mean:.4f}  {found.mean:+.4f}   {interval}"
@@ -138,7 +138,7 @@ def _head(first: str) -> str:
 
 
 def _cut(text: str) -> str:
-    text = shown(text)
+    text = escaped(text)
     return f"{text[: _FIRST - 2]:<{_FIRST}}"
 
 
@@ -237,9 +237,9 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     if options["plot"]:
         write_chart(options["plot"], report_chart(report))
     if options["as_json"]:
-        from ragdocs.cli.output import as_json
+        from ragdocs.text import json_text
 
-        click.echo(as_json(report))
+        click.echo(json_text(report))
         return
 
     for line in lines(report):
@@ -262,8 +262,8 @@ def _index(config: "Config") -> None:
             raise click.exceptions.Exit(ending.exit_code)
     without = done.vectors.lacking or done.vectors.error
     if without:
-        click.echo(f"note: searching by words only: {shown(without)}", err=True)
+        click.echo(f"note: searching by words only: {escaped(without)}", err=True)
     if done.failures:
         first = done.failures[0]
-        said = f"{counted(len(done.failures), 'file')} could not be indexed, first {first.path}"
-        click.echo(f"note: {shown(said)}: {shown(first.reason)}", err=True)
+        said = f"{number_of(len(done.failures), 'file')} could not be indexed, first {first.path}"
+        click.echo(f"note: {escaped(said)}: {escaped(first.reason)}", err=True)

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from ragdocs.app import App
 from ragdocs.cli.main import described
-from ragdocs.cli.output import shown
 from ragdocs.cli.progress import Display
 from ragdocs.cli.status import warning_line
 from ragdocs.config.problems import OriginKind
@@ -25,7 +24,7 @@ from ragdocs.shutdown import Ending, EndReason
 from ragdocs.store.lock import writing
 from ragdocs.store.records import FileFailure
 from ragdocs.store.variants import drop_unused
-from ragdocs.text import number_of, plain_value, printable, process_text
+from ragdocs.text import escaped, number_of, plain_value, printable, process_text
 
 # One run of an indexing command: files in, vectors for their texts, and what the index holds.
 
@@ -267,7 +266,7 @@ def summary(run: Run, reason: EndReason | None) -> Iterator[str]:
     yield f"Index: {number_of(outcome.documents, 'document')}{_passages(run)}"
     if run.contents and run.contents.vocabulary:
         yield f"Vocabulary: {number_of(run.contents.vocabulary, 'word')} for query expansion"
-    yield f"In {shown(str(run.directory))}, {run.seconds:.1f} s"
+    yield f"In {escaped(str(run.directory))}, {run.seconds:.1f} s"
 
 
 def _passages(run: Run) -> str:
@@ -289,14 +288,14 @@ def _passages(run: Run) -> str:
 
 def problems(run: Run) -> Iterator[str]:
     """What is not in the index and should be."""
-    failures = [shown(f"{one.tree}:{one.reason}") for one in run.failures]
+    failures = [escaped(f"{one.tree}:{one.reason}") for one in run.failures]
     yield from _listed(f"{number_of(len(failures), 'file')} could not be indexed", failures)
     yield from map(_left_out, run.unseen)
     for kept in run.outcome.kept:
         documents = f"its {number_of(kept.documents, 'document')} in the index stay as they were"
         what = documents if kept.documents else "nothing of it is indexed"
-        yield f"{shown(kept.tree)} {kept.reason}: {what}"
-    unsettled = [shown(f"{at.tree}:{at.path}") for at in sorted(run.outcome.unsettled)]
+        yield f"{escaped(kept.tree)} {kept.reason}: {what}"
+    unsettled = [escaped(f"{at.tree}:{at.path}") for at in sorted(run.outcome.unsettled)]
     changing = f"{number_of(len(unsettled), 'file')} kept changing while being read: run it again"
     yield from _listed(changing, unsettled)
     if run.vectors.lacking:
@@ -308,13 +307,13 @@ def problems(run: Run) -> Iterator[str]:
 def notes(run: Run) -> Iterator[str]:
     """What its user may want to know, and nothing is wrong with."""
     if run.outcome.rebuilt:
-        yield f"The index was rebuilt: {shown(run.outcome.rebuilt)}"
+        yield f"The index was rebuilt: {escaped(run.outcome.rebuilt)}"
     if run.dropped:
         dropped = number_of(len(run.dropped), "index", "indices")
         yield f"Deleted {dropped} of other settings, not used for 30 days"
     if not run.outcome.documents and not run.outcome.stopped and not run.failures:
         yield "There is nothing to search: the folders have no Markdown or text files to index"
-    yield from map(shown, run.vectors.notes)
+    yield from map(escaped, run.vectors.notes)
     lossy = [warning_line(one) for one in run.warnings if one.is_loss]
     yield from _listed("Indexed, but not all that these files hold can be found", lossy)
     left_out = [_left_out(one) for one in run.outcome.skipped if one not in run.unseen]
@@ -357,7 +356,7 @@ def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, obj
             }
             for one in run.failures
         ],
-        "warnings": [asdict(one) for one in run.warnings],
+        "warnings": run.warnings,
         "kept": [
             {"tree": one.tree, "reason": one.reason, "documents": one.documents}
             for one in outcome.kept
@@ -394,7 +393,7 @@ def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, obj
 
 
 def _left_out(one: Skipped) -> str:
-    return f"{shown(f'{one.tree}:{one.skipped.path}')} {one.skipped.reason.value}"
+    return f"{escaped(f'{one.tree}:{one.skipped.path}')} {one.skipped.reason.value}"
 
 
 def _listed(title: str, items: Sequence[str]) -> Iterator[str]:

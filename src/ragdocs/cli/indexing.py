@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ragdocs.cli.main import Place, json_option, place_options, refuse_everything
-from ragdocs.cli.output import json_text
-from ragdocs.cli.output import shown as safe
 from ragdocs.errors import (
     IndexCorrupt,
     IndexFolderForeign,
@@ -20,6 +18,7 @@ from ragdocs.errors import (
     IndexStoreError,
     OtherSettings,
 )
+from ragdocs.text import escaped, json_text
 
 if TYPE_CHECKING:
     from ragdocs.app import App
@@ -65,7 +64,7 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
             return ending.exit_code
     for kept in done.outcome.kept:
         click.echo(
-            f"note: {safe(kept.tree)} {kept.reason}; showing its last indexed state", err=True
+            f"note: {escaped(kept.tree)} {kept.reason}; showing its last indexed state", err=True
         )
     if done.vectors.lacking:
         click.echo(f"note: searching by words only: {done.vectors.lacking}", err=True)

@@ -1,7 +1,7 @@
 """`inspect`: shows how a file is parsed into chunks, and how a query is understood."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,9 +9,9 @@ import click
 
 from ragdocs.cli.indexing import Reading, reading_options
 from ragdocs.cli.main import Place, place_options
-from ragdocs.cli.output import counted, json_text, shown
 from ragdocs.errors import SourceUnreadable
 from ragdocs.models import TreeName
+from ragdocs.text import escaped, json_text, number_of
 
 if TYPE_CHECKING:
     from ragdocs.app import App
@@ -37,12 +37,12 @@ def inspect_query(words: tuple[str, ...], reading: Reading, strict: bool) -> Non
     Example:
       ragdocs inspect query '(rust async) OR title:guide -deprecated'
     """
-    from ragdocs.cli.output import as_json
+    from ragdocs.text import json_text
 
     with reading.app() as app:
         inspected = _inspected(app, " ".join(words), strict)
     if reading.as_json:
-        click.echo(as_json(inspected))
+        click.echo(json_text(inspected))
         return
     for line in lines(inspected):
         click.echo(line)
@@ -63,28 +63,28 @@ def _inspected(app: "App", text: str, strict: bool) -> "InspectedQuery":
 
 def lines(inspected: "InspectedQuery") -> Iterator[str]:
     kind = "strict: every operator binds" if inspected.is_strict else "plain words: any may match"
-    yield f"{_name('query')}{shown(inspected.query)}  ({kind})"
+    yield f"{_name('query')}{escaped(inspected.query)}  ({kind})"
     if inspected.is_strict and inspected.parsed is not None:
         yield from _labelled("parsed", _drawn(inspected.parsed))
     yield f"{_name('because')}{inspected.why}"
-    yield from _labelled("wished for", (shown(one.in_words()) for one in inspected.wishes))
+    yield from _labelled("wished for", (escaped(one.in_words()) for one in inspected.wishes))
     if inspected.as_text:
-        yield f"{_name('as text')}{shown(' '.join(inspected.as_text))}"
-    yield f"{_name('meaning')}{shown(inspected.meaning) or '(nothing)'}"
+        yield f"{_name('as text')}{escaped(' '.join(inspected.as_text))}"
+    yield f"{_name('meaning')}{escaped(inspected.meaning) or '(nothing)'}"
     words = (
-        f"{shown(word.word)} → {shown(word.term)}{'' if word.is_looked_for else '  (left out)'}"
+        f"{escaped(word.word)} → {escaped(word.term)}{'' if word.is_looked_for else '  (left out)'}"
         for word in inspected.analysis
     )
     yield from _labelled("analysis", words)
     yield from _labelled("looked for", map(_unit, inspected.looked_for))
     yield from _labelled("added", map(_added, inspected.added))
     if inspected.did_you_mean:
-        yield f"{_name('meant')}{shown(inspected.did_you_mean)}?"
+        yield f"{_name('meant')}{escaped(inspected.did_you_mean)}?"
     yield f"{_name('kind')}{inspected.query_type.value}"
     weights = ", ".join(f"{name.value} {weight:g}" for name, weight in inspected.weights.items())
     yield f"{_name('weights')}{weights}"
     for note in inspected.notes:
-        yield f"{_name('note')}{shown(note)}"
+        yield f"{_name('note')}{escaped(note)}"
 
 
 def _name(text: str) -> str:
@@ -103,7 +103,7 @@ def _drawn(root: "ExpressionNode") -> Iterator[str]:
     pending = [(root, "", "")]
     while pending:
         node, first, rest = pending.pop()
-        yield f"{first}{node.kind.upper()}{' ' if node.text else ''}{shown(node.text)}"
+        yield f"{first}{node.kind.upper()}{' ' if node.text else ''}{escaped(node.text)}"
         for part in reversed(node.parts):
             last = part is node.parts[-1]
             pending.append(
@@ -114,15 +114,15 @@ def _drawn(root: "ExpressionNode") -> Iterator[str]:
 def _unit(unit: "LookedFor") -> str:
     counts = "" if unit.weight == 1 else f"  x{unit.weight:g}"
     fields = ", ".join(f"{field} {weight:g}" for field, weight in unit.weights.items())
-    return f"{shown(' '.join(unit.terms))}{counts}  in {fields}"
+    return f"{escaped(' '.join(unit.terms))}{counts}  in {fields}"
 
 
 def _added(word: "AddedWord") -> str:
     said = [word.origin.value, f"x{word.weight:.2g}"]
-    said += [f"for {shown(word.stands_for)}"] if word.stands_for else []
+    said += [f"for {escaped(word.stands_for)}"] if word.stands_for else []
     said += [f"{word.distance} away"] if word.distance is not None else []
     said += [f"cosine {word.similarity:.2f}"] if word.similarity is not None else []
-    return f"{shown(word.word)} ({', '.join(said)})"
+    return f"{escaped(word.word)} ({', '.join(said)})"
 
 
 # `inspect`: how a file is read, as a tree of chunks; and how a query is.
@@ -180,9 +180,9 @@ def _existing(file: Path) -> Path:
         found = file.resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "cannot be found"
-        raise SourceUnreadable(f"{shown(str(file))}: {reason}") from error
+        raise SourceUnreadable(f"{escaped(str(file))}: {reason}") from error
     if found.is_dir():
-        raise SourceUnreadable(f"{shown(str(file))}: is a folder; name a file in it")
+        raise SourceUnreadable(f"{escaped(str(file))}: is a folder; name a file in it")
     return found
 
 
@@ -216,17 +216,18 @@ def _take(stands: _Stands, config: "Config") -> "IndexedFile":
 
 def _summary(document: "Document") -> Iterator[str]:
     source = document.source
-    yield f"{click.style(shown(document.title), bold=True)}  ({shown(document.id)})"
+    yield f"{click.style(escaped(document.title), bold=True)}  ({escaped(document.id)})"
     yield (
-        f"{counted(source.size, 'byte')}, {source.encoding}, "
-        f"{counted(len(document.headings), 'heading')}, {counted(len(document.links), 'link')}, "
-        f"{counted(len(document.code_blocks), 'code block')}; "
+        f"{number_of(source.size, 'byte')}, {source.encoding}, "
+        f"{number_of(len(document.headings), 'heading')}, "
+        f"{number_of(len(document.links), 'link')}, "
+        f"{number_of(len(document.code_blocks), 'code block')}; "
         f"{document.date:%Y-%m-%d} ({document.date_source})"
     )
     if document.tags:
-        yield "tags: " + shown(", ".join(document.tags))
+        yield "tags: " + escaped(", ".join(document.tags))
     for warning in document.warnings:
-        yield f"warning: {shown(warning.text)}"
+        yield f"warning: {escaped(warning.text)}"
     yield ""
 
 
@@ -249,7 +250,7 @@ def _tree(chunks: "tuple[Chunk, ...]", embedded: bool) -> Iterator[str]:
 
 
 def _line(chunk: "Chunk") -> str:
-    name = shown(chunk.id.removeprefix(chunk.doc_id) or chunk.id)
+    name = escaped(chunk.id.removeprefix(chunk.doc_id) or chunk.id)
     where = f"lines {chunk.span.line_start}-{chunk.span.line_end}"
     size = "" if chunk.text is None else f", {len(chunk.text)} characters"
     overlap = f" + {len(chunk.overlap)} overlap" if chunk.overlap else ""
@@ -260,7 +261,7 @@ def _embedded(chunk: "Chunk", indent: str) -> Iterator[str]:
     from ragdocs.chunking.splitting import embedding_text
 
     for line in embedding_text(chunk).split("\n"):
-        yield f"{indent}  {click.style(shown(line), dim=True)}".rstrip()
+        yield f"{indent}  {click.style(escaped(line), dim=True)}".rstrip()
 
 
 def _as_json(taken: "IndexedFile", stands: _Stands) -> dict[str, object]:
@@ -279,7 +280,7 @@ def _as_json(taken: "IndexedFile", stands: _Stands) -> dict[str, object]:
         "aliases": metadata.aliases,
         "author": metadata.author,
         "category": metadata.category,
-        "warnings": [asdict(warning) for warning in document.warnings],
+        "warnings": document.warnings,
         "note": stands.note,
         "headings": [
             {"level": found.level, "text": found.text, "slug": found.slug, **_where(found.span)}

@@ -21,11 +21,10 @@ import click
 
 from ragdocs.cli.edit_files import KeptFile, NotPlain, Taken, read_kept, with_entry
 from ragdocs.cli.main import Place, documents_here, here, place_options
-from ragdocs.cli.output import shown
 from ragdocs.cli.status import short
 from ragdocs.diagnosis.clients import CLIENTS, Client, starts_this_program, user_place
 from ragdocs.errors import ConfigError, FileKept
-from ragdocs.text import advised
+from ragdocs.text import advised, escaped
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import Reading
@@ -295,12 +294,12 @@ def plan(
         text = with_entry(file.text(), (client.servers, name), entry, starts_this_program)
     except NotPlain as error:
         raise FileKept(
-            f"{shown(str(path))} was left as it is: {error}. What only a person can write there "
+            f"{escaped(str(path))} was left as it is: {error}. What only a person can write there "
             "(comments, a comma at the end of a list) would be lost. Add the entry yourself"
         ) from error
     except Taken as error:
         raise FileKept(
-            f'{shown(str(path))} was left as it is: its entry "{name}" starts another program. '
+            f'{escaped(str(path))} was left as it is: its entry "{name}" starts another program. '
             "Choose another name with --name"
         ) from error
     return Planned(file, text)
@@ -444,7 +443,7 @@ def _show_difference(planned: "Planned", wish: _Wish, launch: "Launch") -> None:
 def _carry_out(planned: "Planned", path: Path, wish: _Wish, launch: "Launch") -> None:
     copy = planned.carry_out()
     click.echo(f'{wish.client.title}: {short(str(path))} now has "{wish.name}".')
-    click.echo(f"It runs: {shown(launch.line)}")
+    click.echo(f"It runs: {escaped(launch.line)}")
     if copy:
         click.echo(f"The file as it was: {short(str(copy))}")
     click.echo(f"Start {wish.client.title} again to use it; {advised('doctor')} checks it.")

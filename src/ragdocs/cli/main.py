@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ragdocs import __version__
-from ragdocs.cli.output import shown, shown_lines
 from ragdocs.errors import (
     ConfigError,
     EvaluationError,
@@ -27,7 +26,7 @@ from ragdocs.errors import (
     QueryError,
     RagdocsError,
 )
-from ragdocs.text import remember_typed
+from ragdocs.text import escaped, remember_typed
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import Reading
@@ -159,7 +158,7 @@ class _NothingFound(_Failure):
 
 
 def _failure(error: RagdocsError) -> _Failure:
-    said = shown_lines(str(error))  # a folder's name may speak to the terminal
+    said = escaped(str(error))  # a folder's name may speak to the terminal
     if isinstance(error, NotThere):
         return _NothingFound(said)
     if isinstance(error, (ConfigError, EvaluationError, QueryError)):
@@ -387,7 +386,7 @@ def _with_place(
 
 def described(tree: "Tree") -> str:
     """A tree and its folder as a person reads them."""
-    return f"{shown(tree.name)} ({shown(os.fspath(tree.root))})"
+    return f"{escaped(tree.name)} ({escaped(os.fspath(tree.root))})"
 
 
 def existing_folders(
@@ -414,7 +413,7 @@ def _folder(given: Path, *, may_be_missing: bool) -> Path:
         problem = "is not a folder; give the folder that holds the documents"
     except (OSError, RuntimeError, ValueError) as error:
         problem = _reason(error)
-    raise click.BadParameter(f"{shown(str(given))} {problem}")
+    raise click.BadParameter(f"{escaped(str(given))} {problem}")
 
 
 def _index(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
@@ -422,7 +421,7 @@ def _index(_: click.Context, __: click.Parameter, given: Path | None) -> Path | 
         return None
     path = Path(os.path.expanduser(given))
     if os.path.exists(path) and not os.path.isdir(path):
-        raise click.BadParameter(f"{shown(str(given))} is not a folder")
+        raise click.BadParameter(f"{escaped(str(given))} is not a folder")
     return path
 
 

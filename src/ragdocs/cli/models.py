@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.main import NOTHING_FOUND, config_option, json_option, tell_ignored
-from ragdocs.cli.output import shown_lines
 from ragdocs.cli.status import short
 from ragdocs.config.choices import EmbeddingProvider
-from ragdocs.text import size_text
+from ragdocs.text import escaped, size_text
 
 if TYPE_CHECKING:
     from ragdocs.cli.model_list import Builtin, Extra, Models, Reranker
@@ -34,17 +33,17 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
     if context.invoked_subcommand:
         return
     from ragdocs.cli.model_list import list_models
-    from ragdocs.cli.output import as_json as in_json
     from ragdocs.config.loading import load_config
+    from ragdocs.text import json_text
 
     config = load_config(config_file)
     tell_ignored(config)
     found = list_models(config)
     if as_json:
-        click.echo(in_json(found))
+        click.echo(json_text(found))
     else:
         for line in _lines(found):
-            click.echo(shown_lines(line))
+            click.echo(escaped(line))
     context.exit(NOTHING_FOUND if found.embedding.problem else 0)
 
 
@@ -99,13 +98,13 @@ def fetch(name: str, provider: str | None, config_file: Path | None) -> None:
             err=True,
         )
         raise
-    click.echo(shown_lines(f"{name} is in {folder}"))
+    click.echo(escaped(f"{name} is in {folder}"))
     if not for_torch and config.embedding.provider is not EmbeddingProvider.ONNX:
-        click.echo(shown_lines(f'To use it: [embedding] provider = "onnx", model = "{name}"'))
+        click.echo(escaped(f'To use it: [embedding] provider = "onnx", model = "{name}"'))
 
 
 def _say_file(name: str, number: int, count: int) -> None:
-    click.echo(shown_lines(f"file {number} of {count}: {name}"), err=True)
+    click.echo(escaped(f"file {number} of {count}: {name}"), err=True)
 
 
 def _lines(found: "Models") -> Iterator[str]:

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import click
 
-from ragdocs.cli.output import counted
 from ragdocs.indexing.changes import Phase, Progress
+from ragdocs.text import number_of
 
 LINE_SECONDS = 5.0
 """Between two lines of one phase: a log that someone reads later should stay short."""
@@ -120,11 +120,11 @@ class Lines:
 
     def _tell(self, progress: Progress) -> None:
         self._is_told, self._told_at = True, self._clock()
-        total = counted(progress.total, UNITS[progress.phase])
+        total = number_of(progress.total, UNITS[progress.phase])
         said = [f"{progress.phase.value}: {progress.done} of {total}"]
         if progress.chunks:  # files that are no text, or only touched, give none
             if progress.phase is Phase.READING:
-                said.append(counted(progress.chunks, "chunk"))
+                said.append(number_of(progress.chunks, "chunk"))
             said.append(f"{self._pace.rate(progress):.0f}/s")
         remaining = self._pace.remaining(progress)
         if remaining and progress.done < progress.total:

@@ -11,9 +11,8 @@ import click
 
 from ragdocs.cli.indexing import Reading, reading_options
 from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
-from ragdocs.cli.output import shown, shown_lines
 from ragdocs.limits import MAX_TOP_N
-from ragdocs.text import advised
+from ragdocs.text import advised, escaped
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -182,7 +181,7 @@ def matches(response: SearchResponse) -> Iterator[str]:
         for line in hits or [first]:
             at = line - first
             text = lines[at] if 0 <= at < len(lines) else lines[0]
-            yield f"{click.style(shown(result.path), fg='cyan')}:{line}: {shown(text.strip())}"
+            yield f"{click.style(escaped(result.path), fg='cyan')}:{line}: {escaped(text.strip())}"
 
 
 def remarks(response: SearchResponse) -> Iterator[str]:
@@ -190,12 +189,12 @@ def remarks(response: SearchResponse) -> Iterator[str]:
     if response.index.is_there:
         yield from _worth(response)
     if response.did_you_mean:
-        yield f"Did you mean: {shown(response.did_you_mean)}"
+        yield f"Did you mean: {escaped(response.did_you_mean)}"
     for left_out in response.left_out:
-        where = f"{shown(left_out.path)}:{left_out.line_start}-{left_out.line_end}"
+        where = f"{escaped(left_out.path)}:{left_out.line_start}-{left_out.line_end}"
         yield f"{left_out.extent.value.replace('_', ' ')}: {where} ({left_out.tokens} tokens)"
     for note in response.notes:
-        yield f"note: {shown(note)}"
+        yield f"note: {escaped(note)}"
     if not response.index.complete:
         yield f"index {response.index.in_words()}"
 
@@ -213,7 +212,7 @@ def _worth(response: SearchResponse) -> Iterator[str]:
         where = f"{advised('status')} says where it looks"
         yield f"Nothing was found: the index has no document. {where}."
     if response.nearest_terms:
-        terms = ", ".join(map(shown, response.nearest_terms))
+        terms = ", ".join(map(escaped, response.nearest_terms))
         yield f"No document has these words; the nearest they have: {terms}"
 
 
@@ -221,10 +220,10 @@ def marked(text: str, ranges: Sequence[MatchRange]) -> str:
     parts: list[str] = []
     at = 0
     for found in ranges:
-        parts.append(shown_lines(text[at : found.start]))
-        parts.append(_marked(shown_lines(text[found.start : found.end])))
+        parts.append(escaped(text[at : found.start]))
+        parts.append(_marked(escaped(text[found.start : found.end])))
         at = found.end
-    parts.append(shown_lines(text[at:]))
+    parts.append(escaped(text[at:]))
     return "".join(parts)
 
 
@@ -236,7 +235,7 @@ def _citation(result: SearchResult) -> str:
     where = f"{result.path}:{result.line_start}-{result.line_end}"
     headings = " > ".join(result.heading_path) or result.title
     confidence = click.style(f"{result.confidence:.0%}", fg="green")
-    return f"{click.style(shown(where), fg='cyan', bold=True)}  {shown(headings)}  {confidence}"
+    return f"{click.style(escaped(where), fg='cyan', bold=True)}  {escaped(headings)}  {confidence}"
 
 
 def _around(result: SearchResult) -> Iterator[str]:
@@ -249,7 +248,7 @@ def _around(result: SearchResult) -> Iterator[str]:
         wider = result.within
         headings = " > ".join(wider.heading_path)
         lines = f"{wider.line_start}-{wider.line_end}"
-        told.append(f"within {shown(headings)} ({lines})")
+        told.append(f"within {escaped(headings)} ({lines})")
     if told:
         yield ", ".join(told)
 
@@ -260,11 +259,11 @@ def _snippet(result: SearchResult) -> str:
     at = 0
     for start, end in snippet.highlights:
         parts += [
-            shown(snippet.text[at:start]),
-            _marked(shown(snippet.text[start:end])),
+            escaped(snippet.text[at:start]),
+            _marked(escaped(snippet.text[start:end])),
         ]
         at = end
-    return "".join([*parts, shown(snippet.text[at:])])
+    return "".join([*parts, escaped(snippet.text[at:])])
 
 
 # `query`: the passages that answer a question.
@@ -321,7 +320,7 @@ def _run(reading: Reading, words: tuple[str, ...], options: _Options) -> int:
             _debug(app.config, response)
     _show(response, "json" if reading.as_json else options["output"])
     for note in notes:
-        click.echo(f"note: {shown(note)}", err=True)
+        click.echo(f"note: {escaped(note)}", err=True)
     if not response.index.is_there:
         return UNUSABLE
     return 0 if response.results else NOTHING_FOUND
@@ -341,14 +340,14 @@ def _debug(config: Config, response: SearchResponse) -> None:
         *(f"{name}: {seconds * 1000:.1f} ms" for name, seconds in response.seconds.items()),
     ]
     for line in lines:
-        click.echo(f"debug: {shown(line)}", err=True)
+        click.echo(f"debug: {escaped(line)}", err=True)
 
 
 def _show(response: SearchResponse, output: str) -> None:
-    from ragdocs.cli.output import as_json
+    from ragdocs.text import json_text
 
     if output == "json":
-        click.echo(as_json(response))
+        click.echo(json_text(response))
         return
     show = {
         "full": full,

@@ -8,11 +8,11 @@ from rich.progress import Progress as BarSet
 from rich.table import Table
 from rich.text import Text
 
-from ragdocs.cli.output import shown_lines
 from ragdocs.cli.progress import UNITS, Pace, in_words
 from ragdocs.indexing.changes import Phase, Progress
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.responses import Explanation, QueryExplanation, ResultExplanation
+from ragdocs.text import escaped
 
 # Progress bars, the only module that knows rich. They go away when the work is done.
 
@@ -147,4 +147,4 @@ def _stages(explanation: Explanation) -> Table:
 
 def _plain(text: str) -> Text:
     """Never markup: a document may not speak to the terminal."""
-    return Text(shown_lines(text))
+    return Text(escaped(text))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.main import Place, json_option, tolerant_place_options
-from ragdocs.cli.output import counted, shown
-from ragdocs.text import advised, number_of, size_text
+from ragdocs.text import advised, escaped, number_of, size_text
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.case import Case, Finding, Repaired
@@ -79,9 +78,9 @@ def _show_repairs(repairs: "Iterable[Repaired]") -> None:
 
 
 def _as_json(case: "Case", fix: bool) -> "list[Finding]":
-    from ragdocs.cli.output import as_json
     from ragdocs.diagnosis.case import is_fine
     from ragdocs.diagnosis.doctor import examine, repair
+    from ragdocs.text import json_text
 
     found = list(examine(case))
     repaired = list(repair(found)) if fix else []
@@ -91,7 +90,7 @@ def _as_json(case: "Case", fix: bool) -> "list[Finding]":
         "findings": [_value(one) for one in remaining],
         "repairs": repaired,
     }
-    click.echo(as_json(answer))
+    click.echo(json_text(answer))
     return remaining
 
 
@@ -132,13 +131,13 @@ def _finding_lines(found: "Finding", name: str) -> Iterator[str]:
 def _readable(text: str) -> str:
     """With `~` for the home folder, as people write it."""
     home = os.path.join(os.path.expanduser("~"), "")
-    return shown(text if home == "/" else text.replace(home, "~/"))
+    return escaped(text if home == "/" else text.replace(home, "~/"))
 
 
 def _summary(findings: "list[Finding]", fix: bool) -> str:
     levels = [found.level.value for found in findings]
     counts = [(levels.count(level), level) for level in ("error", "warning", "note")]
-    said = ", ".join(counted(number, level) for number, level in counts if number)
+    said = ", ".join(number_of(number, level) for number, level in counts if number)
     fixable = len({found.repair.name for found in findings if found.repair})
     if not said:
         return "All is well."
@@ -172,13 +171,13 @@ def show_status(context: click.Context, place: Place, as_json: bool) -> None:
       ragdocs status --docs notes
     """
     from ragdocs.app import App
-    from ragdocs.cli.output import as_json as written
     from ragdocs.diagnosis.gathering import gather_status
+    from ragdocs.text import json_text
 
     with App(place.config(tell=False)) as app:
         status = gather_status(app)
     if as_json:
-        click.echo(written(status))
+        click.echo(json_text(status))
     else:
         for line in _status_lines(status):
             click.echo(line)
@@ -189,15 +188,15 @@ def short(path: str) -> str:
     """With `~` for the home folder, as people write it."""
     home = os.path.expanduser("~")
     inside = home != "/" and Path(path).is_relative_to(home)
-    return shown("~" + path[len(home) :] if inside else path)
+    return escaped("~" + path[len(home) :] if inside else path)
 
 
 def _status_lines(status: "Status") -> Iterator[str]:
     state = status.state.value  # the summary begins with it
     colour = _STATE_COLOURS[state]
-    yield f"{click.style(state, fg=colour, bold=True)}{shown(status.summary[len(state) :])}"
+    yield f"{click.style(state, fg=colour, bold=True)}{escaped(status.summary[len(state) :])}"
     for note in status.notes:
-        yield "  " + shown(note).replace("\n", "\n  ")
+        yield "  " + escaped(note).replace("\n", "\n  ")
     yield ""
     fields = [field for field in _fields(status) if field[1]]
     width = max(len(name) for name, _ in fields)
@@ -227,7 +226,7 @@ def _fields(status: "Status") -> Iterator[Field]:
 
 
 def _tree(tree: "TreeStatus", is_known: bool) -> str:
-    said = [shown(tree.name), short(tree.root)]
+    said = [escaped(tree.name), short(tree.root)]
     said += ["(yours, in every project)"] if tree.scope == "global" else []
     said += [number_of(tree.documents, "document")] if is_known else []
     said += [click.style(tree.problem, fg="yellow")] if tree.problem else []
@@ -253,7 +252,7 @@ def _holdings(status: "Status") -> str:
 
 def _failures(status: "Status") -> list[str]:
     number = status.holdings.files_failed
-    lines = [shown(f"{one.tree}: {one.reason}") for one in status.failures[:MAX_FAILURES]]
+    lines = [escaped(f"{one.tree}: {one.reason}") for one in status.failures[:MAX_FAILURES]]
     rest = number - len(lines)
     return [*lines, f"and {rest:,} more (--json lists them)"] if rest > 0 else lines
 
@@ -267,7 +266,7 @@ def _warnings(status: "Status") -> list[str]:
 
 
 def warning_line(one: "FileWarning") -> str:
-    return shown(f"{one.tree}: {one.path}: {one.text}")
+    return escaped(f"{one.tree}: {one.path}: {one.text}")
 
 
 def _index(status: "Status") -> str:
@@ -306,17 +305,17 @@ def _keyword(status: "Status") -> str:
 def _model(status: "Status") -> str:
     model = status.model
     if model.problem:
-        return f"none: {shown(model.problem.splitlines()[0])}"
-    place = f", from {shown(model.place)}" if model.place else ""
-    return f"{shown(model.name)}, {model.dimension} dimensions{place}"
+        return f"none: {escaped(model.problem.splitlines()[0])}"
+    place = f", from {escaped(model.place)}" if model.place else ""
+    return f"{escaped(model.name)}, {model.dimension} dimensions{place}"
 
 
 def _reranker(status: "Status") -> str:
     reranker = status.reranker
     if not reranker.is_on:
         return "off"
-    name = shown(reranker.name)
-    return f"{name}, not usable: {shown(reranker.problem)}" if reranker.problem else name
+    name = escaped(reranker.name)
+    return f"{name}, not usable: {escaped(reranker.problem)}" if reranker.problem else name
 
 
 def _watch(watcher: "WatchStatus | None") -> str:
@@ -329,7 +328,7 @@ def _watch(watcher: "WatchStatus | None") -> str:
         said.append(watcher.activity)
     if watcher.last_scan:
         said.append(f"last full look {_time(watcher.last_scan)}")
-    return shown(", ".join(said))
+    return escaped(", ".join(said))
 
 
 def _process(pid: int | None) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.main import NOTHING_FOUND
-from ragdocs.cli.output import shown
 from ragdocs.cli.status import short
 from ragdocs.errors import ConfigError, FileKept
+from ragdocs.text import escaped
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import ProjectFile
@@ -168,7 +168,7 @@ def _show(file: "ProjectFile") -> None:
     if request.chosen:
         click.echo("These choose from the folders that it names; a change to them asks again:")
     for key, value in request.chosen.items():
-        click.echo(f"  {shown(f'{key} = {toml_value(value)}')}")
+        click.echo(f"  {escaped(f'{key} = {toml_value(value)}')}")
     loaded = request.loaded()
     if loaded:
         click.echo("These are loaded from the project; a change to them asks again:")
@@ -180,7 +180,7 @@ def _setting(ask: "Ask") -> str:
     from ragdocs.text import toml_value
 
     where = f"line {ask.origin.line}: " if ask.origin.line else ""
-    return shown(f"{where}{ask.key} = {toml_value(ask.value)}")
+    return escaped(f"{where}{ask.key} = {toml_value(ask.value)}")
 
 
 def _confirmed(file: "ProjectFile") -> bool:
@@ -231,7 +231,7 @@ def _list(as_json: bool) -> None:
         now = "is not read any more" if standing is None else standing.words
         click.echo(f"{short(name)} {now}")
         for key, value in grant.settings.items():
-            click.echo(f"  {shown(f'{key} = {toml_value(value)}')}")
+            click.echo(f"  {escaped(f'{key} = {toml_value(value)}')}")
         for loaded in grant.loaded:
             click.echo(f"  loads {short(loaded)}")
     for line in _remarks(grants):
@@ -295,9 +295,9 @@ def _project_files_value(
 
 
 def _show_json(value: object) -> None:
-    from ragdocs.cli.output import as_json
+    from ragdocs.text import json_text
 
-    click.echo(as_json(value))
+    click.echo(json_text(value))
 
 
 def _place() -> Path:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Protocol
 
 from ragdocs.config.choices import Stemmer
+from ragdocs.text import INVISIBLE
 
 # Which characters make words: the classes that the standard library's `\w` does not know.
 #
@@ -29,12 +30,6 @@ _MARK_BLOCKS = (
     (0x1B000, 0x1F000),
     (0xE0100, 0xE01F0),
 )
-
-INVISIBLE = (
-    "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
-    "\U000e0000-\U000e007f"
-)
-"""Soft hyphens, zero-width and bidi controls, tags: shown as nothing, so matched as nothing."""
 
 HANGUL_TAILS = "\u1160-\u11ff\ud7b0-\ud7fb"
 """Vowels and final consonants: what follows the first letter of a decomposed syllable."""

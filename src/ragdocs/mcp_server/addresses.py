@@ -12,9 +12,9 @@ from enum import StrEnum
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from ragdocs.errors import QueryError
-from ragdocs.mcp_server.answer import Cleaner
 from ragdocs.models import TreeName
 from ragdocs.parsers.ids import decode_path, document_id
+from ragdocs.text import Cleaner
 
 SCHEME = "ragdocs"
 _LINES = re.compile(r"L(\d{1,9})-L(\d{1,9})")

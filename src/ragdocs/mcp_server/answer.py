@@ -9,13 +9,10 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
-from enum import Enum
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from re import Match, Pattern
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, cast
 
 from mcp.shared.exceptions import MCPError
@@ -37,6 +34,7 @@ from ragdocs.limits import (
 )
 from ragdocs.search.budget import tokens
 from ragdocs.search.responses import IndexState, Readiness
+from ragdocs.text import Cleaner, hidden_ranges, json_value
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -203,68 +201,20 @@ def _may_be_null(schema: Schema) -> bool:
     return _NULL in schema.get("anyOf", ())
 
 
-# Text on its way out: what a person would not see is left out and counted.
-#
-# Bidi and tag characters, controls and zero-width characters can carry instructions that only a
-# model reads. A joiner between two visible characters is part of how they look, and stays.
-
-_JOINERS = "\u200c\u200d"
-
-
-class Cleaner:
-    """Cleans the texts of one answer, and counts what it left out."""
-
-    def __init__(self) -> None:
-        self.removed = 0
-
-    def clean(self, text: str) -> str:
-        """Lines and tabs stay as they are. What no encoding can express becomes a mark."""
-        if text.isascii() and text.isprintable():
-            return text
-        return _hidden().sub(self._drop, text).encode("utf-8", "replace").decode()
-
-    def _drop(self, found: Match[str]) -> str:
-        if _belongs(found):
-            return found[0]
-        self.removed += len(found[0])
-        return ""
-
-
 def moved(text: str, ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Where stretches of a text are when it has been cleaned; those of which nothing is left are
     not among them.
     """
     ranges = tuple(ranges)
-    if not ranges or (text.isascii() and text.isprintable()):
+    dropped = list(hidden_ranges(text)) if ranges else []
+    if not dropped:
         return ranges
-    dropped = [found.span() for found in _hidden().finditer(text) if not _belongs(found)]
 
     def at(place: int) -> int:
         return place - sum(min(end, place) - start for start, end in dropped if start < place)
 
     placed = ((at(start), at(end)) for start, end in ranges)
     return tuple((start, end) for start, end in placed if start < end)
-
-
-def _belongs(found: Match[str]) -> bool:
-    """To how its neighbours look."""
-    text, start, end = found.string, found.start(), found.end()
-    is_joiner = end - start == 1 and found[0] in _JOINERS
-    return is_joiner and _is_visible(text[start - 1 : start]) and _is_visible(text[end : end + 1])
-
-
-def _is_visible(character: str) -> bool:
-    return bool(character) and not character.isspace()
-
-
-@cache
-def _hidden() -> Pattern[str]:
-    from ragdocs.indices.languages import INVISIBLE
-
-    # Runs, so that a visible neighbour of a match is known not to be hidden itself. One selector
-    # chooses how a character looks; several after another choose nothing, and can hide text.
-    hidden = f"[{INVISIBLE}\ufff9-\ufffb\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]+"
-    return re.compile(f"{hidden}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{2,}}")
 
 
 # What went wrong, in words: for whoever asked, and for the log.
@@ -340,7 +290,7 @@ class Given:
     def tokens(self) -> int:
         """Of the dearer form: a client shows a model the one or the other."""
         links = sum(map(_link_tokens, self.links))
-        return max(tokens(self.text) + links, tokens(as_json(self.structured)))
+        return max(tokens(self.text) + links, tokens(compact_json(self.structured)))
 
 
 def fitted(limit: int, pack: Callable[[int], Given]) -> Given:
@@ -359,34 +309,20 @@ def fitted(limit: int, pack: Callable[[int], Given]) -> Given:
     return given
 
 
-def as_json(value: object) -> str:
+def compact_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def plain(answer: "DataclassInstance", cleaner: Cleaner | None = None) -> dict[str, Any]:
     """As JSON has it: texts cleaned, and without what is not there."""
-    return cast(dict[str, Any], _plain(asdict(answer), cleaner or Cleaner()))
-
-
-def _plain(value: object, cleaner: Cleaner) -> object:
-    match value:
-        case Enum():
-            return value.value
-        case str():
-            return cleaner.clean(value)
-        case datetime():
-            return value.isoformat()
-        case dict():
-            items = cast(dict[str, object], value).items()
-            return {key: _plain(each, cleaner) for key, each in items if each is not None}
-        case list() | tuple():
-            return [_plain(each, cleaner) for each in cast(list[object], value)]
-        case _:
-            return value
+    clean = (cleaner or Cleaner()).clean
+    return cast(dict[str, Any], json_value(answer, clean, has_null=False))
 
 
 def _link_tokens(link: Link) -> int:
-    return tokens(as_json({"type": "resource_link", **asdict(link), "mimeType": "text/markdown"}))
+    return tokens(
+        compact_json({"type": "resource_link", **plain(link), "mimeType": "text/markdown"})
+    )
 
 
 # What a tool is called with: checked by its schema, and refused in words a model can act on.

@@ -33,7 +33,6 @@ from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.limits import MAX_ANSWER_TOKENS, MAX_COMPLETIONS, MAX_PAGE_ENTRIES
 from ragdocs.mcp_server.answer import (
     Arguments,
-    Cleaner,
     Given,
     broken,
     failed,
@@ -57,6 +56,7 @@ from ragdocs.mcp_server.library_tools import (
 )
 from ragdocs.mcp_server.search_tool import HypothesisArguments, QueryArguments, SearchAnswer, search
 from ragdocs.parsers.ids import decode_path
+from ragdocs.text import Cleaner
 
 # What may stand for a template's variable: paths, trees and tags that begin with, or have, it.
 

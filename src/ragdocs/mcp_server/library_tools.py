@@ -52,7 +52,6 @@ from ragdocs.mcp_server.answer import (
     Arguments,
     BadArguments,
     BriefIndexNote,
-    Cleaner,
     Cursor,
     Given,
     IndexNote,
@@ -82,7 +81,7 @@ from ragdocs.mcp_server.search_tool import (
     passage_lines,
 )
 from ragdocs.search.budget import LeftOut
-from ragdocs.text import number_of
+from ragdocs.text import Cleaner, number_of
 
 # The documentation for source files, as a client gets it.
 

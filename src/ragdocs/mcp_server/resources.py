@@ -21,9 +21,10 @@ from ragdocs.library.answers import DocumentEntry, DocumentText
 from ragdocs.library.requests import DocumentRequest, ListRequest
 from ragdocs.limits import MAX_ANSWER_TOKENS
 from ragdocs.mcp_server.addresses import Address, AddressKind, document_uri, parse_address
-from ragdocs.mcp_server.answer import Cleaner, error_text, one_line
+from ragdocs.mcp_server.answer import error_text, one_line
 from ragdocs.mcp_server.host import Backend, Host
 from ragdocs.mcp_server.library_tools import ListArguments, list_documents, resolved
+from ragdocs.text import Cleaner
 
 MARKDOWN = "text/markdown"
 DOCUMENT = "ragdocs://doc/{tree}/{+path}"

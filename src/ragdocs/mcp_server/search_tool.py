@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, cast
 
@@ -25,14 +25,13 @@ from ragdocs.mcp_server.addresses import document_of, lines_uri, reference
 from ragdocs.mcp_server.answer import (
     Arguments,
     BadArguments,
-    Cleaner,
     Given,
     IndexNote,
     Link,
     PathText,
     Tokens,
     Word,
-    as_json,
+    compact_json,
     fenced,
     fitted,
     headed,
@@ -62,7 +61,7 @@ from ragdocs.search.responses import (
     SearchResult,
 )
 from ragdocs.search.stages import StageCount
-from ragdocs.text import number_of
+from ragdocs.text import Cleaner, number_of
 
 # Why the answer is what it is, cut down to what a reader takes in: as data and as lines.
 
@@ -275,7 +274,7 @@ def search_answer(
         did_you_mean=cleaner.clean(meant) if meant else None,
         nearest_terms=tuple(map(cleaner.clean, response.nearest_terms)) or None,
         query_types=tuple(response.query_types),
-        stats=asdict(response.stats) if has_stats else None,
+        stats=plain(response.stats) if has_stats else None,
     )
 
 
@@ -633,7 +632,7 @@ def _explained(answer: SearchAnswer, response: SearchResponse, limit: int) -> Se
     explained = replace(answer, explanation=explanation)
     # Texts are cleaned here already: they become lines too.
     cleaned = cast(dict[str, Any], plain(explained)["explanation"])
-    if 2 * tokens(as_json(cleaned)) <= limit:
+    if 2 * tokens(compact_json(cleaned)) <= limit:
         return replace(answer, explanation=cleaned)
     notes = (*answer.notes, "The explanation is too long for max_tokens: raise it.")
     return replace(answer, notes=notes)

@@ -11,8 +11,9 @@ from re import Pattern
 
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Unit
-from ragdocs.indices.languages import HANGUL_TAILS, INVISIBLE, UNSPACED, marks
+from ragdocs.indices.languages import HANGUL_TAILS, UNSPACED, marks
 from ragdocs.search.passages import MatchRange, Worth, densest
+from ragdocs.text import hidden_ranges
 
 # The sentence that says most of what was asked, told without a model.
 #
@@ -105,13 +106,7 @@ def _stripped(text: str, start: int, end: int) -> Iterator[Range]:
         yield first, first + len(body)
 
 
-# Text as a reader is shown it: white space collapsed, what is invisible left out and counted.
-#
-# Bidi and tag characters, controls and runs of zero-width characters can hide instructions from a
-# person that a model reads. One joiner between two visible characters is part of how they look.
-
-_JOINERS = "\u200c\u200d"
-_CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+# Text as a reader is shown it: white space collapsed, invisible characters left out and counted.
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +123,8 @@ class Shown:
 def shown(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
     """The stretch as it is shown; `marked` are ranges of the whole text, in order."""
     start, end = stretch
-    if not _invisible().search(text, start, end):
+    invisible = {start + at for span in hidden_ranges(text[start:end]) for at in range(*span)}
+    if not invisible:
         return _shown_whole(text, stretch, marked)
     kept: list[str] = []
     places: list[int] = []
@@ -138,7 +134,7 @@ def shown(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
         if text[at].isspace():
             if kept and kept[-1] != " ":
                 kept.append(" ")
-        elif _is_hidden(text, at, stretch):
+        elif at in invisible:
             hidden += 1
         else:
             kept.append(text[at])
@@ -178,26 +174,6 @@ def _add(ranges: list[Range], first: int, last: int) -> None:
     if ranges and ranges[-1][1] >= first:
         first = ranges.pop()[0]
     ranges.append((first, last))
-
-
-def _is_hidden(text: str, at: int, stretch: Range) -> bool:
-    character = text[at]
-    if character.isprintable() or not _invisible().match(character):
-        return False
-    if character not in _JOINERS:
-        return True
-    if at <= stretch[0] or at + 1 >= stretch[1]:
-        return True
-    return not (_is_visible(text[at - 1]) and _is_visible(text[at + 1]))
-
-
-def _is_visible(character: str) -> bool:
-    return not character.isspace() and not _invisible().match(character)
-
-
-@cache
-def _invisible() -> Pattern[str]:
-    return re.compile(f"[{INVISIBLE}{_CONTROLS}]")
 
 
 # Where a text may be cut for a reader: at spaces, between words, never within what is seen as one
