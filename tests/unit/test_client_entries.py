@@ -24,7 +24,7 @@ OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
 def put(text, entry=ENTRY, path=LIST):
-    return with_entry(text, path, entry, starts_this_program)
+    return with_entry(text, *path, entry, starts_this_program)
 
 
 def same_at_the_beginning(one, other):

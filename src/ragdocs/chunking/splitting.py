@@ -100,7 +100,7 @@ class Splitter:
         before: tuple[Range, BlockKind] | None = None
         for unit, kind in self._stretched(start, end):
             if before is not None:
-                if self._keeps_with(before, unit):
+                if self._keeps_with(*before, unit):
                     unit = (before[0][0], unit[1])
                 else:
                     yield before
@@ -108,10 +108,11 @@ class Splitter:
         if before is not None:
             yield before
 
-    def _keeps_with(self, before: tuple[Range, BlockKind], unit: Range) -> bool:
-        """A heading keeps what follows, unless that would make a block too long that is not."""
-        (first, _), kind = before
-        return kind is BlockKind.HEADING and (self.fits(first, unit[1]) or not self.fits(*unit))
+    def _keeps_with(self, before: Range, kind: BlockKind, unit: Range) -> bool:
+        """Whether a block of that kind keeps what follows: a heading does, unless that would make
+        a block too long that is not.
+        """
+        return kind is BlockKind.HEADING and (self.fits(before[0], unit[1]) or not self.fits(*unit))
 
     def _stretched(self, start: int, end: int) -> Iterator[tuple[Range, BlockKind]]:
         """Blocks with the blank lines after them; anything else between blocks is text."""

@@ -63,13 +63,12 @@ class _Object:
 
 
 def with_entry(
-    text: str, path: tuple[str, str], entry: Entry, is_ours: Callable[[object], bool]
+    text: str, servers: str, name: str, entry: Entry, is_ours: Callable[[object], bool]
 ) -> str:
-    """The text with `entry` at `path`, which is the list's key and the entry's name.
+    """The text with `entry` under `name` in the list whose key is `servers`.
 
     Of an entry of ours that is there only what differs is changed. Raises NotPlain, and Taken.
     """
-    servers, name = path
     if not text.strip():
         return json.dumps({servers: {name: entry}}, ensure_ascii=False, indent=2) + "\n"
     layout = _Layout(text)

@@ -291,7 +291,7 @@ def plan(
     file = read_kept(path, within)
     entry = entry_of(client, launch)
     try:
-        text = with_entry(file.text(), (client.servers, name), entry, starts_this_program)
+        text = with_entry(file.text(), client.servers, name, entry, starts_this_program)
     except NotPlain as error:
         raise FileKept(
             f"{escaped(str(path))} was left as it is: {error}. What only a person can write there "

@@ -47,20 +47,22 @@ class ChunkingConfig(Section):
     min_leaf_chars: int = setting(
         250,
         "A smaller section joins its parent or neighbour.",
-        within=(0, MAX_CHARS),
+        least=0,
+        most=MAX_CHARS,
         aliases=("chunking.min_chunk_chars",),
     )
     max_leaf_chars: int = setting(
         1000,
         "A larger section is split at paragraphs, then sentences.",
-        within=(50, MAX_CHARS),
+        least=50,
+        most=MAX_CHARS,
         aliases=("chunking.max_chunk_chars",),
     )
     min_document_chars: int = setting(
-        1200, "A smaller document is one passage.", within=(0, MAX_CHARS)
+        1200, "A smaller document is one passage.", least=0, most=MAX_CHARS
     )
     overlap_chars: int = setting(
-        100, "How much of the part before is embedded with a split part.", within=(0, 10_000)
+        100, "How much of the part before is embedded with a split part.", least=0, most=10_000
     )
     parent_retrieval_enabled: bool = setting(
         False,
@@ -68,19 +70,22 @@ class ChunkingConfig(Section):
         aliases=("search.parent_retrieval_enabled",),
     )
     parent_chunk_min_chars: int = setting(
-        1500, "The returned section is widened to at least this.", within=(0, MAX_CHARS)
+        1500, "The returned section is widened to at least this.", least=0, most=MAX_CHARS
     )
     parent_chunk_max_chars: int = setting(
-        2000, "The returned section is never larger than this.", within=(50, MAX_CHARS)
+        2000, "The returned section is never larger than this.", least=50, most=MAX_CHARS
     )
     parent_overlap_chars: int = setting(
-        200, "How much of what stands before it a returned section begins with.", within=(0, 10_000)
+        200,
+        "How much of what stands before it a returned section begins with.",
+        least=0,
+        most=10_000,
     )
     child_chunk_min_chars: int = setting(
-        400, "Replaces min_leaf_chars with parent retrieval.", within=(0, MAX_CHARS)
+        400, "Replaces min_leaf_chars with parent retrieval.", least=0, most=MAX_CHARS
     )
     child_chunk_max_chars: int = setting(
-        600, "Replaces max_leaf_chars with parent retrieval.", within=(50, MAX_CHARS)
+        600, "Replaces max_leaf_chars with parent retrieval.", least=50, most=MAX_CHARS
     )
 
     def disagreements(self) -> Iterator[Disagreement]:
@@ -118,12 +123,12 @@ class ContextRule(Section):
 class ContextConfig(Section):
     """How `context` turns source files into a query."""
 
-    terms: int = setting(50, "At most this many terms make the query.", within=(1, 1000))
+    terms: int = setting(50, "At most this many terms make the query.", least=1, most=1000)
     min_term_frequency: int = setting(
-        2, "A term must occur this often in the source file.", within=(1, 1000)
+        2, "A term must occur this often in the source file.", least=1, most=1000
     )
-    min_word_length: int = setting(4, "Shorter words are ignored.", within=(1, 1000))
-    max_word_length: int = setting(30, "Longer words are ignored.", within=(1, 1000))
+    min_word_length: int = setting(4, "Shorter words are ignored.", least=1, most=1000)
+    max_word_length: int = setting(30, "Longer words are ignored.", least=1, most=1000)
     rules: Annotated[tuple[ContextRule, ...], Lax] = setting(
         (), "Rules by file pattern; see [[context.rules]].", allowed="[[context.rules]] tables"
     )
@@ -165,8 +170,8 @@ class EmbeddingConfig(Section):
         AUTO, 'Put before a query; "auto" is what the model is known to need, "" is nothing.'
     )
     passage_prefix: Prefix = setting(AUTO, "Put before a passage; as query_prefix.")
-    batch_size: int = setting(32, "Texts embedded at once.", within=(1, 1024))
-    threads: int = setting(0, "Processor threads for bulk work; 0 is automatic.", within=(0, 64))
+    batch_size: int = setting(32, "Texts embedded at once.", least=1, most=1024)
+    threads: int = setting(0, "Processor threads for bulk work; 0 is automatic.", least=0, most=64)
     device: Device = setting(
         AUTO,
         "Where the model runs; the built-in one always uses the processor.",
@@ -193,10 +198,10 @@ class EmbeddingConfig(Section):
         authority=Authority("lets passages and queries leave this machine"),
     )
     timeout_seconds: float = setting(
-        20.0, "How long the endpoint may take for one batch.", within=(0.1, 600)
+        20.0, "How long the endpoint may take for one batch.", least=0.1, most=600
     )
     retries: int = setting(
-        2, "How often a batch is sent again when the endpoint fails.", within=(0, 10)
+        2, "How often a batch is sent again when the endpoint fails.", least=0, most=10
     )
     class_name: str = setting(
         "",
@@ -252,18 +257,20 @@ class IndexingConfig(Section):
     max_file_bytes: int = setting(
         10_000_000,
         "Larger files are skipped with a warning.",
-        within=(1, 1_000_000_000),
+        least=1,
+        most=1_000_000_000,
         authority=Authority(
             "has larger files read into memory", is_more, "larger than without the file"
         ),
     )
     debounce_seconds: float = setting(
-        0.5, "How long files must be quiet before their changes are read.", within=(0, 60)
+        0.5, "How long files must be quiet before their changes are read.", least=0, most=60
     )
     rescan_interval_seconds: float = setting(
         300.0,
         "How often all files are compared with the index; 0 is never.",
-        within=(0, 86_400),
+        least=0,
+        most=86_400,
         authority=Authority(
             "keeps the processor busy with looking at all files again",
             is_hasty,
@@ -318,15 +325,15 @@ class RankSumCurve(NamedTuple):
 class BoostsConfig(Section):
     """How much a word counts by the field it stands in, before saturation (BM25F)."""
 
-    title: float = setting(3.0, "The document's title.", within=(0, 100))
-    headers: float = setting(2.5, "The headings above the passage.", within=(0, 100))
-    keywords: float = setting(2.5, "Front matter `keywords`.", within=(0, 100))
-    description: float = setting(2.0, "Front matter `description` or `summary`.", within=(0, 100))
-    tags: float = setting(2.0, "Front matter `tags` and inline #tags.", within=(0, 100))
-    path: float = setting(2.0, "The file's path and its parts.", within=(0, 100))
-    aliases: float = setting(1.5, "Front matter `aliases`.", within=(0, 100))
-    author: float = setting(1.0, "Front matter `author`.", within=(0, 100))
-    content: float = setting(1.0, "The text itself.", within=(0, 100))
+    title: float = setting(3.0, "The document's title.", least=0, most=100)
+    headers: float = setting(2.5, "The headings above the passage.", least=0, most=100)
+    keywords: float = setting(2.5, "Front matter `keywords`.", least=0, most=100)
+    description: float = setting(2.0, "Front matter `description` or `summary`.", least=0, most=100)
+    tags: float = setting(2.0, "Front matter `tags` and inline #tags.", least=0, most=100)
+    path: float = setting(2.0, "The file's path and its parts.", least=0, most=100)
+    aliases: float = setting(1.5, "Front matter `aliases`.", least=0, most=100)
+    author: float = setting(1.0, "Front matter `author`.", least=0, most=100)
+    content: float = setting(1.0, "The text itself.", least=0, most=100)
 
 
 class AdvancedSearchConfig(Section):
@@ -335,15 +342,15 @@ class AdvancedSearchConfig(Section):
     community_detection_enabled: bool = setting(
         True, "Raise documents of the communities that the best hits belong to."
     )
-    community_boost_factor: float = setting(1.1, "By how much they are raised.", within=(1, 10))
+    community_boost_factor: float = setting(1.1, "By how much they are raised.", least=1, most=10)
     dynamic_weights_enabled: bool = setting(
         False, "Give an index less say when its scores hardly differ."
     )
     variance_threshold: float = setting(
-        0.1, "Below this variance of scores an index loses weight.", within=(0, 1)
+        0.1, "Below this variance of scores an index loses weight.", least=0, most=1
     )
     min_weight_factor: float = setting(
-        0.5, "An index never loses more than down to this factor.", within=(0, 1)
+        0.5, "An index never loses more than down to this factor.", least=0, most=1
     )
     hyde_enabled: bool = setting(True, "Offer search by a hypothetical answer.")
 
@@ -372,65 +379,68 @@ _ORDERING = frozenset(
 class SearchConfig(Section):
     """How results are found, ranked, thinned and returned."""
 
-    semantic_weight: float = setting(1.0, "Weight of vector search.", within=(0, 100))
-    keyword_weight: float = setting(1.0, "Weight of keyword search.", within=(0, 100))
+    semantic_weight: float = setting(1.0, "Weight of vector search.", least=0, most=100)
+    keyword_weight: float = setting(1.0, "Weight of keyword search.", least=0, most=100)
     balance_enabled: bool = setting(
         True, "Shift meaning against words by how near and how long a query is (score fusion)."
     )
     document_weight: float = setting(
-        0.5, "How much of a passage's meaning is that of its whole document.", within=(0, 1)
+        0.5, "How much of a passage's meaning is that of its whole document.", least=0, most=1
     )
     closeness_weight: float = setting(
-        0.5, "How much it counts that words stand together as in the query.", within=(0, 1)
+        0.5, "How much it counts that words stand together as in the query.", least=0, most=1
     )
     resemblance_weight: float = setting(
-        0.15, "How much it counts that a passage is like the best one in meaning.", within=(0, 1)
+        0.15, "How much it counts that a passage is like the best one in meaning.", least=0, most=1
     )
-    graph_weight: float = setting(1.0, "Weight of documents linked to hits.", within=(0, 100))
+    graph_weight: float = setting(1.0, "Weight of documents linked to hits.", least=0, most=100)
     code_search_enabled: bool = setting(True, "Search code blocks in an index of their own.")
-    code_search_weight: float = setting(0.3, "Weight of code search.", within=(0, 100))
+    code_search_weight: float = setting(0.3, "Weight of code search.", least=0, most=100)
     fusion: Annotated[Fusion, Lax] = setting(
         Fusion.SCORE, "How the lists become one: by scaled scores, or by ranks."
     )
     rrf_k_constant: int = setting(
-        60, "Rank fusion's constant: larger is flatter.", within=(0, 10_000)
+        60, "Rank fusion's constant: larger is flatter.", least=0, most=10_000
     )
     recency_bias: float = setting(
-        0.5, "How much new documents gain; 0.5 is 1.2x in a week, 0 is off.", within=(0, 1)
+        0.5, "How much new documents gain; 0.5 is 1.2x in a week, 0 is off.", least=0, most=1
     )
     min_confidence: float = setting(
-        0.0, "Results below this confidence are dropped; 0 keeps all.", within=(0, 1)
+        0.0, "Results below this confidence are dropped; 0 keeps all.", least=0, most=1
     )
     score_calibration_threshold: float = setting(
         0.446,
         "The evidence (mostly in [0, 1]) that means 50 % confidence; set with rank fusion: the "
         "rank sum.",
-        within=(0, 10),
+        least=0,
+        most=10,
     )
     score_calibration_steepness: float = setting(
         12.83,
         "How sharply confidence turns around that evidence; set with rank fusion: around that "
         "rank sum.",
-        within=(0.01, 10_000),
+        least=0.01,
+        most=10_000,
     )
     max_chunks_per_doc: int = setting(
-        2, "At most this many passages of one document; 0 is no limit.", within=(0, 100)
+        2, "At most this many passages of one document; 0 is no limit.", least=0, most=100
     )
     dedup_enabled: bool = setting(False, "Drop passages whose vectors are nearly the same.")
     dedup_similarity_threshold: float = setting(
         0.85,
         "The cosine from which two passages count as the same.",
-        within=(0, 1),
+        least=0,
+        most=1,
         aliases=("search.dedup_threshold",),
     )
     ngram_dedup_enabled: bool = setting(True, "Drop passages whose wording is nearly the same.")
     ngram_dedup_threshold: float = setting(
-        0.85, "The Jaccard similarity of character trigrams for that.", within=(0, 1)
+        0.85, "The Jaccard similarity of character trigrams for that.", least=0, most=1
     )
     mmr_enabled: bool = setting(
         False, "Choose results for diversity (MMR) in place of dropping similar vectors."
     )
-    mmr_lambda: float = setting(0.7, "1 is relevance only, 0 is diversity only.", within=(0, 1))
+    mmr_lambda: float = setting(0.7, "1 is relevance only, 0 is diversity only.", least=0, most=1)
     rerank_enabled: bool = setting(False, "Score the best results again with a cross-encoder.")
     rerank_model: NameOrFolder = setting(
         "cross-encoder/ms-marco-MiniLM-L-6-v2",
@@ -438,11 +448,12 @@ class SearchConfig(Section):
         allowed="a name or a path",
         authority=Authority("names a model to load", is_loaded=True),
     )
-    rerank_top_n: int = setting(10, "How many results it scores.", within=(1, 100))
+    rerank_top_n: int = setting(10, "How many results it scores.", least=1, most=100)
     rerank_weight: float = setting(
         0.05,
         "What its opinion counts beside the search's own: 1 is its opinion alone.",
-        within=(0, 1),
+        least=0,
+        most=1,
     )
     adaptive_weights_enabled: bool = setting(
         True, "Shift the weights by the kind of query: factual, navigational, exploratory."
@@ -454,10 +465,11 @@ class SearchConfig(Section):
         2,
         "Only for queries of at most this many words that hardly any document has; 0 is for every "
         "query.",
-        within=(0, 100),
+        least=0,
+        most=100,
     )
     query_expansion_max_terms: int = setting(
-        10_000, "At most this many terms make that vocabulary.", within=(0, 1_000_000)
+        10_000, "At most this many terms make that vocabulary.", least=0, most=1_000_000
     )
     synonyms_enabled: bool = setting(False, "Add WordNet synonyms (extra `synonyms`).")
     keyword_engine: Annotated[KeywordEngine, Lax] = setting(
@@ -467,39 +479,49 @@ class SearchConfig(Section):
         Stemmer.ENGLISH, "The language whose word endings are ignored."
     )
     fuzzy_distance: int = setting(
-        1, "Typing errors forgiven in words the documents do not have; 0 is none.", within=(0, 2)
+        1, "Typing errors forgiven in words the documents do not have; 0 is none.", least=0, most=2
     )
     merge_threshold: int = setting(
-        2, "This many matching siblings are replaced by their parent; 0 is never.", within=(0, 100)
+        2,
+        "This many matching siblings are replaced by their parent; 0 is never.",
+        least=0,
+        most=100,
     )
-    merge_bonus: float = setting(0.02, "What a merged section gains per child.", within=(0, 10))
+    merge_bonus: float = setting(0.02, "What a merged section gains per child.", least=0, most=10)
     max_merge_depth: int = setting(
-        2, "Do not merge above this depth; 0 allows the whole document.", within=(0, 6)
+        2, "Do not merge above this depth; 0 allows the whole document.", least=0, most=6
     )
     max_merge_bytes: int = setting(
-        4_000, "A larger section is not merged into: its parts are the results.", within=(0, 10**9)
+        4_000,
+        "A larger section is not merged into: its parts are the results.",
+        least=0,
+        most=10**9,
     )
     result_tokens: int = setting(
         180,
         "About how much of a passage is given: the lines that answer and what is around them; "
         "0 gives all of it.",
-        within=(0, 10_000),
+        least=0,
+        most=10_000,
     )
     cutoff_ratio: float = setting(
-        0.3, "Stop where a score falls below this part of the one before; 0 is off.", within=(0, 1)
+        0.3,
+        "Stop where a score falls below this part of the one before; 0 is off.",
+        least=0,
+        most=1,
     )
     candidate_limit: int = setting(
-        0, "At most this many of what was found are judged; 0 is no limit.", within=(0, 10_000)
+        0, "At most this many of what was found are judged; 0 is no limit.", least=0, most=10_000
     )
     local_boost: float = setting(
-        1.5, "What the project's own trees gain over the user's.", within=(0, 100)
+        1.5, "What the project's own trees gain over the user's.", least=0, most=100
     )
     tree_normalisation: float = setting(
-        0.0, "How far the best of each tree is brought to one level; 0 is off.", within=(0, 1)
+        0.0, "How far the best of each tree is brought to one level; 0 is off.", least=0, most=1
     )
-    graph_depth: int = setting(1, "How many links away a neighbour may be.", within=(0, 5))
+    graph_depth: int = setting(1, "How many links away a neighbour may be.", least=0, most=5)
     graph_neighbor_weight: float = setting(
-        0.5, "A neighbour enters with this part of its hit's score.", within=(0, 1)
+        0.5, "A neighbour enters with this part of its hit's score.", least=0, most=1
     )
     boosts: BoostsConfig = Field(default_factory=BoostsConfig)
     advanced: AdvancedSearchConfig = Field(default_factory=AdvancedSearchConfig)

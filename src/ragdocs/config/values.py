@@ -96,17 +96,17 @@ def setting(
     default: object,
     description: str,
     *,
-    within: tuple[float, float] | None = None,
+    least: float | None = None,
+    most: float | None = None,
     aliases: tuple[str, ...] = (),
     allowed: str = "",
     authority: Authority | None = None,
 ) -> Any:  # noqa: ANN401  a field of any type
     """A setting with its range, the other full keys that the seeds call it by, and what it lets its
     writer do to the user."""
-    lowest, highest = within or (None, None)
     extra: dict[str, Any] = {"aliases": list(aliases), "allowed": allowed, "authority": authority}
     return Field(
-        default=default, description=description, ge=lowest, le=highest, json_schema_extra=extra
+        default=default, description=description, ge=least, le=most, json_schema_extra=extra
     )
 
 

@@ -87,7 +87,7 @@ def _fetch(
     for number, name in enumerate(names, 1):
         if on_file is not None:
             on_file(name, number, len(names))
-        file = _fetch_file(hub, model, (commit, name), cache)
+        file = _fetch_file(hub, model, commit, name, cache)
         snapshot = snapshot or file.parents[name.count("/")]
     if snapshot is None:
         raise missing(model, "has no file of a model that could be used here")
@@ -136,9 +136,8 @@ def _choose_torch(hub: ModuleType, model: str, offered: list[str]) -> list[str]:
     )
 
 
-def _fetch_file(hub: ModuleType, model: str, what: tuple[str, str], cache: Path | None) -> Path:
+def _fetch_file(hub: ModuleType, model: str, commit: str, name: str, cache: Path | None) -> Path:
     """One at a time, in this thread: so that it can be interrupted."""
-    commit, name = what
     try:
         return Path(
             hub.hf_hub_download(

@@ -282,7 +282,7 @@ class Int8Products:
         largest = graph.node("Max", largest, graph.scalar(1e-30))
         row_scale = graph.node("Mul", largest, graph.scalar(1 / 127))
         rounded = _to_uint8(graph, graph.node("Div", x, row_scale), 128)
-        return _integer_product(graph, rounded, 128, (quantised, scales), row_scale)
+        return _integer_product(graph, rounded, 128, quantised, scales, row_scale)
 
     def product_after_norm(self, graph: OnnxGraph, x: str, weight: Tensor) -> str:
         # Left in, the outliers would set the scale and the other channels lose a bit or two.
@@ -302,7 +302,7 @@ class Int8Products:
         largest = graph.node("ReduceMax", shifted, axes=[-1], keepdims=1)
         row_scale = graph.node("Mul", largest, graph.scalar(1 / 127))
         rounded = _to_uint8(graph, graph.node("Div", shifted, row_scale), 0)
-        product = _integer_product(graph, rounded, 0, (quantised, scales), row_scale)
+        product = _integer_product(graph, rounded, 0, quantised, scales, row_scale)
         added = GELU_FLOOR * quantised.sum(axis=0, dtype=np.int64) * scales
         return product, (bias - added).astype(np.float32)
 
@@ -319,9 +319,14 @@ def _to_uint8(graph: OnnxGraph, x: str, zero: int) -> str:
 
 
 def _integer_product(
-    graph: OnnxGraph, x: str, zero: int, weight: tuple[NDArray[np.int8], Tensor], row_scale: str
+    graph: OnnxGraph,
+    x: str,
+    zero: int,
+    weight: NDArray[np.int8],
+    weight_scales: Tensor,
+    row_scale: str,
 ) -> str:
-    quantised, scales = (graph.constant(each) for each in weight)
+    quantised, scales = graph.constant(weight), graph.constant(weight_scales)
     zero_point = graph.scalar(zero, "uint8")
     product = graph.node(
         "MatMulIntegerToFloat", x, quantised, graph.scalar(1.0), scales, zero_point

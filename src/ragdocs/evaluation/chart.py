@@ -133,7 +133,7 @@ def standing(title: str, up: str, groups: Groups) -> Picture:
     below = _TOP + _HEIGHT + 58
     shapes = [text(_LEFT, 24, title, "title"), *_levels(width - 10), *shapes]
     shapes.append(upright(16, _TOP + _HEIGHT / 2, up))
-    explained, height = legend((_LEFT, below), width - _LEFT, series)
+    explained, height = legend(_LEFT, below, width - _LEFT, series)
     return Picture(width, below + height, (*shapes, *explained))
 
 
@@ -177,12 +177,9 @@ def in_words(groups: Groups) -> str:
     )
 
 
-def legend(
-    start: tuple[float, float], room: float, series: Sequence[str]
-) -> tuple[list[str], float]:
+def legend(left: float, top: float, room: float, series: Sequence[str]) -> tuple[list[str], float]:
     """As many on a line as there is room for; the shapes, and how high they are."""
-    left, y = start
-    x = left
+    x, y = left, top
     shapes: list[str] = []
     for number, name in enumerate(series):
         width = 18 + LETTER * len(name) + 20
@@ -190,7 +187,7 @@ def legend(
             x, y = left, y + _LEGEND_LINE
         shapes += [box(x, y - 10, 12, 12, fill(number)), text(x + 18, y, name)]
         x += width
-    return shapes, y - start[1] + _LEGEND_LINE
+    return shapes, y - top + _LEGEND_LINE
 
 
 def text(x: float, y: float, words: str, kind: str = "start") -> str:

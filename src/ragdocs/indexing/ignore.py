@@ -395,24 +395,23 @@ class Selection:
         self._has_excludes = bool(tree.exclude)
 
     def excludes(self, parts: tuple[str, ...], is_directory: bool) -> bool:
-        return self._has_excludes and self._verdict(self._exclude, parts, is_directory) is True
+        return self._has_excludes and self._verdict(*self._exclude, parts, is_directory) is True
 
     def includes(self, parts: tuple[str, ...], inside: bool) -> bool:
-        verdict = self._verdict(self._include, parts, False)
+        verdict = self._verdict(*self._include, parts, False)
         if verdict is not None:
             return verdict
         return inside and os.path.splitext(parts[-1])[1].lower() in TEXT_EXTENSIONS
 
     def includes_directory(self, parts: tuple[str, ...], inside: bool) -> bool:
         """Whether a pattern names this folder, or one around it: then its texts are included."""
-        verdict = self._verdict(self._include, parts, True)
+        verdict = self._verdict(*self._include, parts, True)
         return inside if verdict is None else verdict
 
     @staticmethod
     def _verdict(
-        rules: tuple[RuleSet, RuleSet], parts: tuple[str, ...], is_directory: bool
+        exact: RuleSet, folded: RuleSet, parts: tuple[str, ...], is_directory: bool
     ) -> bool | None:
-        exact, folded = rules
         if is_directory:
             return exact.verdict(parts, True)
         name = _fold_extension(parts[-1])

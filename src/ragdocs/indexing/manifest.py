@@ -143,7 +143,7 @@ def diff(
             continue
         scan = scans.get(tree)
         if isinstance(scan, Scan):
-            _compare(tree, scan, entries, (added, modified))
+            _compare(tree, scan, entries, added, modified)
             absent = _absent(scan, entries)
             removed += [entry for entry in absent if scan.proves_absent(entry.path)]
             kept += [entry for entry in absent if not scan.proves_absent(entry.path)]
@@ -194,9 +194,9 @@ def _compare(
     tree: TreeName,
     scan: Scan,
     entries: Mapping[str, ManifestEntry],
-    into: tuple[list[SourceFile], list[SourceFile]],
+    added: list[SourceFile],
+    modified: list[SourceFile],
 ) -> None:
-    added, modified = into
     for found in scan.files:
         entry = entries.get(found.path)
         if entry is None:

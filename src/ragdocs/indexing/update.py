@@ -219,7 +219,7 @@ def apply(transaction: Transaction, batch: Batch, basis: Manifest, now: Manifest
         else:
             applied.again.add(TreePath(one.file.tree, one.file.path))
     for entry in batch.removals:
-        _remove(transaction, entry, (basis, now), applied)
+        _remove(transaction, entry, basis, now, applied)
     # A moved document is one document: it neither came nor went.
     applied.removed -= min(applied.moved, applied.removed)
     return applied
@@ -260,10 +260,11 @@ def _count(applied: Applied, one: Prepared, *, is_moved: bool) -> None:
 def _remove(
     transaction: Transaction,
     entry: ManifestEntry,
-    manifests: tuple[Manifest, Manifest],
+    basis: Manifest,
+    stored: Manifest,
     applied: Applied,
 ) -> None:
-    before, now = (manifest.get(entry.doc_id) for manifest in manifests)
+    before, now = basis.get(entry.doc_id), stored.get(entry.doc_id)
     if now is None:
         return
     if now != before:

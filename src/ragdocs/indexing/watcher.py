@@ -201,12 +201,14 @@ class Watcher:
                 continue
             self._source.disarm(tree.name)
             self._roots.pop(tree.name, None)
-            is_there = there is not None and self._arm(tree, there)
+            is_there = there is not None and self._arm(tree)
+            if is_there and there is not None:
+                self._roots[tree.name] = there
             if announce and (is_there or known):
                 what = "is there, and watched" if is_there else "is gone"
                 self._inbox.rescan(f"{tree.name}: its folder {what}")
 
-    def _arm(self, tree: WatchedTree, identity: tuple[int, int]) -> bool:
+    def _arm(self, tree: WatchedTree) -> bool:
         try:
             root = tree.root.resolve(strict=True)
             rules = WatchRules(tree, root, self._options.private)
@@ -217,7 +219,6 @@ class Watcher:
             if limit:
                 self._poll(limit)
             return False
-        self._roots[tree.name] = identity
         return True
 
 

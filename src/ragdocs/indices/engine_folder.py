@@ -203,16 +203,15 @@ def _state(body: Mapping[str, Any]) -> State:
         raise Damaged("state.json names files elsewhere")
     return State(
         version=str(body["version"]),
-        position=_position(body["position"]),
-        trail=tuple(map(_position, body["trail"])),
+        position=_position(*body["position"]),
+        trail=tuple(_position(*each) for each in body["trail"]),
         written=float(body["written"]),
         directory=directory,
         files=files,
     )
 
 
-def _position(found: tuple[int, str]) -> Position:
-    generation, stamp = found
+def _position(generation: int, stamp: str) -> Position:
     return Position(int(generation), str(stamp))
 
 

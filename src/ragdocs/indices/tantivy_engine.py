@@ -379,7 +379,7 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         )
         hits: tuple[Hit, ...] = ()
         if limit > 0 and any(frequencies.values()):
-            ranked = _restricted(queries, query, frequencies, (snapshot, scope))
+            ranked = _restricted(queries, query, frequencies, snapshot, scope)
             is_of_it = self.position == snapshot.position
             hits = _best(index, ranked, limit, None if is_of_it else snapshot)
         scores_of = partial(_scores, snapshot, index, queries, frequencies)
@@ -405,12 +405,12 @@ def _restricted(
     queries: Queries,
     query: KeywordQuery,
     frequencies: Mapping[Unit, int],
-    where: tuple[Snapshot, Scope],
+    snapshot: Snapshot,
+    scope: Scope,
 ) -> "Query":
     """The units, within what the condition and the scope allow."""
     from tantivy import Occur, Query
 
-    snapshot, scope = where
     ranked = _any_of(queries, frequencies)
     left_out = few_left_out(scope)
     limits: list[Query] = []

@@ -240,7 +240,7 @@ def place_of(snapshot: Snapshot, target: Target) -> Place:
     if target.chunk is not None:
         return _chunk_place(target.chunk)
     if target.lines is not None:
-        return lines_place(document, target.lines)
+        return lines_place(document, *target.lines)
     if target.fragment is None:
         return whole_place(document)
     part = snapshot.chunk(ChunkId(f"{document.id}#{target.fragment}"))
@@ -253,10 +253,10 @@ def whole_place(document: StoredDocument) -> Place:
     return Place(document.id, Extent.DOCUMENT, (short(document.title),))
 
 
-def lines_place(document: StoredDocument, lines: tuple[int, int]) -> Place:
-    if not 1 <= lines[0] <= lines[1]:
-        raise QueryError(f"lines {lines[0]}-{lines[1]} are no range: they count from 1, upwards")
-    return Place(document.id, Extent.LINES, (short(document.title),), lines)
+def lines_place(document: StoredDocument, first: int, last: int) -> Place:
+    if not 1 <= first <= last:
+        raise QueryError(f"lines {first}-{last} are no range: they count from 1, upwards")
+    return Place(document.id, Extent.LINES, (short(document.title),), (first, last))
 
 
 def characters(snapshot: Snapshot, place: Place, content: Content) -> tuple[int, int]:
@@ -370,7 +370,7 @@ class DocumentReader:
         if request.full_document:
             place = whole_place(document)
         elif request.has_lines:
-            place = lines_place(document, (request.start_line or 1, request.end_line or MAX_LINE))
+            place = lines_place(document, request.start_line or 1, request.end_line or MAX_LINE)
         else:
             place = place_of(self._snapshot, target)
         return _Wanted(document, place, request.outline)

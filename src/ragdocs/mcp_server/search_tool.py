@@ -440,19 +440,18 @@ def _told(passage: FoundPassage) -> Iterator[str]:
     """Which lines are shown and which answer, where that is not all of the section."""
     shown = passage.text_lines or (passage.line_start, passage.line_end)
     if passage.text_lines:
-        yield f"text {_lines_of(shown)}"
+        yield f"text {_lines_of(*shown)}"
     if passage.answer_lines and passage.answer_lines != shown:
-        yield f"answer {_lines_of(passage.answer_lines)}"
+        yield f"answer {_lines_of(*passage.answer_lines)}"
     if passage.within:
         wider = passage.within
-        where = _lines_of((wider.line_start, wider.line_end))
+        where = _lines_of(wider.line_start, wider.line_end)
         yield f"within {one_line(wider.id.removeprefix(document_of(passage.id)))} {where}"
     if passage.matched and passage.parent_chunk_id:
         yield f"matched {one_line(passage.matched.id)} in {one_line(passage.parent_chunk_id)}"
 
 
-def _lines_of(lines: tuple[int, int]) -> str:
-    first, last = lines
+def _lines_of(first: int, last: int) -> str:
     return f"line {first}" if first == last else f"lines {first}-{last}"
 
 

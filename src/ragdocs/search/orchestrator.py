@@ -610,7 +610,7 @@ class QueryOrchestrator:
         first = None if is_by_tree else GRAPH_SEED_CHUNKS
         weighed = weigh(found, query_type, self._settings, first)
         if is_by_tree:
-            found = self._with_missing_trees(snapshot, read, reach, (found, weighed))
+            found = self._with_missing_trees(snapshot, read, reach, found, weighed)
             weighed = weigh(found, query_type, self._settings)
         linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
         found = self._retrieval.completed(found, linked)
@@ -639,10 +639,9 @@ class QueryOrchestrator:
         return Answered(topic, query_type, found, weighed, measured, measures.question, has_more)
 
     def _with_missing_trees(
-        self, snapshot: Snapshot, read: Read, reach: Reach, first: tuple[Found, Weighed]
+        self, snapshot: Snapshot, read: Read, reach: Reach, found: Found, weighed: Weighed
     ) -> Found:
         """A tree that others have crowded out of what the indices give is searched by itself."""
-        found, weighed = first
         for tree in missing_trees(snapshot, weighed.fused):
             own = self._scopes.of(snapshot, Filters(trees=frozenset({tree}))) or frozenset[DocId]()
             scope = own if reach.scope is None else own & reach.scope

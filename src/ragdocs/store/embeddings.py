@@ -59,10 +59,10 @@ def vector_hash(model: str, text_hash: bytes, vector: bytes) -> bytes:
     return hashed.digest()
 
 
-def _is_whole(model: tuple[str, int], text_hash: bytes, hashed: bytes, vector: bytes) -> bool:
+def _is_whole(model: str, dimension: int, text_hash: bytes, hashed: bytes, vector: bytes) -> bool:
     """Whether a vector is the one that was stored, and of its model's dimension."""
-    name, dimension = model
-    return len(vector) == dimension * FLOAT_BYTES and vector_hash(name, text_hash, vector) == hashed
+    is_long = len(vector) == dimension * FLOAT_BYTES
+    return is_long and vector_hash(model, text_hash, vector) == hashed
 
 
 def model_key(database: Database, model: str) -> tuple[int, int] | None:
@@ -255,13 +255,13 @@ def vectors(
     key, dimension = known
     if doc_ids is None:
         names = dict(database.all("SELECT key, id FROM documents NOT INDEXED"))
-        rows = _all_vectors(database, key, (model, dimension))
+        rows = _all_vectors(database, key, model, dimension)
     else:
         names = dict(database.all_in("SELECT key, id FROM documents WHERE id IN (*)", doc_ids))
         rows = database.all_in(_SOME_VECTORS, names, (key,))
     while part := list(islice(rows, size)):
         for chunk, doc, hashed, text_hash, vector in part:
-            whole = _is_whole((model, dimension), text_hash, hashed, vector)
+            whole = _is_whole(model, dimension, text_hash, hashed, vector)
             if not whole or doc not in names:
                 raise IndexCorrupt(f"the vector of chunk {chunk} is damaged", REBUILD)
         yield VectorBatch(
@@ -301,16 +301,16 @@ def _vectors_of(
     key, dimension = known
     for text_hash, hashed, vector in database.all_in(_VECTORS_OF, texts, (key,)):
         try:
-            is_whole = _is_whole((model, dimension), text_hash, hashed, vector)
+            is_whole = _is_whole(model, dimension, text_hash, hashed, vector)
         except TypeError:  # a flipped bit can make a text of bytes
             is_whole = False
         yield TextHash(text_hash), vector if is_whole else None
 
 
-def _all_vectors(database: Database, key: int, model: tuple[str, int]) -> Iterator[Row]:
+def _all_vectors(database: Database, key: int, model: str, dimension: int) -> Iterator[Row]:
     owners, others = _owners(database)
     for hashed, text_hash, vector in database.each(_ALL_VECTORS, (key,)):
-        if text_hash not in owners and not _is_whole(model, text_hash, hashed, vector):
+        if text_hash not in owners and not _is_whole(model, dimension, text_hash, hashed, vector):
             # Perhaps it has an owner, and only lost the way to it.
             raise IndexCorrupt("a stored vector is damaged", REBUILD)
         first = owners.get(text_hash)
@@ -342,5 +342,5 @@ def check_vectors(database: Database) -> None:
         FROM embeddings e JOIN models m ON m.key = e.model"""
     )
     for model, dimension, text_hash, hashed, vector in rows:
-        if not _is_whole((model, dimension), text_hash, hashed, vector):
+        if not _is_whole(model, dimension, text_hash, hashed, vector):
             raise IndexCorrupt(f"the stored vector of text {text_hash.hex()} is damaged")
