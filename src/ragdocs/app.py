@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ragdocs.search.responses import IndexState, SearchResponse
     from ragdocs.search.retrieval import Indices
     from ragdocs.search.understanding import WordSources
+    from ragdocs.store.integrity import StoreState
     from ragdocs.store.reader import Reader
     from ragdocs.store.records import Position
     from ragdocs.store.stored_index import StoredIndex
@@ -393,11 +394,16 @@ class Views(Closable):
     was made with. `reason` says why it is only read, when those are not this program's."""
 
     def __init__(
-        self, parts: Assembly, library_setup: "Callable[[], LibrarySetup]", reason: str
+        self,
+        parts: Assembly,
+        library_setup: "Callable[[], LibrarySetup]",
+        reason: str,
+        report: "Callable[[StoreState], None]",
     ) -> None:
         self.parts = parts
         self.reason = reason
         self._library_setup = library_setup
+        self._report = report
 
     @cached_property
     def reader(self) -> "Reader":
@@ -407,7 +413,11 @@ class Views(Closable):
 
         parts, making = self.parts, self.parts.making
         reader = Reader.open(
-            parts.directory, making.fingerprint, settings=making.text, indices=parts.tables
+            parts.directory,
+            making.fingerprint,
+            settings=making.text,
+            indices=parts.tables,
+            report=self._report,
         )
         if not self.reason:
             note_use(parts.directory)
@@ -426,12 +436,6 @@ class Views(Closable):
         from ragdocs.library.library import Library
 
         return Library(self.reader, self.parts.indices, self._library_setup())
-
-    @property
-    def doubts(self) -> int:
-        """How often the store was found changed by something else, so far."""
-        reader: Reader | None = vars(self).get("reader")
-        return reader.doubts if reader else 0
 
     def release(self) -> None:
         """Closes connections that are not in use; the next question opens others."""
@@ -456,7 +460,8 @@ class App(Assembly, Closable):
         super().__init__(config, embedder)
         self._making = threading.RLock()
         self._followed: Position | None = None
-        self._told_doubts = 0
+        self._looks = threading.local()
+        """Whether the looks for the answer that this thread gives found the store changed."""
         self._views = self._make_views(self)
 
     def manager(self, control: "Control | None" = None) -> "IndexManager":
@@ -490,24 +495,24 @@ class App(Assembly, Closable):
         from ragdocs.search.filters import refuse_unknown_trees
 
         refuse_unknown_trees(request.filters.trees, [tree.name for tree in self.config.trees])
-        before, doubts = self.upkeep(), self._views.doubts
+        before = self._begin()
         try:
             response = self._answered(lambda views: self._orchestrator(views).search(request))
         except IndexStoreError as error:
             answer = no_answer(self._reported(error), before)
             return replace(answer, index=self._noticed(answer.index))
-        return replace(response, index=self._judged(response.index, before, doubts))
+        return replace(response, index=self._judged(response.index, before))
 
     def index_state(self) -> "IndexState":
         """What could be answered for now; never raises for an index that cannot be used."""
         from ragdocs.health import no_index
 
-        before, doubts = self.upkeep(), self._views.doubts
+        before = self._begin()
         try:
             state = self._answered(lambda views: self._orchestrator(views).state())
         except IndexStoreError as error:
             return self._noticed(no_index(self._reported(error), before))
-        return self._judged(state, before, doubts)
+        return self._judged(state, before)
 
     def upkeep(self, service: "ServiceState | None" = None) -> "Upkeep":
         """How the index is kept in step. `service`: this process's own, as it was before."""
@@ -566,7 +571,7 @@ class App(Assembly, Closable):
         self._views = self._make_views(self)
 
     def _make_views(self, parts: Assembly, reason: str = "") -> Views:
-        return Views(parts, self._library_setup, reason)
+        return Views(parts, self._library_setup, reason, self._report_changed)
 
     def _library_setup(self) -> "LibrarySetup":
         from ragdocs.indexing.ignore import matches_any
@@ -636,9 +641,11 @@ class App(Assembly, Closable):
 
     def _reported(self, error: IndexStoreError) -> IndexStoreError:
         """What a reader found is for the indexing thread to mend; and that thread knows more."""
+        from ragdocs.store.integrity import StoreState
+
         if "service" in vars(self):
             if isinstance(error, IndexCorrupt):
-                self.service.suspect(error)
+                self.service.report(StoreState.after(error))
             state = self.service.state
             if isinstance(error, IndexMissing) and (state.error or state.is_alive):
                 error = IndexMissing(state.error or _FIRST_BUILD)
@@ -653,19 +660,30 @@ class App(Assembly, Closable):
     def _service_state(self) -> "ServiceState | None":
         return self.service.state if "service" in vars(self) else None
 
-    def _judged(self, state: "IndexState", before: "Upkeep", doubts: int) -> "IndexState":
-        """The same, with what was known against it before it was asked, and is known now: it may
-        have been brought in step just after."""
+    def _begin(self) -> "Upkeep":
+        """Before the index is asked: what is known against it."""
+        self._looks.found_changed = False
+        return self.upkeep()
+
+    def _report_changed(self, state: "StoreState") -> None:
+        """By whichever thread has looked at the store, also for those who only read."""
+        from ragdocs.health import BEING_CHECKED
+
+        self._looks.found_changed = True
+        if "service" in vars(self):
+            self.service.report(replace(state, reason=BEING_CHECKED))
+
+    def _judged(self, state: "IndexState", before: "Upkeep") -> "IndexState":
+        """The same, with what was known against it before it was asked, and is known now: the
+        index may have been updated just after."""
         from ragdocs.health import BEING_CHECKED, Upkeep, judged, unchecked
 
-        known, now = judged(state, before), self._views.doubts
-        if "service" in vars(self):
-            if now != self._told_doubts:  # also of those who only read
-                self._told_doubts = now
-                self.service.doubt(BEING_CHECKED)
+        has_service = "service" in vars(self)
+        known = judged(state, before)
+        if self._looks.found_changed:
+            known = judged(known, Upkeep(doubt=BEING_CHECKED if has_service else unchecked()))
+        if has_service:
             known = judged(known, self.upkeep())
-        elif now != doubts:
-            known = judged(known, Upkeep(doubt=unchecked()))
         if reason := self._views.reason:
             known = known.behind(reason)
         return self._noticed(replace(known, reason=self._for_others(known.reason)))

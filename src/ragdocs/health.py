@@ -12,6 +12,7 @@ from ragdocs.errors import IndexMissing, IndexStoreError
 from ragdocs.indexing.reading import unseen_trees
 from ragdocs.search.responses import IndexState, Readiness, SearchResponse
 from ragdocs.search.stages import CompressionStats
+from ragdocs.store.integrity import CHANGED_BY_OTHERS
 from ragdocs.store.lock import SILENT_SECONDS, watching, writing
 from ragdocs.text import advised
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 _COMPARING = "the files are being compared with the index"
 
-_CHANGED = "the index was copied, or changed by another program"
-BEING_CHECKED = f"{_CHANGED}: it is checked"
+BEING_CHECKED = f"{CHANGED_BY_OTHERS}: it is checked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Upkeep:
 
 def unchecked() -> str:
     """The doubt about a store that nobody checks at present."""
-    return f"{_CHANGED}: {advised('update')} checks it, and so does a server"
+    return f"{CHANGED_BY_OTHERS}: {advised('update')} checks it, and so does a server"
 
 
 def judged(state: IndexState, upkeep: Upkeep) -> IndexState:

@@ -12,6 +12,7 @@ from ragdocs.indexing import watcher
 from ragdocs.indexing.service import Duty, IndexService, ServiceParts
 from ragdocs.indexing.watcher import WatchMode
 from ragdocs.search.responses import Readiness
+from ragdocs.store.integrity import StoreState, seal
 from ragdocs.store.lock import watching, write_lock
 from tests.support.indexes import write
 from tests.support.machine import until
@@ -186,7 +187,7 @@ def test_a_suspicion_of_a_reader_leads_to_a_deep_check(apps, docs, index):
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
     before = app.service.state.last_scan
-    app.service.suspect(IndexCorrupt("a page is damaged"))
+    app.service.report(StoreState.after(IndexCorrupt("a page is damaged")))
     until(lambda: app.service.state.last_scan != before)
     assert_finds(app, "lark", "dawn.md")
 
@@ -303,5 +304,6 @@ def test_what_those_found_who_only_read_is_said_in_the_next_answer(apps, docs, i
     monkeypatch.setattr(duty, "TICK_SECONDS", 3600.0)
     monkeypatch.setattr(watcher, "CHECK_SECONDS", 3600.0)
     until(lambda: app.service.state.duty is Duty.WATCHING)
-    app.reader.doubts += 1  # a look of the library's
+    os.utime(index / "store.db")
+    seal(index, app.reader.position())  # a look of the library's; the next one finds it sound
     assert not ask(app, "lark").index.complete

@@ -10,7 +10,7 @@ from ragdocs.errors import IndexCorrupt, IndexIncompatible
 from ragdocs.indexing import session
 from ragdocs.indices.signatures import signatures_of
 from ragdocs.store.folder import SEAL_FILE
-from ragdocs.store.integrity import Unsealed, seal
+from ragdocs.store.integrity import StoreCondition, StoreState, seal
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import Writer
 from tests.support.indexes import Place, held, settled, setup
@@ -40,21 +40,21 @@ def flip(path, place=-5000):
 
 
 def test_a_store_that_was_left_alone_is_continued(place):
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
     place.write("new.md", "# New\n")
     place.update()
-    assert place.manager.is_continued()
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
+    assert place.manager.look().is_sound
 
 
 def test_commits_of_others_are_no_damage(place):
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
     place.write("new.md", "# New\n")
     with place.another(settled()) as other:
         other.update()
-        assert place.manager.is_continued()
+        assert place.manager.look().is_sound
         other.fill()
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
 
 
 def test_others_that_close_leave_the_files_as_their_last_commit_did(place):
@@ -63,19 +63,19 @@ def test_others_that_close_leave_the_files_as_their_last_commit_did(place):
     with place.another(settled()) as other:
         other.update()
         other.fill()
-        assert place.manager.is_continued()
-    assert place.manager.is_continued()
+        assert place.manager.look().is_sound
+    assert place.manager.look().is_sound
 
 
 def test_others_that_make_the_indices_anew_do_not_look_like_damage(place):
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
     given = setup(place.index, place.tree)
     with Writer.open(place.index, given.fingerprint, indices=given.tables) as other:
         before = other.position
         with other.transaction() as transaction:
             transaction.remake_indices([table.name for table in given.tables])
         assert other.position.generation == before.generation + 1
-        assert place.manager.is_continued()
+        assert place.manager.look().is_sound
     assert place.is_as_new()
 
 
@@ -83,53 +83,51 @@ def test_others_that_make_the_indices_anew_do_not_look_like_damage(place):
 def test_a_changed_file_is_noticed_and_the_store_repaired(place, side):
     place.write("new.md", "# New\n\n" + "words " * 2000)
     place.update()
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
     flip(place.index / f"store.db{side}")
-    with pytest.raises(IndexIncompatible) as caught:
-        place.manager.is_continued()
-    place.manager.lose(caught.value)
+    assert place.manager.look().condition is StoreCondition.CHANGED
     place.update()
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
     assert place.is_as_new()
 
 
 def test_what_was_lost_is_not_sound_before_an_update_has_opened_it_again(place):
     """Embedding had met another store, and nobody looked: it tried again after half a minute."""
-    assert place.manager.is_continued()
-    place.manager.lose(IndexIncompatible("replaced"))
-    assert not place.manager.is_continued()
+    assert place.manager.look().is_sound
+    place.manager.lose(StoreState.after(IndexIncompatible("replaced")))
+    assert not place.manager.look().is_sound
     place.update()
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
 
 
 def test_a_damaged_seal_of_our_own_is_made_again_and_nothing_is_looked_at(place):
     """Nobody sealed it again before the next commit, and until then no answer was sure."""
+    reports = []
     place.write("new.md", "# New\n")
     place.update()
-    with Reader.open(place.index) as reader:
+    with Reader.open(place.index, report=reports.append) as reader:
         (place.index / SEAL_FILE).write_bytes(b"")
         reader.position()
-        assert reader.doubts == 1
-        assert place.manager.is_continued()
+        assert len(reports) == 1
+        assert place.manager.look().is_sound
         reader.position()
-        assert reader.doubts == 1
-    assert place.manager.is_continued()
+        assert len(reports) == 1
+    assert place.manager.look().is_sound
 
 
 def test_a_store_that_is_changed_again_and_again_is_not_checked_all_the_time(place, monkeypatch):
     """Every second all of it was checked and all files compared: in a large index, without end."""
+    reports = []
     monkeypatch.setattr(session, "CHECKING_SHARE", 1e-9)
-    assert place.manager.is_continued()
+    assert place.manager.look().is_sound
     flip(place.index / "store.db")
-    with pytest.raises(Unsealed) as caught:
-        place.manager.is_continued()
-    place.manager.lose(caught.value)
+    assert place.manager.look().condition is StoreCondition.CHANGED
     place.update()
-    with Reader.open(place.index) as reader:
+    with Reader.open(place.index, report=reports.append) as reader:
         os.utime(place.index / "store.db")
-        assert place.manager.is_continued()
+        assert place.manager.look().is_sound
         reader.position()
-        assert reader.doubts == 1
+        assert len(reports) == 1
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
@@ -141,7 +139,7 @@ def test_a_damaged_row_of_an_index_is_made_anew(place, is_sealed):
     if is_sealed:
         with Reader.open(place.index) as reader:
             seal(place.index, reader.position())
-        place.manager.lose(IndexCorrupt("the stored signature 1 is damaged"))
+        place.manager.lose(StoreState.after(IndexCorrupt("the stored signature 1 is damaged")))
     place.update()
     with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
         keys = [key for (key,) in snapshot.select("SELECT key FROM signatures")]
@@ -172,7 +170,7 @@ def test_a_suspect_store_is_checked_row_by_row_whoever_opens_it(place):
         connection.commit()
     with Reader.open(place.index) as reader:
         seal(place.index, reader.position())
-    place.manager.lose(IndexCorrupt("a row is not as it was written"))
+    place.manager.lose(StoreState.after(IndexCorrupt("a row is not as it was written")))
     place.manager.open()
     place.update()
     assert place.is_as_new()
@@ -186,22 +184,24 @@ def test_nothing_is_written_onto_a_changed_file(place):
 
 
 def test_a_reader_has_doubts_about_a_changed_file(place):
-    with Reader.open(place.index) as reader:
+    reports = []
+    with Reader.open(place.index, report=reports.append) as reader:
         reader.position()
-        assert reader.doubts == 0
+        assert not reports
         place.write("new.md", "# New\n")
         place.update()
         reader.position()
-        assert reader.doubts == 0
+        assert not reports
         flip(place.index / "store.db")
         reader.position()
-        assert reader.doubts == 1
+        assert len(reports) == 1
         reader.position()
-        assert reader.doubts == 2
+        assert len(reports) == 2
 
 
 def test_a_reader_has_doubts_about_another_history_even_if_it_is_longer(place, tmp_path):
     """A copy of another time was taken for commits of others: it looked complete, and was not."""
+    reports = []
     (tmp_path / "copy").mkdir()
     copy = Place(tmp_path / "copy")
     for number in range(5):
@@ -209,13 +209,13 @@ def test_a_reader_has_doubts_about_another_history_even_if_it_is_longer(place, t
         copy.update()
     copy.manager.close()
     place.manager.close()
-    with Reader.open(place.index) as reader:
+    with Reader.open(place.index, report=reports.append) as reader:
         ours = reader.position()
         reader.release()
         store = place.index / "store.db"
         store.write_bytes((copy.index / "store.db").read_bytes())
         assert reader.position().generation > ours.generation
-        assert reader.doubts == 1
+        assert len(reports) == 1
 
 
 def test_a_store_emptied_under_those_who_read_it_is_made_anew(place):
@@ -224,7 +224,7 @@ def test_a_store_emptied_under_those_who_read_it_is_made_anew(place):
             opened.truncate(0)
         for side in ("-wal", "-shm"):
             (place.index / f"store.db{side}").unlink(missing_ok=True)
-        place.manager.lose(IndexIncompatible("changed"))
+        place.manager.lose(StoreState.after(IndexIncompatible("changed")))
         place.update()
     assert len(place.paths()) == 30
     held(place.index)

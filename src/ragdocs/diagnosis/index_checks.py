@@ -149,9 +149,10 @@ def _verified(case: Case) -> Finding:
         snapshot.verify(deep=True)
         documents = snapshot.ledger.count("documents")
         chunks = snapshot.ledger.count("chunks")
+        state = snapshot.state
     size = size_text(disk_use(case.directory).total)
     held = f"{number_of(documents, 'document')}, {number_of(chunks, 'chunk')}, {size}"
-    if reader.doubts:
+    if not state.is_sound:
         return Finding(
             Level.NOTE,
             f"whole, but not as it was left: copied, or changed by another program ({held})",

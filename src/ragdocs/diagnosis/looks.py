@@ -429,7 +429,7 @@ def look_at_store(directory: Path, model: str) -> StoreLook:
             closing(Reader(directory, timeout=BUSY_SECONDS)) as reader,
             reader.snapshot() as snapshot,
         ):
-            return replace(_look(snapshot, model), is_as_left=not reader.doubts)
+            return replace(_look(snapshot, model), is_as_left=snapshot.state.is_sound)
     except IndexStoreError as error:
         return StoreLook(error=error, schema=stored_schema(directory))
 

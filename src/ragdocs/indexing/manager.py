@@ -14,6 +14,7 @@ from ragdocs.indexing.vectors import SPARE_BYTES, Filled, Filler
 from ragdocs.indices.graph import detect, pair_weights
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.models import Closable, DocId
+from ragdocs.store.integrity import StoreState
 from ragdocs.store.records import ChangeKind, Position
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.tables import CommunityOrigin
@@ -68,7 +69,7 @@ class CommunityUpdates:
         except IndexLocked:
             return False
         except LOST as error:
-            self._access.lose(error)
+            self._access.lose(StoreState.after(error))
             return False
         return computed is not None and self._store(computed)
 
@@ -94,7 +95,7 @@ class CommunityUpdates:
         computed, error = self._computed, self._error
         self._computed = self._error = None
         if isinstance(error, LOST):
-            self._access.lose(error)
+            self._access.lose(StoreState.after(error))
         elif error is not None and not isinstance(error, IndexStoreError):
             raise error
         if computed is not None:
@@ -141,7 +142,7 @@ class CommunityUpdates:
         try:
             is_other, before, transaction = self._access.run(work)
         except LOST as error:
-            self._access.lose(error)
+            self._access.lose(StoreState.after(error))
             return False
         except IndexStoreError:  # busy, or a full disk: the next time will do
             return False
@@ -192,19 +193,13 @@ class IndexManager(Closable):
         named; nothing is locked or written for that."""
         self._access.check_ours()
 
-    def is_continued(self) -> bool:
-        """Whether the store has only gone on since this was asked last; LOST when it is gone."""
-        return self._access.retried(self._access.is_continued)
+    def look(self) -> StoreState:
+        """The state of the store. What is found against it is mended by the next update."""
+        return self._access.look()
 
-    @property
-    def is_compared(self) -> bool:
-        """Whether, when that was asked, the files were known to have been looked at, all of them,
-        since the store was made or found changed by something else."""
-        return self._access.is_compared
-
-    def lose(self, error: Exception) -> None:
+    def lose(self, state: StoreState) -> None:
         """The store was found gone or damaged: the next update opens, checks and repairs it."""
-        self._access.lose(error)
+        self._access.lose(state)
 
     def update(self, hints: Hints | None = None, *, rebuild: bool = False) -> Outcome:
         """Updates the index to match the files: with all of them, or where hints say.
@@ -289,7 +284,7 @@ class IndexManager(Closable):
             self._shrunk = None
             return False
         except LOST as error:
-            self._access.lose(error)
+            self._access.lose(StoreState.after(error))
             return False
         except IndexStoreError:
             return False
@@ -321,7 +316,7 @@ class IndexManager(Closable):
                     self._access.settle()
                 return
             except LOST as error:
-                self._access.lose(error)
+                self._access.lose(StoreState.after(error))
                 if not rebuild:
                     self.check_ours()
                 if restarts == MAX_RESTARTS:

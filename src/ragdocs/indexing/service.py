@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexMissing, OthersIndex, RagdocsError
+from ragdocs.errors import IndexCorrupt, OthersIndex, RagdocsError
 from ragdocs.indexing.changes import Hints, Progress, TreePath
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.indexing.reading import in_words
-from ragdocs.indexing.session import LOST, Control
+from ragdocs.indexing.session import Control
 from ragdocs.indexing.watcher import Watcher, WatchMode
 from ragdocs.locks import FileLock, Holder
+from ragdocs.store.integrity import StoreCondition, StoreState
 from ragdocs.store.lock import SILENT_SECONDS, Succession, try_watch_lock, watching
 from ragdocs.store.variants import DAY_SECONDS, drop_unused
 
@@ -138,8 +139,9 @@ class IndexDuty:
         self._stop = stop
         self._was_in_step = False
         self._stood_down = False
-        self._suspect: Exception | None = None
-        self._doubts = 0
+        self._reported = StoreState()
+        """The worst that readers have found since the last look of this thread."""
+        self._reporting = threading.Lock()
         self._unsound_since: float | None = None
         self._again: frozenset[TreePath] = frozenset()
         self._has_pending = True
@@ -159,15 +161,12 @@ class IndexDuty:
         if succession := self._succession:
             succession.close()
 
-    def suspect(self, error: Exception) -> None:
-        """From any thread: a reader found damage."""
-        self._suspect = error
-        self.doubt(str(error))
-
-    def doubt(self, reason: str) -> None:
-        """From any thread: said until the store was looked at, and found sound or repaired."""
-        self._doubts += 1
-        self._board.say(doubt=reason)
+    def report(self, state: StoreState) -> None:
+        """From any thread: a reader found the store changed or damaged. Answers say that until this
+        thread has looked at the store, and found it sound or repaired it."""
+        with self._reporting:
+            self._reported = self._reported.worst(state)
+            self._board.say(doubt=state.reason)
 
     def run(self) -> None:
         """Until it is stopped.
@@ -184,15 +183,15 @@ class IndexDuty:
             self._board.say(duty=Duty.STARTING, last_scan=None)
             try:
                 while not self._stop.is_set():
-                    is_sound = self._is_sound(manager)
+                    state = self._look(manager)
                     if make_watcher is None:
-                        self._keep_unwatched(manager, is_sound)
+                        self._keep_unwatched(manager, state)
                     elif lock := self._watch_lock():
                         self._held = lock
                         self._watch(manager, lock, make_watcher())
                         self.release()
                     else:
-                        self._stand_by(manager, is_sound)
+                        self._stand_by(manager, state)
             finally:
                 self._end_succession()
 
@@ -217,8 +216,9 @@ class IndexDuty:
         """One that was another program's, and is damaged now, is for that one to repair."""
         manager.check_ours()
         if self._stood_down:
-            with suppress(IndexMissing, IndexIncompatible):
-                manager.is_continued()
+            found = manager.look()
+            if found.condition is StoreCondition.DAMAGED:
+                raise IndexCorrupt(found.reason)
             self._stood_down = False
 
     def _watch_lock(self) -> FileLock | None:
@@ -248,9 +248,10 @@ class IndexDuty:
             self._tell()
             while not self._stop.is_set() and lock.is_held:
                 hints = self._next_hints(watcher)
-                is_sound = self._is_sound(manager) and manager.is_compared
-                if hints or not is_sound:
-                    self._update(manager, hints if is_sound else None, watcher)
+                state = self._look(manager)
+                is_known = state.is_sound and state.is_compared
+                if hints or not is_known:
+                    self._update(manager, hints if is_known else None, watcher)
                 self._fill(manager)
                 self._tell()
         finally:
@@ -258,11 +259,11 @@ class IndexDuty:
             watcher.stop()
             self._board.say(watch=WatchMode.OFF, watch_reason="")
 
-    def _stand_by(self, manager: IndexManager, is_sound: bool) -> None:
+    def _stand_by(self, manager: IndexManager, state: StoreState) -> None:
         """Who watches sees what is wrong as soon as we do; but it may be of other settings."""
         self._board.say(duty=Duty.STANDBY)
         succession = self._succession = self._succession or Succession(self._parts.directory)
-        if is_sound:
+        if state.is_sound:
             self._unsound_since = None
             self._rely_on(manager, watching(self._parts.directory))
             self._settle()
@@ -292,8 +293,8 @@ class IndexDuty:
             self._looked_at = time.monotonic()
         self._fill(manager)
 
-    def _keep_unwatched(self, manager: IndexManager, is_sound: bool) -> None:
-        is_known = is_sound and manager.is_compared
+    def _keep_unwatched(self, manager: IndexManager, state: StoreState) -> None:
+        is_known = state.is_sound and state.is_compared
         if self._board.state.duty is not Duty.UNWATCHED or not is_known:
             manager.open()
             self._update(manager, None)
@@ -334,29 +335,23 @@ class IndexDuty:
             return Hints(again)
         return Hints(hints.paths | again, hints.must_rescan, hints.notes)
 
-    def _is_sound(self, manager: IndexManager) -> bool:
-        """Whether the store is the one that was left, with nothing known against it."""
-        doubts = self._doubts
-        is_sound = self._looks_sound(manager)
-        if is_sound and doubts == self._doubts:
-            self._board.say(doubt="")
-        return is_sound
-
-    def _looks_sound(self, manager: IndexManager) -> bool:
-        suspect, self._suspect = self._suspect, None
-        if suspect:
-            manager.lose(suspect)
-        try:
-            return manager.is_continued()
-        except IndexIncompatible as error:
-            manager.lose(error)
+    def _look(self, manager: IndexManager) -> StoreState:
+        """The state of the store, with what readers have reported. One that something else has
+        changed or replaced is compared with all files at once."""
+        with self._reporting:
+            reported, self._reported = self._reported, StoreState()
+        if reported.condition is StoreCondition.DAMAGED:
+            manager.lose(reported)
+        state = manager.look()
+        if state.condition in (StoreCondition.CHANGED, StoreCondition.OTHER_SETTINGS):
             manager.check_ours()
             if self._was_in_step:
                 self._update(manager, None)
-            return self._was_in_step
-        except LOST as error:
-            manager.lose(error)
-            return False
+                state = manager.look()
+        with self._reporting:
+            if state.is_sound and self._reported.is_sound:
+                self._board.say(doubt="")
+        return state
 
     def _can_fill(self) -> bool:
         return self._has_pending and time.monotonic() >= self._fill_at
@@ -382,7 +377,7 @@ class IndexDuty:
         try:
             self._parts.follow()
         except IndexCorrupt as error:
-            self._suspect = error
+            self.report(StoreState.after(error))
         except RagdocsError as error:
             self._board.say(trouble=str(error))
 
@@ -464,13 +459,9 @@ class IndexService:
         self._board.say(duty=Duty.ENDED, progress=None)
         return True
 
-    def suspect(self, error: Exception) -> None:
-        """A reader found the index damaged: it is checked and repaired."""
-        self._duty.suspect(error)
-
-    def doubt(self, reason: str) -> None:
-        """A reader found that the index was changed by something else than a commit."""
-        self._duty.doubt(reason)
+    def report(self, state: StoreState) -> None:
+        """A reader found the store changed or damaged: it is checked and repaired."""
+        self._duty.report(state)
 
     def _run(self) -> None:
         while not self._stop.is_set():

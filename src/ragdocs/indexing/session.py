@@ -26,7 +26,7 @@ from ragdocs.indexing.reading import Ingestion
 from ragdocs.locks import FileLock
 from ragdocs.models import DocId, TreeName
 from ragdocs.store.database import reset_shared_memory
-from ragdocs.store.integrity import Unsealed, is_sealed
+from ragdocs.store.integrity import StoreCondition, StoreState, Unsealed, is_sealed
 from ragdocs.store.lock import try_write_lock, write_lock
 from ragdocs.store.reader import Reader, release_all
 from ragdocs.store.records import ManifestEntry, Position
@@ -173,16 +173,13 @@ class IndexAccess:
         self._setup = setup
         self._control = control
         self._writer: Writer | None = None
-        self._is_suspect = False
-        self._was_unsealed = False
-        self._is_lost = False
+        self._state = StoreState()
+        """What is known against the store, until it is opened again."""
         self._rebuilt: str | None = None
         self.took_over = False
         """Whether it was emptied because another program had made it; until `take_rebuilt`."""
         self._seen: Position | None = None
         self._trusted_until = 0.0
-        self.is_compared = True
-        """Whether all files were looked at since the store was made, or found changed by others."""
 
     @property
     def directory(self) -> Path:
@@ -193,26 +190,35 @@ class IndexAccess:
         reason, self._rebuilt, self.took_over = self._rebuilt, None, False
         return reason
 
-    def is_continued(self) -> bool:
-        """Whether the store has only gone on since the last update, or since this was asked last,
-        and nothing is known against it: an older copy may have been put in its place.
+    def look(self) -> StoreState:
+        """The state of the store: sound when it has only gone on since the last update or look,
+        and nothing is known against it. What is found against it counts until it is opened again.
         """
-        if self._is_lost:
-            return False
-        doubts = self.reader.doubts
-        with self.reader.snapshot() as snapshot:
-            has_gone_on = self._seen is None or snapshot.changes_since(self._seen) is not None
-            self.is_compared = snapshot.waiting is not None
-        self._settle_doubts(doubts)
-        if has_gone_on:
-            self._seen = snapshot.position
-        return has_gone_on
+        if not self._state.is_sound:
+            return self._state
+        try:
+            return self.retried(self._look)
+        except LOST as error:
+            return self.lose(StoreState.after(error))
 
-    def _settle_doubts(self, before: int) -> None:
-        """What a look has found is looked at again under the lock, where nobody else can be about
-        to write. Not at once when it was checked just now: whoever is answered hears of the doubt
-        all the while."""
-        if self.reader.doubts == before or time.monotonic() < self._trusted_until:
+    def _look(self) -> StoreState:
+        with self.reader.snapshot() as snapshot:
+            found = snapshot.state
+            has_gone_on = self._seen is None or snapshot.changes_since(self._seen) is not None
+        self._confirm(found)
+        if not has_gone_on:
+            return StoreState(StoreCondition.LOST, "commits that were there are gone")
+        self._seen = snapshot.position
+        return StoreState(is_compared=found.is_compared)
+
+    def _confirm(self, found: StoreState) -> None:
+        """Compares a store that looks changed again under the lock, where nobody else can be about
+        to write. Not at once when it was checked just now: whoever is answered hears of the change
+        all the while.
+
+        Raises Unsealed.
+        """
+        if found.is_sound or time.monotonic() < self._trusted_until:
             return
         with self._locked():
             position = self.reader.position()
@@ -231,14 +237,12 @@ class IndexAccess:
 
     def ready(self) -> bool:
         """Makes sure that there is a store to read; False when it had to be opened for that."""
-        if not self._is_lost:
+        if self._state.is_sound:
             try:
-                doubts = self.reader.doubts
-                self.retried(self.reader.position)
-                self._settle_doubts(doubts)
+                self._confirm(self.retried(self.reader.look))
                 return True
             except LOST as error:
-                self.lose(error)
+                self.lose(StoreState.after(error))
         self.open()
         return False
 
@@ -284,7 +288,7 @@ class IndexAccess:
             ):
                 wrong = self._examined(snapshot)
         except LOST as error:
-            self.lose(error)
+            self.lose(StoreState.after(error))
         self.open(takes_over=True)
         if wrong:
             self.run(lambda transaction: transaction.remake_indices(wrong))
@@ -367,14 +371,14 @@ class IndexAccess:
                 self._close_writer()
                 raise
 
-    def lose(self, error: Exception) -> None:
-        """After one of LOST: what was open or known is not to be used any more."""
-        self._is_suspect |= isinstance(error, IndexCorrupt)
-        self._was_unsealed |= isinstance(error, Unsealed)
-        self._is_lost = True
+    def lose(self, state: StoreState) -> StoreState:
+        """Gives up what was open or known, because the store is not sound; returns the worst that
+        is known against it."""
+        self._state = self._state.worst(state)
         if writer := self._take_writer():
             writer.abandon()
         self.manifest.forget()
+        return self._state
 
     def retried(self, action: Callable[[], _T]) -> _T:
         deadline = time.monotonic() + self._control.lock_seconds
@@ -438,7 +442,7 @@ class IndexAccess:
         setup = self._setup
         if not takes_over:
             self.check_ours()  # again under the lock: opening alone would write
-        if self._is_lost:
+        if not self._state.is_sound:
             self._let_go()
         began = time.monotonic()
         writer = Writer.open(
@@ -446,14 +450,14 @@ class IndexAccess:
             setup.fingerprint,
             settings=setup.settings,
             indices=setup.tables,
-            deep=self._is_suspect,
+            deep=self._state.condition is StoreCondition.DAMAGED,
             takes_over=takes_over or setup.owns_directory,
         )
-        if self._was_unsealed:
+        if self._state.condition is StoreCondition.CHANGED:
             ended = time.monotonic()
             self._trusted_until = ended + (ended - began) * (1 / CHECKING_SHARE - 1)
         self._writer = writer
-        self._is_lost = self._is_suspect = self._was_unsealed = False
+        self._state = StoreState()
         self._rebuilt = writer.rebuilt or self._rebuilt
         self.took_over |= writer.took_over
         if writer.rebuilt:

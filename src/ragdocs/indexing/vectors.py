@@ -15,6 +15,7 @@ from ragdocs.indexing.changes import Phase, Progress
 from ragdocs.indexing.session import LOST, Control, IndexAccess
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.store.embeddings import FLOAT_BYTES, UnusedVector
+from ragdocs.store.integrity import StoreState
 from ragdocs.store.records import ChangeKind, PendingText, Position, TextHash
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
@@ -103,7 +104,7 @@ class Filler:
             return Filled(self._phase, error=str(error))
         except LOST as error:
             # The next update opens the store again; there is nothing to be done before that.
-            self._access.lose(error)
+            self._access.lose(StoreState.after(error))
             self._complete = self._at = None
             return Filled(self._phase, error=str(error))
         except IndexLocked:
@@ -228,7 +229,7 @@ class Filler:
         except IndexIncompatible as error:
             # Others may only have been killed in the middle of a commit. A vector belongs to its
             # text, whatever became of the rest: so it is opened, with its checks, and tried again.
-            self._access.lose(error)
+            self._access.lose(StoreState.after(error))
             stored, before, transaction = self._access.run(work)
         self._access.manifest.advance(before, transaction.position)
         if self._at == before:

@@ -4,8 +4,10 @@ rows.
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
-from typing import NewType
+from typing import NewType, Self
 
 from ragdocs.config.fingerprint import differences_text, read_making
 from ragdocs.errors import (
@@ -13,6 +15,7 @@ from ragdocs.errors import (
     IndexCorrupt,
     IndexIncompatible,
     IndexMissing,
+    IndexStoreError,
     OtherFolders,
     OtherSettings,
     OthersIndex,
@@ -63,6 +66,58 @@ _BYTES = 512
 class Unsealed(IndexIncompatible):
     """The store is not as the last commit left it: it is to be checked before it is used."""
 
+
+class StoreCondition(IntEnum):
+    """Whether the store may be trusted; the greater, the more has to be done about it."""
+
+    SOUND = 0
+    OTHER_SETTINGS = 1
+    """Another program has made it: it is read as it is."""
+    LOST = 2
+    """It is gone, or commits that were known here are."""
+    CHANGED = 3
+    """Something else than a commit has changed or replaced it: it is opened again with every row
+    checked, and all files are compared with it."""
+    DAMAGED = 4
+    """A page, a row or a count is wrong: it is repaired, or emptied and filled from the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """Whether the store may be trusted, and why not. A look at it finds this (`Snapshot.state`),
+    or fails with an error that says it (`after`).
+
+    `is_compared`: whether all files were compared with it since it was made, or found changed.
+    """
+
+    condition: StoreCondition = StoreCondition.SOUND
+    reason: str = ""
+    is_compared: bool = True
+
+    @classmethod
+    def after(cls, error: IndexStoreError) -> Self:
+        """What an error says of the store."""
+        match error:
+            case OthersIndex():
+                condition = StoreCondition.OTHER_SETTINGS
+            case IndexIncompatible():
+                condition = StoreCondition.CHANGED
+            case IndexCorrupt():
+                condition = StoreCondition.DAMAGED
+            case _:
+                condition = StoreCondition.LOST
+        return cls(condition, str(error))
+
+    @property
+    def is_sound(self) -> bool:
+        return self.condition is StoreCondition.SOUND
+
+    def worst(self, other: "StoreState") -> "StoreState":
+        """Of two reports on one store, the one about which more has to be done."""
+        return other if other.condition > self.condition else self
+
+
+CHANGED_BY_OTHERS = "the index was copied, or changed by another program"
 
 Seal = NewType("Seal", bytes)
 """A commit, and how it left the store's file, its log, and what is said about the log in the memory

@@ -6,7 +6,7 @@ pool and given back. A store that was replaced on disk is noticed and opened aga
 
 import threading
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -14,8 +14,15 @@ from typing import Self
 from ragdocs.errors import IndexCorrupt, IndexStoreError, RagdocsError
 from ragdocs.models import Closable
 from ragdocs.store.database import BUSY_SECONDS, Database, store_path
-from ragdocs.store.generations import follows
-from ragdocs.store.integrity import Seal, check_compatible, is_broken, read_seal
+from ragdocs.store.generations import Meta, follows
+from ragdocs.store.integrity import (
+    CHANGED_BY_OTHERS,
+    StoreCondition,
+    StoreState,
+    check_compatible,
+    is_broken,
+    read_seal,
+)
 from ragdocs.store.records import Position
 from ragdocs.store.snapshot import Remembered, Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
@@ -26,7 +33,10 @@ MOST_IDLE = 3
 
 class Reader(Closable):
     """A store that can be looked at; with a fingerprint, only one built with those settings, and
-    only while the indices inside it that are given are in step with it."""
+    only while the indices inside it that are given are up to date with it.
+
+    `report` is called by every look that finds the store not as the last commit left it.
+    """
 
     def __init__(
         self,
@@ -36,6 +46,7 @@ class Reader(Closable):
         settings: str = "",
         indices: Sequence[StoredIndex] = (),
         timeout: float = BUSY_SECONDS,
+        report: Callable[[StoreState], None] | None = None,
     ) -> None:
         self.path = store_path(directory)
         self._directory = directory
@@ -43,13 +54,12 @@ class Reader(Closable):
         self._settings = settings
         self._indices = indices
         self._timeout = timeout
+        self._report = report
         self._idle: list[Database] = []
         self._lock = threading.Lock()
         self._closed = False
         self._seen: Position | None = None
         self._remembered: Remembered | None = None
-        self.doubts = 0
-        """How often the store was found to be another one than the last commit left."""
         _readers.add(self)
 
     @classmethod
@@ -61,9 +71,17 @@ class Reader(Closable):
         settings: str = "",
         indices: Sequence[StoredIndex] = (),
         timeout: float = BUSY_SECONDS,
+        report: Callable[[StoreState], None] | None = None,
     ) -> Self:
         """Raises at once when there is no store to read, or none that this program can read."""
-        reader = cls(directory, fingerprint, settings=settings, indices=indices, timeout=timeout)
+        reader = cls(
+            directory,
+            fingerprint,
+            settings=settings,
+            indices=indices,
+            timeout=timeout,
+            report=report,
+        )
         try:
             reader.position()
         except BaseException:
@@ -74,7 +92,7 @@ class Reader(Closable):
     @contextmanager
     def snapshot(self) -> Generator[Snapshot]:
         """The store as it is now, and as it stays until the end of the block."""
-        with self._borrowed() as database:
+        with self._borrowed() as (database, is_replaced):
             # Before the commit that is looked at: another thread may see a later one meanwhile.
             seen, sealed = self._seen, read_seal(self._directory)
             try:
@@ -82,13 +100,15 @@ class Reader(Closable):
                 meta = check_compatible(database, self._fingerprint, self._settings)
                 check_in_step(database, self._indices, meta.position)
                 database.remember_sides()
-                is_doubtful = self._compare(database, meta.position, seen, sealed)
+                is_other = self._is_other_history(database, meta.position, seen)
+                is_changed = is_other or is_broken(self._directory, meta.position, sealed)
+                state = self._make_state(meta, is_changed=is_changed or is_replaced)
                 try:
-                    yield Snapshot(database, meta, self._remember(meta.position))
+                    yield Snapshot(database, meta, self._remember(meta.position), state)
                 except (RagdocsError, OSError):
                     raise
                 except Exception as error:
-                    if is_doubtful or is_broken(self._directory, meta.position, sealed):
+                    if is_changed or is_broken(self._directory, meta.position, sealed):
                         raise _misread(self.path, error) from error
                     raise
             finally:
@@ -98,6 +118,11 @@ class Reader(Closable):
         """The last commit: compare it with the one a view has applied, before each query."""
         with self.snapshot() as snapshot:
             return snapshot.position
+
+    def look(self) -> StoreState:
+        """Whether the store is as the last commit left it. Raises when it cannot be read."""
+        with self.snapshot() as snapshot:
+            return snapshot.state
 
     def close(self) -> None:
         self._closed = True
@@ -111,10 +136,10 @@ class Reader(Closable):
             database.close()
 
     @contextmanager
-    def _borrowed(self) -> Generator[Database]:
-        database = self._take()
+    def _borrowed(self) -> Generator[tuple[Database, bool]]:
+        database, is_replaced = self._take()
         try:
-            yield database
+            yield database, is_replaced
         except IndexCorrupt:
             # Its cache may hold the damage: the next reader looks at the file again. Windows
             # deletes no file that is open, so that whoever rebuilds it waits for this.
@@ -126,34 +151,41 @@ class Reader(Closable):
             raise
         self._give_back(database)
 
-    def _take(self) -> Database:
+    def _take(self) -> tuple[Database, bool]:
+        """A connection, and whether another file has taken the place of one that was open."""
+        is_replaced = False
         while True:
             with self._lock:
                 if self._closed:
                     raise IndexStoreError("this reader is closed")
                 database = self._idle.pop() if self._idle else None
             if database is None:
-                return Database(self.path, write=False, timeout=self._timeout)
+                return Database(self.path, write=False, timeout=self._timeout), is_replaced
             if database.is_in_place():
-                return database
-            self.doubts += 1
+                return database, is_replaced
+            is_replaced = True
             database.close()
 
-    def _compare(
-        self, database: Database, position: Position, seen: Position | None, sealed: Seal | None
+    def _is_other_history(
+        self, database: Database, position: Position, seen: Position | None
     ) -> bool:
-        """A broken seal, commits that are gone again, or another history are a doubt. It need not
-        be damage, and the one that writes can settle it. Returns whether there is one."""
+        """Whether commits that were seen are gone again, or others are in their place."""
         with self._lock:
             if self._seen == seen:
                 self._seen = position
-        is_other = seen is not None and not follows(database, position, seen)
-        is_doubtful = is_other or is_broken(self._directory, position, sealed)
-        if is_doubtful:
-            with self._lock:
-                self.doubts += 1
-                self._remembered = None
-        return is_doubtful
+        return seen is not None and not follows(database, position, seen)
+
+    def _make_state(self, meta: Meta, *, is_changed: bool) -> StoreState:
+        """A changed store need not be damaged: whoever writes checks it."""
+        is_compared = meta.waiting is not None
+        if not is_changed:
+            return StoreState(is_compared=is_compared)
+        with self._lock:
+            self._remembered = None
+        state = StoreState(StoreCondition.CHANGED, CHANGED_BY_OTHERS, is_compared)
+        if self._report is not None:
+            self._report(state)
+        return state
 
     def _remember(self, position: Position) -> Remembered:
         with self._lock:

@@ -15,7 +15,7 @@ from ragdocs.store import embeddings, generations, tables
 from ragdocs.store.database import Database, Row
 from ragdocs.store.embeddings import UnusedVector
 from ragdocs.store.generations import Ledger, Meta
-from ragdocs.store.integrity import check_rows, check_structure
+from ragdocs.store.integrity import StoreState, check_rows, check_structure
 from ragdocs.store.links import SELECT_LINKS, read_link
 from ragdocs.store.records import (
     Change,
@@ -107,10 +107,14 @@ class ChunkPlace(NamedTuple):
 class Snapshot:
     """A consistent view of the store, valid within `Reader.snapshot`."""
 
-    def __init__(self, database: Database, meta: Meta, remembered: Remembered) -> None:
+    def __init__(
+        self, database: Database, meta: Meta, remembered: Remembered, state: StoreState
+    ) -> None:
         self._database = database
         self._meta = meta
         self._remembered = remembered
+        self.state = state
+        """Whether the store was as the last commit left it when this began."""
         self._headings: dict[DocId, tuple[Heading, ...]] = {}
 
     @property
