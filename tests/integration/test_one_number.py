@@ -97,3 +97,44 @@ def test_a_word_in_capitals_is_not_that_of_the_same_stem(ask):
     pages = {**PAGES, "door.md": "# Doors\n\nLock the door of the server room when you leave.\n"}
     (_, confidence), *_ = ask(pages, "SELECT FOR UPDATE SKIP LOCKED")
     assert confidence < 0.5
+
+
+VAULT = {
+    **PAGES,
+    "clinic.md": "# Vaccinations\n\nThe tetanus shot is due in 2031, at the clinic.\n",
+    "printer.md": "# TKT-90831\n\nThe printer of the second floor has no toner left.\n",
+    "vpn.md": "# Network\n\nThe password manager fills in the login of the VPN.\n",
+}
+
+
+def test_a_question_in_capitals_is_told_as_the_same_one_in_small_letters(ask):
+    for question in ("who waters the garden", "where is the bicycle key of the manager"):
+        small = max(confidence for _, confidence in ask(VAULT, question))
+        loud = max(confidence for _, confidence in ask(VAULT, question.upper()))
+        one = question.replace("manager", "MANAGER").replace("waters", "WATERS")
+        assert loud == pytest.approx(small, abs=0.1)
+        assert max(told for _, told in ask(VAULT, one)) < 0.5
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what will bitcoin cost in 2031?",
+        "which tools, e.g. hammers, do I need",
+        "case TKT-90832 flight to Tokyo",
+    ],
+)
+def test_a_year_an_abbreviation_or_another_ticket_is_no_sign_of_an_answer(ask, question):
+    assert max(confidence for _, confidence in ask(VAULT, question)) < 0.5
+
+
+def test_a_ticket_that_nobody_has_is_not_the_one_beside_it(ask):
+    has = max(confidence for _, confidence in ask(VAULT, "case TKT-90831 printer toner"))
+    lacks = max(confidence for _, confidence in ask(VAULT, "case TKT-90832 printer toner"))
+    assert has > 0.9
+    assert lacks < 0.6
+
+
+@pytest.mark.parametrize("word", ["the", "a", "how", "1"])
+def test_a_word_that_stands_everywhere_is_no_question(ask, word):
+    assert max((confidence for _, confidence in ask(VAULT, word)), default=0.0) < 0.3

@@ -4,7 +4,7 @@ order.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import Enum, StrEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
@@ -42,12 +42,26 @@ TELLING = (1.0, 1.0, 0.5)
 """What an exact token tells that no document, one, or two have; that more have tells nothing."""
 
 
+CODE_LACK = 2.0
+"""A passage about another ticket is no answer, however well its words fit."""
+
+
+class TokenKind(Enum):
+    """`TKT-90931` is a code, `parse_query` a name. A year or a price is a number: it leads to the
+    passage that alone has it, and says nothing about whether that answers."""
+
+    CODE = "code"
+    NAME = "name"
+    NUMBER = "number"
+
+
 class ExactToken(NamedTuple):
     """A name, code or file name of the question: the chunks with it that may be found, and how many
     different documents have it, a copy not counted."""
 
     keys: frozenset[ChunkKey]
     documents: int
+    kind: TokenKind = TokenKind.NAME
 
     @property
     def is_telling(self) -> bool:
@@ -56,7 +70,15 @@ class ExactToken(NamedTuple):
 
     @property
     def strength(self) -> float:
-        return TELLING[self.documents] if self.documents < len(TELLING) else 0.0
+        """What it tells that a passage has it."""
+        if self.kind is TokenKind.NUMBER or self.documents >= len(TELLING):
+            return 0.0
+        return TELLING[self.documents]
+
+    @property
+    def lack(self) -> float:
+        """What it tells that a passage does not have it."""
+        return self.strength * (CODE_LACK if self.kind is TokenKind.CODE else 1.0)
 
 
 class Grounds(NamedTuple):
@@ -218,6 +240,8 @@ def take_first(
     for document in sorted(floored):
         own = next((item for item in candidates if item.document.id == document), None)
         place = min(top_n, FLOOR_PLACE) - 1
+        if place < 1:  # the first place is the surest one's
+            continue
         if own is not None and all(item.document.id != document for item in ordered[: place + 1]):
             others = [item for item in ordered if item is not own]
             ordered = [*others[:place], own, *others[place:]][:top_n]

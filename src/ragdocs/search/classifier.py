@@ -10,7 +10,7 @@ from functools import cache
 
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.languages import is_english, stop_words
-from ragdocs.search.candidates import Strategy, Weights
+from ragdocs.search.candidates import Strategy, TokenKind, Weights
 from ragdocs.search.requests import QueryType
 
 # What kind of answer a query wants, by its looks, and which index that favours (P3).
@@ -35,6 +35,10 @@ _TOKEN = re.compile(
     r"[a-z][A-Z] | \w(?:_|::)\w | [^\W\d_]\.[^\W\d_] | \d | \b[A-Z]{4,}\b",
     re.VERBOSE,
 )
+_ABBREVIATION = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]?")
+"""As in `e.g.`"""
+DIGITS_OF_A_CODE = 5
+"""A shorter number is a year, a price or a count."""
 _MARKS = "\"'`()[]{}<>,;:!?.*“”‘’„«»"  # noqa: RUF001
 MOST_TOKENS, SHORTEST_TOKEN = 8, 3
 """Of a query; each is looked up. A shorter number may count anything."""
@@ -68,8 +72,24 @@ def exact_tokens(query: str) -> list[str]:
     and a model knows none of them.
     """
     typed = dict.fromkeys(piece.strip(_MARKS) for piece in query.split())
-    found = [each for each in typed if len(each) >= SHORTEST_TOKEN and _TOKEN.search(each)]
+    is_loud = query.isupper()
+    found = [
+        each
+        for each in typed
+        if len(each) >= SHORTEST_TOKEN
+        and _TOKEN.search(each)
+        and not _ABBREVIATION.fullmatch(each)
+        and not (is_loud and each.isalpha() and len(typed) > 1)
+    ]
     return found[:MOST_TOKENS]
+
+
+def token_kind(token: str) -> TokenKind:
+    has_digit = any(letter.isdigit() for letter in token)
+    if has_digit and any(letter.isalpha() for letter in token):
+        return TokenKind.CODE
+    is_number = sum(letter.isdigit() for letter in token) < DIGITS_OF_A_CODE
+    return TokenKind.NUMBER if has_digit and is_number else TokenKind.NAME
 
 
 def adaptive_weights(weights: Weights, query_type: QueryType) -> dict[Strategy, float]:

@@ -233,7 +233,7 @@ def _grounds(item: Candidate, measures: Measures) -> Grounds:
 def _by_token(key: ChunkKey, tokens: Sequence[ExactToken]) -> float:
     if has := [token.strength for token in tokens if key in token.keys]:
         return max(has)
-    return 0.0 - max((token.strength for token in tokens), default=0.0)
+    return 0.0 - max((token.lack for token in tokens), default=0.0)
 
 
 def _coverage(item: Candidate, kind: Strategy, measures: Measures) -> float:

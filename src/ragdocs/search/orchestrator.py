@@ -709,7 +709,7 @@ def _measures(found: Found, nearness: Mapping[ChunkKey, float] | None, naming: N
     return Measures(
         nearness=nearness,
         ideals=found.ideals,
-        has_known_words=found.has_known_words,
+        has_known_words=found.has_known_words and not found.is_idle,
         question=question,
         tokens=found.exact,
         wishes=[(wish.keys, wish.strength) for wish in found.wishes],

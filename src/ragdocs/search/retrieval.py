@@ -2,6 +2,7 @@
 
 import json
 import re
+import string
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
@@ -42,8 +43,8 @@ from ragdocs.limits import (
     QUERY_WINDOWS,
 )
 from ragdocs.models import And, DocId, ParsedQuery, QueryExpression, QueryReading, Term
-from ragdocs.search.candidates import Candidate, ExactToken, Strategy
-from ragdocs.search.classifier import exact_tokens, foreign_question
+from ragdocs.search.candidates import Candidate, ExactToken, Strategy, TokenKind
+from ragdocs.search.classifier import exact_tokens, foreign_question, token_kind
 from ragdocs.search.fusion import (
     FEW_CHUNKS,
     FEW_FORMS,
@@ -227,6 +228,8 @@ class Found:
     """The only chunks that may be found, whichever index finds them; None is all."""
     wishes: tuple[Wish, ...] = ()
     """What the question quotes, and which chunks have it."""
+    is_idle: bool = False
+    """Only stop words, letters or digits were typed: that a passage has them tells nothing."""
     is_name: bool = False
     """One word was typed, and nothing else is meant by it."""
     rare: Mapping[ChunkKey, float] = field(default_factory=dict[ChunkKey, float])
@@ -472,7 +475,13 @@ class Retrieval:
     def find(self, snapshot: Snapshot, read: Read, reach: Reach) -> Found:
         topic, pending, understood = read.topic, read.pending, read.understanding
         searching = self._meaning.search(pending, read.added, reach)
-        found = Found(understood, allowed=read.allowed, wishes=read.wishes, is_name=topic.is_name)
+        found = Found(
+            understood,
+            allowed=read.allowed,
+            wishes=read.wishes,
+            is_name=topic.is_name,
+            is_idle=self._is_idle(understood.parsed.text),
+        )
         if topic.words:
             found = self._with_wished(snapshot, self._by_words(snapshot, found, reach), reach)
             found = self._by_code(snapshot, found, reach, read.started.most_terms)
@@ -551,7 +560,7 @@ class Retrieval:
         exact: list[ExactToken] = []
         text = understood.parsed.text
         tokens = exact_tokens(text)
-        is_word = found.is_name and not tokens
+        is_word = found.is_name and not tokens and not found.is_idle
         for token in [text] if is_word else tokens:
             keys = self._with_token(snapshot, token)
             if keys is None or (is_word and not keys):  # a word may be meant by others
@@ -560,6 +569,8 @@ class Retrieval:
             if not is_word:
                 # The same words, written in another way, may stand in others: `IL 10` for `IL-10`.
                 written = [place for place in places if place.is_written]
+                if token.isalpha() and token.isupper():  # `PASSWORD` is a word, `ENOENT` a name
+                    written = [place for place in written if place.is_same_case]
                 if places and not written and token.isalpha():  # a word of the same stem
                     continue
                 places = written or places
@@ -569,8 +580,14 @@ class Retrieval:
                 if (scope is None or place.document in scope)
                 and (allowed is None or place.key in allowed)
             )
-            exact.append(ExactToken(kept, count_different(places)))
+            kind = TokenKind.NAME if is_word else token_kind(token)
+            exact.append(ExactToken(kept, count_different(places), kind))
         return tuple(exact)
+
+    def _is_idle(self, text: str) -> bool:
+        is_stop_word = self._indices.analyzer.is_stop_word
+        words = (word.strip(string.punctuation) for word in text.split())
+        return all(is_stop_word(word) or (len(word) < 2 and word.isascii()) for word in words)
 
     def _with_token(self, snapshot: Snapshot, token: str) -> Set[int] | None:
         """None where it says nothing: too many have it, or it is no word."""
@@ -702,27 +719,30 @@ def _union(sets: Iterable[Set[int]]) -> frozenset[int]:
 
 
 class TokenPlace(NamedTuple):
-    """A chunk that an exact token may stand in, and whether it does, letter by letter."""
+    """A chunk that an exact token may stand in, and whether it does, letter by letter, in any case
+    or in the same."""
 
     key: ChunkKey
     document: DocId
     text_hash: bytes | None
     is_written: bool
+    is_same_case: bool
 
 
 def places_of(snapshot: Snapshot, token: str, keys: Collection[int]) -> list[TokenPlace]:
-    """Looks for the token in text, headings, title and path, in either case."""
+    """Looks for the token in text, headings, title and path."""
     rows = snapshot.select(
-        "SELECT chunks.key, documents.id, chunks.text_hash, instr(lower(coalesce(chunks.text, '') "
+        "SELECT key, id, text_hash, instr(lower(said), lower(?)) > 0, instr(said, ?) > 0 FROM ("
+        "SELECT chunks.key, documents.id, chunks.text_hash, coalesce(chunks.text, '') "
         "|| char(10) || chunks.breadcrumb || char(10) || chunks.headings || char(10) "
-        "|| documents.title || char(10) || documents.path), lower(?)) > 0 "
+        "|| documents.title || char(10) || documents.path AS said "
         "FROM chunks JOIN documents ON documents.key = chunks.doc "
-        "WHERE chunks.key IN (SELECT value FROM json_each(?))",
-        (token, json.dumps(list(keys))),
+        "WHERE chunks.key IN (SELECT value FROM json_each(?)))",
+        (token, token, json.dumps(list(keys))),
     )
     return [
-        TokenPlace(ChunkKey(key), DocId(document), text_hash, bool(is_written))
-        for key, document, text_hash, is_written in rows
+        TokenPlace(ChunkKey(key), DocId(document), text_hash, bool(is_written), bool(is_same))
+        for key, document, text_hash, is_written, is_same in rows
     ]
 
 
