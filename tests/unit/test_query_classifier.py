@@ -1,7 +1,7 @@
 import pytest
 
-from ragdocs.search.candidates import Strategy
-from ragdocs.search.classifier import adaptive_weights, classify_query, exact_tokens
+from ragdocs.search.candidates import Strategy, TokenKind
+from ragdocs.search.classifier import adaptive_weights, classify_query, exact_tokens, token_kind
 from ragdocs.search.requests import QueryType
 
 BASE = {Strategy.SEMANTIC: 1.0, Strategy.KEYWORD: 2.0, Strategy.GRAPH: 0.5}
@@ -135,5 +135,27 @@ def test_exact_tokens_are_what_nobody_types_by_chance():
     query = "why does `getUserById` in foo_bar.py fail with TKT-90930, ENOENT (v1.7.2) at 4030?"
     found = ["getUserById", "foo_bar.py", "TKT-90930", "ENOENT", "v1.7.2", "4030"]
     assert exact_tokens(query) == found
-    assert exact_tokens("How do I set up a well-known e-mail account, i.e. one of 12?") == ["i.e"]
+    assert exact_tokens("How do I set up a well-known e-mail account, i.e. one of 12?") == []
     assert exact_tokens("plain words and/or others") == []
+
+
+def test_a_question_in_capitals_has_no_names_but_a_single_word_may_be_one():
+    assert exact_tokens("WHERE IS THE PASSWORD MANAGER") == []
+    assert exact_tokens("ENOENT") == ["ENOENT"]
+    assert exact_tokens("TKT-90930 IS LATE") == ["TKT-90930"]
+
+
+@pytest.mark.parametrize(
+    ("token", "kind"),
+    [
+        ("TKT-90930", TokenKind.CODE),
+        ("v1.7.2", TokenKind.CODE),
+        ("foo_bar.py", TokenKind.NAME),
+        ("ENOENT", TokenKind.NAME),
+        ("90930", TokenKind.NAME),
+        ("2031", TokenKind.NUMBER),
+        ("1,500", TokenKind.NUMBER),
+    ],
+)
+def test_a_number_is_no_code(token, kind):
+    assert token_kind(token) is kind
