@@ -8,7 +8,7 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
 from tests.support.documents import distractors, documentation, expected, rank_of
 from tests.support.engine import SMALL, Engine
-from tests.support.models import Compass
+from tests.support.models import MeaningEmbedder
 
 PLAIN = {"graph_weight": 0.0, "merge_threshold": 0, "cutoff_ratio": 0.0}
 WORDS_ONLY = {**PLAIN, "semantic_weight": 0.0}
@@ -45,7 +45,9 @@ def test_header_context_improves_ranking(tmp_path):
     first = []
     for n, headings in enumerate((("Dawn", "Dusk"), ("Dusk", "Dawn"))):
         texts = dict(zip(("a.md", "b.md"), map(under, headings), strict=True))
-        with Engine(tmp_path / str(n), texts, Compass(), sizes=SMALL, **MEANING_ONLY) as engine:
+        with Engine(
+            tmp_path / str(n), texts, MeaningEmbedder(), sizes=SMALL, **MEANING_ONLY
+        ) as engine:
             results = engine.ask("sunrise", uniqueness=Uniqueness.OFF).results
         details = [result for result in results if result.id.endswith("#details")]
         assert details[0].text == details[1].text

@@ -4,24 +4,18 @@ import json
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from ragdocs.config.settings import ContextConfig, SearchConfig
+from ragdocs.app import Assembly, TreeFiles
+from ragdocs.config.settings import ContextConfig
 from ragdocs.errors import QueryError
 from ragdocs.indexing.ignore import matches_any
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.indexing.reading import read_file
-from ragdocs.indices.analysis import code_analyzer, text_analyzer
-from ragdocs.indices.code import CodeEngine
-from ragdocs.indices.graph import GraphIndex
-from ragdocs.indices.vector import VectorIndex
-from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.library.answers import Extent, TextState
-from ragdocs.library.documents import FoundFile
 from ragdocs.library.library import Library, LibrarySetup
 from ragdocs.library.related import MAX_CHARS
 from ragdocs.library.requests import (
@@ -32,23 +26,18 @@ from ragdocs.library.requests import (
     RelatedRequest,
     SourceFile,
 )
-from ragdocs.models import TreeName
 from ragdocs.search.budget import tokens
 from ragdocs.search.orchestrator import QueryOrchestrator
-from ragdocs.search.retrieval import Indices
-from ragdocs.search.understanding import WordSources
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
-from tests.support.indexes import ENGLISH, setup, tree, write
-from tests.support.models import Compass, CountingEmbedder
-from tests.support.stores import keyword_engine
-
-MAX_BYTES = 10_000_000
+from tests.support.indexes import tree, write
+from tests.support.models import CountingEmbedder, MeaningEmbedder
+from tests.support.program import config_of
 
 
-class Shelf:
-    """Write files, update, ask; closed at the end of a `with`."""
+class IndexedLibrary:
+    """A library over real files, made of the application's parts: write files, update, ask."""
 
     def __init__(self, folder: Path, texts, trees: Sequence[str] = ("docs",), **more) -> None:
         self.trees = tuple(tree(folder / name, name) for name in trees)
@@ -56,21 +45,13 @@ class Shelf:
             each.root.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.embedder = more.pop("embedder", None) or CountingEmbedder()
-        self._setup = setup(folder / "index", *self.trees)
+        first = self.trees[0].root
+        search = {"query_expansion_enabled": False}
+        config = replace(config_of(first, folder / "index", search=search), trees=self.trees)
+        self.parts = Assembly(config, self.embedder)
         self.write(texts)
-        self.reader = Reader.open(folder / "index")
-        analyzer = text_analyzer(ENGLISH)
-        self.indices = Indices(
-            analyzer=analyzer,
-            keyword=keyword_engine(),
-            code=CodeEngine(code_analyzer(), analyzer),
-            vector=VectorIndex(self.embedder),
-            embedder=self.embedder,
-            graph=GraphIndex(),
-            words=WordSources(vocabulary=Vocabulary(analyzer)),
-        )
-        settings = SearchConfig(query_expansion_enabled=False)
-        self.orchestrator = QueryOrchestrator(self.reader, self.indices, settings)
+        self.reader = Reader.open(self.parts.directory)
+        self.orchestrator = QueryOrchestrator(self.reader, self.parts.indices, config.search)
         self.library = self.configured(**more)
 
     def configured(self, **more) -> Library:
@@ -78,16 +59,10 @@ class Shelf:
             "trees": self.trees,
             "context": ContextConfig(),
             "search": self.orchestrator.search,
-            "files": self,
+            "files": TreeFiles(self.parts.config),
             "matches": matches_any,
         }
-        return Library(self.reader, self.indices, LibrarySetup(**{**usual, **more}))
-
-    def read(self, tree: TreeName, path: str) -> FoundFile:
-        """The seam that the application fills."""
-        (root,) = [each.root for each in self.trees if each.name == tree]
-        found = read_file(root, path, MAX_BYTES)
-        return FoundFile(found.data, found.state.content_hash)
+        return Library(self.reader, self.parts.indices, LibrarySetup(**{**usual, **more}))
 
     def write(self, texts, removed: Sequence[str] = ()) -> None:
         self.edit(texts, removed)
@@ -102,12 +77,12 @@ class Shelf:
             (root / path).unlink()
 
     def update(self) -> None:
-        with IndexManager(self._setup, self.embedder) as manager:
+        with IndexManager(self.parts.index_setup, self.embedder) as manager:
             manager.update()
             manager.fill()
 
     def find_communities(self) -> None:
-        with IndexManager(self._setup, self.embedder) as manager:
+        with IndexManager(self.parts.index_setup, self.embedder) as manager:
             manager.update_communities()
 
     def _place(self, place: str) -> tuple[Path, str]:
@@ -138,7 +113,7 @@ class Shelf:
             yield page
         raise AssertionError("the pages have no end")
 
-    def __enter__(self) -> "Shelf":
+    def __enter__(self) -> "IndexedLibrary":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -185,17 +160,17 @@ NOTES = {
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory):
-    with Shelf(tmp_path_factory.mktemp("shelf"), NOTES, ("docs", "notes")) as shelf:
-        yield shelf
+def indexed(tmp_path_factory):
+    with IndexedLibrary(tmp_path_factory.mktemp("indexed"), NOTES, ("docs", "notes")) as indexed:
+        yield indexed
 
 
 def lines_of(text: str, first: int, last: int) -> str:
     return "".join(text.splitlines(keepends=True)[first - 1 : last])
 
 
-def test_a_document_is_given_word_for_word(shelf):
-    found = shelf.get("docs:guide/auth.md")
+def test_a_document_is_given_word_for_word(indexed):
+    found = indexed.get("docs:guide/auth.md")
     assert found.text == GUIDE
     assert (found.line_start, found.line_end) == (1, GUIDE.count("\n"))
     assert (found.byte_start, found.byte_end) == (0, len(GUIDE.encode()))
@@ -219,35 +194,38 @@ def test_a_document_is_given_word_for_word(shelf):
         "docs:./guide//auth.md",
     ],
 )
-def test_a_document_goes_by_id_path_name_title_and_alias(shelf, reference):
-    assert shelf.get(reference).doc_id == "docs:guide/auth.md"
+def test_a_document_goes_by_id_path_name_title_and_alias(indexed, reference):
+    assert indexed.get(reference).doc_id == "docs:guide/auth.md"
 
 
-def test_the_end_of_a_path_is_enough_when_one_document_has_it(shelf):
-    assert shelf.get("garden.md").doc_id == "notes:garden.md"
-    assert shelf.get("api/cache.md").doc_id == "docs:api/cache.md"
-    assert shelf.get("API/Cache.md").doc_id == "docs:api/cache.md"
+def test_the_end_of_a_path_is_enough_when_one_document_has_it(indexed):
+    assert indexed.get("garden.md").doc_id == "notes:garden.md"
+    assert indexed.get("api/cache.md").doc_id == "docs:api/cache.md"
+    assert indexed.get("API/Cache.md").doc_id == "docs:api/cache.md"
 
 
 @pytest.mark.parametrize("reference", ["cache.md", "guide/auth.md", "auth.md"])
-def test_what_could_be_several_documents_is_asked_back(shelf, reference):
+def test_what_could_be_several_documents_is_asked_back(indexed, reference):
     with pytest.raises(QueryError, match="could be 2 documents: `docs:"):
-        shelf.get(reference)
+        indexed.get(reference)
 
 
-def test_an_unknown_name_is_answered_with_the_nearest(shelf):
+def test_an_unknown_name_is_answered_with_the_nearest(indexed):
     with pytest.raises(QueryError, match=r"`guide/cahce\.md`; the nearest are `guide/cache\.md`"):
-        shelf.get("guide/cahce.md")
+        indexed.get("guide/cahce.md")
 
 
 def test_a_file_that_could_not_be_indexed_is_said_to_be_one(tmp_path):
     message = r"`docs:sub/bad\.md` could not be indexed: .*not text"
-    with Shelf(tmp_path, {"sub/bad.md": BINARY}) as shelf, pytest.raises(QueryError, match=message):
-        shelf.get("sub/bad.md#heading")
+    with (
+        IndexedLibrary(tmp_path, {"sub/bad.md": BINARY}) as indexed,
+        pytest.raises(QueryError, match=message),
+    ):
+        indexed.get("sub/bad.md#heading")
 
 
-def test_a_section_is_its_heading_down_to_the_next_of_its_level(shelf):
-    found = shelf.get("docs:auth#token-refresh")
+def test_a_section_is_its_heading_down_to_the_next_of_its_level(indexed):
+    found = indexed.get("docs:auth#token-refresh")
     start, end = GUIDE.index("## Token"), GUIDE.index("## Logout")
     assert found.text == GUIDE[start:end]
     assert found.extent is Extent.SECTION
@@ -265,34 +243,34 @@ def test_a_section_is_its_heading_down_to_the_next_of_its_level(shelf):
         "CLOCK-SKEW-AND-MORE",
     ],
 )
-def test_a_heading_goes_by_its_slug_its_collapsed_slug_and_its_text(shelf, fragment):
-    found = shelf.get(f"docs:auth.md#{fragment}")
+def test_a_heading_goes_by_its_slug_its_collapsed_slug_and_its_text(indexed, fragment):
+    found = indexed.get(f"docs:auth.md#{fragment}")
     assert found.text == "### Clock skew -- and more\n\nSmall.\n\n"
 
 
-def test_the_text_before_the_first_heading_is_a_section_too(shelf):
-    assert shelf.get("docs:auth#preamble").text == "How to sign in, in short.\n\n"
+def test_the_text_before_the_first_heading_is_a_section_too(indexed):
+    assert indexed.get("docs:auth#preamble").text == "How to sign in, in short.\n\n"
     with pytest.raises(QueryError, match="begins with a heading"):
-        shelf.get("guide/cache.md#preamble")
+        indexed.get("guide/cache.md#preamble")
 
 
-def test_an_unknown_heading_is_answered_with_the_nearest(shelf):
+def test_an_unknown_heading_is_answered_with_the_nearest(indexed):
     with pytest.raises(QueryError, match="no heading `tokn-refresh`; the nearest are `#token-"):
-        shelf.get("docs:auth#tokn-refresh")
+        indexed.get("docs:auth#tokn-refresh")
 
 
-def test_repeated_headings_are_told_apart(shelf):
-    assert shelf.get("api/cache.md#keys").text == "## Keys\n\nOne.\n\n"
-    assert shelf.get("api/cache.md#keys-1").text == "## Keys\n\nTwo.\n"
+def test_repeated_headings_are_told_apart(indexed):
+    assert indexed.get("api/cache.md#keys").text == "## Keys\n\nOne.\n\n"
+    assert indexed.get("api/cache.md#keys-1").text == "## Keys\n\nTwo.\n"
 
 
-def test_every_chunk_can_be_read_by_its_id(shelf):
-    with shelf.reader.snapshot() as snapshot:
+def test_every_chunk_can_be_read_by_its_id(indexed):
+    with indexed.reader.snapshot() as snapshot:
         stored = list(snapshot.leaves())
     assert len(stored) > 8
     for each in stored:
         chunk = each.chunk
-        found = shelf.get(chunk.id)
+        found = indexed.get(chunk.id)
         if chunk.parent_id is None:
             assert chunk.text in found.text  # the whole document, its front matter too
             continue
@@ -301,43 +279,43 @@ def test_every_chunk_can_be_read_by_its_id(shelf):
         assert (found.byte_start, found.byte_end) == (chunk.span.byte_start, chunk.span.byte_end)
 
 
-def test_a_chunk_above_others_is_read_with_all_of_them(shelf):
-    found = shelf.get("docs:guide/auth.md#sign-in")
+def test_a_chunk_above_others_is_read_with_all_of_them(indexed):
+    found = indexed.get("docs:guide/auth.md#sign-in")
     assert found.extent is Extent.CHUNK
     assert found.text == GUIDE[GUIDE.index("# Sign in") :]
 
 
 @pytest.mark.parametrize("first", range(1, 8))
 @pytest.mark.parametrize("count", [0, 1, 5])
-def test_a_line_range_is_exact(shelf, first, count):
+def test_a_line_range_is_exact(indexed, first, count):
     expected = lines_of(GUIDE, first, first + count)
-    assert shelf.get("docs:auth.md", start_line=first, end_line=first + count).text == expected
-    by_name = shelf.get(f"docs:auth.md:{first}-{first + count}")
+    assert indexed.get("docs:auth.md", start_line=first, end_line=first + count).text == expected
+    by_name = indexed.get(f"docs:auth.md:{first}-{first + count}")
     assert by_name.text == expected
     assert (by_name.line_start, by_name.line_end) == (first, first + count)
     assert by_name.extent is Extent.LINES
 
 
-def test_lines_past_the_end_are_the_last_ones_or_an_error(shelf):
+def test_lines_past_the_end_are_the_last_ones_or_an_error(indexed):
     count = GUIDE.count("\n")
-    assert shelf.get("docs:auth", start_line=count, end_line=99_999).line_end == count
+    assert indexed.get("docs:auth", start_line=count, end_line=99_999).line_end == count
     with pytest.raises(QueryError, match=f"has {count} lines"):
-        shelf.get("docs:auth", start_line=count + 1)
+        indexed.get("docs:auth", start_line=count + 1)
     with pytest.raises(QueryError, match="no range"):
-        shelf.get("docs:auth:9-3")
+        indexed.get("docs:auth:9-3")
 
 
-def test_full_document_widens_a_section_to_its_document(shelf):
-    assert shelf.get("docs:auth#logout", full_document=True).text == GUIDE
+def test_full_document_widens_a_section_to_its_document(indexed):
+    assert indexed.get("docs:auth#logout", full_document=True).text == GUIDE
 
 
 @pytest.mark.parametrize("size", [5, 40, 333, 10_000])
 @pytest.mark.parametrize(
     "reference", ["docs:guide/auth.md", "docs:auth#token-refresh", "plain.txt"]
 )
-def test_pages_join_to_the_whole(shelf, reference, size):
-    pages = list(shelf.pages(reference, max_tokens=size))
-    whole = shelf.get(reference)
+def test_pages_join_to_the_whole(indexed, reference, size):
+    pages = list(indexed.pages(reference, max_tokens=size))
+    whole = indexed.get(reference)
     assert "".join(page.text for page in pages) == whole.text
     assert all(page.tokens <= size for page in pages)
     assert {page.total_tokens for page in pages} == {whole.tokens}
@@ -348,66 +326,68 @@ def test_pages_join_to_the_whole(shelf, reference, size):
 
 
 def test_a_document_that_changed_between_pages_is_noticed(tmp_path):
-    with Shelf(tmp_path, {"a.md": LONG.replace(". ", ".\n")}) as shelf:
-        page = shelf.get("a.md", max_tokens=50)
-        shelf.write({"a.md": "Another text.\n" * 100})
+    with IndexedLibrary(tmp_path, {"a.md": LONG.replace(". ", ".\n")}) as indexed:
+        page = indexed.get("a.md", max_tokens=50)
+        indexed.write({"a.md": "Another text.\n" * 100})
         with pytest.raises(QueryError, match=f"changed .* start_line {page.line_end + 1}"):
-            shelf.get(cursor=page.cursor)
-        shelf.write({}, removed=["a.md"])
+            indexed.get(cursor=page.cursor)
+        indexed.write({}, removed=["a.md"])
         with pytest.raises(QueryError, match="no longer there"):
-            shelf.get(cursor=page.cursor)
+            indexed.get(cursor=page.cursor)
 
 
-def test_a_cursor_goes_with_its_own_document_only(shelf):
-    cursor = shelf.get("docs:auth", max_tokens=50).cursor
-    assert shelf.get("docs:guide/auth.md", cursor=cursor).doc_id == "docs:guide/auth.md"
+def test_a_cursor_goes_with_its_own_document_only(indexed):
+    cursor = indexed.get("docs:auth", max_tokens=50).cursor
+    assert indexed.get("docs:guide/auth.md", cursor=cursor).doc_id == "docs:guide/auth.md"
     with pytest.raises(QueryError, match="another document"):
-        shelf.get("garden.md", cursor=cursor)
+        indexed.get("garden.md", cursor=cursor)
 
 
 def test_a_file_edited_since_is_said_and_the_indexed_text_is_given(tmp_path):
-    with Shelf(tmp_path, {"a.md": GUIDE}) as shelf:
+    with IndexedLibrary(tmp_path, {"a.md": GUIDE}) as indexed:
         body = GUIDE.partition("---\n")[2].partition("---\n")[2]
-        pages = [shelf.get("a.md", max_tokens=5)]
-        shelf.edit({"a.md": "# New\n"})
-        found = shelf.get("a.md")
+        pages = [indexed.get("a.md", max_tokens=5)]
+        indexed.edit({"a.md": "# New\n"})
+        found = indexed.get("a.md")
         assert found.state is TextState.CHANGED
         assert "changed since" in found.notes[0]
         assert "lines 1-5" in found.notes[1]
         assert (found.text, found.line_start) == (body, 6)
         assert GUIDE.encode()[found.byte_start : found.byte_end].decode() == body
         # The pages go on in the indexed text.
-        rest = shelf.get(cursor=shelf.get("a.md", start_line=8, max_tokens=5).cursor)
+        rest = indexed.get(cursor=indexed.get("a.md", start_line=8, max_tokens=5).cursor)
         assert body.endswith(rest.text)
         assert pages[0].cursor
-        (shelf.folder / "docs" / "a.md").unlink()
-        gone = shelf.get("a.md:8-9")
+        (indexed.folder / "docs" / "a.md").unlink()
+        gone = indexed.get("a.md:8-9")
         assert (gone.state, gone.text) == (TextState.UNREADABLE, lines_of(GUIDE, 8, 9))
-        assert str(shelf.folder) not in gone.notes[0]
+        assert str(indexed.folder) not in gone.notes[0]
 
 
 def test_a_link_put_in_a_files_place_is_not_followed(tmp_path):
-    with Shelf(tmp_path, {"a.md": "# Own\n"}) as shelf:
+    with IndexedLibrary(tmp_path, {"a.md": "# Own\n"}) as indexed:
         secret = tmp_path / "secret"
         secret.write_text("# Own\n", encoding="utf-8")
-        (shelf.folder / "docs" / "a.md").unlink()
-        (shelf.folder / "docs" / "a.md").symlink_to(secret)
-        assert shelf.get("a.md").state is TextState.UNREADABLE
+        (indexed.folder / "docs" / "a.md").unlink()
+        (indexed.folder / "docs" / "a.md").symlink_to(secret)
+        assert indexed.get("a.md").state is TextState.UNREADABLE
 
 
 def test_without_a_way_to_the_files_the_store_answers(tmp_path):
-    with Shelf(tmp_path, {"a.md": GUIDE, "b.md": "text\r\nmore\r\n"}, files=None) as shelf:
-        found = shelf.get("a.md#logout")
+    with IndexedLibrary(
+        tmp_path, {"a.md": GUIDE, "b.md": "text\r\nmore\r\n"}, files=None
+    ) as indexed:
+        found = indexed.get("a.md#logout")
         assert found.text == GUIDE[GUIDE.index("## Logout") :]
         assert found.state is TextState.UNCHECKED
-        assert (shelf.get("b.md").text, shelf.get("b.md").byte_end) == ("text\nmore\n", 12)
+        assert (indexed.get("b.md").text, indexed.get("b.md").byte_end) == ("text\nmore\n", 12)
 
 
 @pytest.mark.parametrize(
     ("path", "text"), [("empty.md", ""), ("blank.md", "\n\n\n"), ("front.md", NOTES["front.md"])]
 )
-def test_documents_without_text_are_given_too(shelf, path, text):
-    found = shelf.get(path)
+def test_documents_without_text_are_given_too(indexed, path, text):
+    found = indexed.get(path)
     assert (found.text, found.cursor, found.line_start) == (text, None, 1)
 
 
@@ -416,11 +396,11 @@ def test_documents_without_text_are_given_too(shelf, path, text):
     ["é\r\nb\rc\n".encode("utf-16"), b"a\xff\r\nb\0c\n" + b"plain text\n" * 20, b"\xef\xbb\xbfx\n"],
 )
 def test_any_bytes_are_read_as_they_were_indexed(tmp_path, data):
-    with Shelf(tmp_path, {"a.txt": data}) as shelf:
-        pages = list(shelf.pages("a.txt", max_tokens=1))
-        whole = shelf.get("a.txt")
+    with IndexedLibrary(tmp_path, {"a.txt": data}) as indexed:
+        pages = list(indexed.pages("a.txt", max_tokens=1))
+        whole = indexed.get("a.txt")
         assert "".join(page.text for page in pages) == whole.text
-        stored = shelf.configured(files=None).get(DocumentRequest(reference="a.txt"))
+        stored = indexed.configured(files=None).get(DocumentRequest(reference="a.txt"))
         assert stored.text == whole.text
 
 
@@ -438,33 +418,33 @@ def test_any_text_is_given_whole_in_pages_and_lines_from_file_and_store_alike(tm
     for at in range(25):
         front = "---\ntitle: t\n---\n" if at % 3 == 0 else ""
         texts[f"{at}.md"] = front + "".join(chance.choices(SCRAPS, k=chance.randint(1, 60)))
-    with Shelf(tmp_path, texts) as shelf:
-        stored = shelf.configured(files=None)
+    with IndexedLibrary(tmp_path, texts) as indexed:
+        stored = indexed.configured(files=None)
         for name, written in texts.items():
             text = written.replace("\r\n", "\n").replace("\r", "\n")
             data = written.encode()
             lines = text.split("\n")
             for size in (chance.randint(1, 30), chance.randint(30, 600)):
-                pages = list(shelf.pages(name, max_tokens=size))
+                pages = list(indexed.pages(name, max_tokens=size))
                 assert "".join(page.text for page in pages) == text
                 for page in pages:
                     own = data[page.byte_start : page.byte_end].decode()
                     assert own.replace("\r\n", "\n").replace("\r", "\n") == page.text
-            total = shelf.get(name).total_lines
+            total = indexed.get(name).total_lines
             assert total == len(lines) - (len(lines) > 1 and not lines[-1])
             first = chance.randint(1, total)
             last = chance.randint(first, total)
             wanted = {"reference": name, "start_line": first, "end_line": last}
             expected = "\n".join(lines[first - 1 : last]) + "\n" * (last < len(lines))
-            found = shelf.get(**wanted)
+            found = indexed.get(**wanted)
             assert found.text == expected
             assert (found.line_start, found.line_end) == (first, last)
             kept = stored.get(DocumentRequest(**wanted)) if first > 3 else None
             assert kept is None or kept.text == expected
 
 
-def test_the_outline_has_lines_and_sizes_that_fit_the_text(shelf):
-    found = shelf.get("docs:auth", outline=True)
+def test_the_outline_has_lines_and_sizes_that_fit_the_text(indexed):
+    found = indexed.get("docs:auth", outline=True)
     assert found.extent is Extent.OUTLINE
     assert [(each.level, each.text) for each in found.outline] == [
         (0, ""),
@@ -474,26 +454,26 @@ def test_the_outline_has_lines_and_sizes_that_fit_the_text(shelf):
         (2, "Logout"),
     ]
     for entry in found.outline[1:]:
-        section = shelf.get(f"docs:auth#{entry.slug}")
+        section = indexed.get(f"docs:auth#{entry.slug}")
         assert (section.line_start, section.line_end) == (entry.line_start, entry.line_end)
         assert (section.tokens, len(section.text.encode())) == (entry.tokens, entry.bytes)
-        assert entry.text in shelf.get(entry.id, max_tokens=10_000).text
+        assert entry.text in indexed.get(entry.id, max_tokens=10_000).text
 
 
-def test_the_outline_of_a_section_is_what_is_below_it(shelf):
-    found = shelf.get("docs:auth#token-refresh", outline=True)
+def test_the_outline_of_a_section_is_what_is_below_it(indexed):
+    found = indexed.get("docs:auth#token-refresh", outline=True)
     assert [each.slug for each in found.outline] == ["token-refresh", "clock-skew----and-more"]
 
 
 def test_a_long_outline_comes_in_pages(tmp_path):
     text = "".join(f"{'#' * (1 + n % 6)} Heading {n}\n\n" for n in range(300))
-    with Shelf(tmp_path, {"a.md": text, "b.md": "# " + "x" * 100_000}) as shelf:
-        pages = list(shelf.pages("a.md", outline=True, max_tokens=1_000))
+    with IndexedLibrary(tmp_path, {"a.md": text, "b.md": "# " + "x" * 100_000}) as indexed:
+        pages = list(indexed.pages("a.md", outline=True, max_tokens=1_000))
         assert len(pages) > 5
         assert all(page.tokens <= 1_000 for page in pages)
         slugs = [entry.slug for page in pages for entry in page.outline]
         assert slugs == [f"heading-{n}" for n in range(300)]
-        assert len(shelf.get("b.md", outline=True).outline[0].text) == 200
+        assert len(indexed.get("b.md", outline=True).outline[0].text) == 200
 
 
 NASTY = [
@@ -520,12 +500,12 @@ NASTY = [
 
 def test_nasty_names_go_there_and_back(tmp_path):
     texts = {f"deep/{name}": f"# Heading {at}\n\nText.\n" for at, name in enumerate(NASTY)}
-    with Shelf(tmp_path, texts) as shelf:
-        listed = shelf.list(limit=500).documents
+    with IndexedLibrary(tmp_path, texts) as indexed:
+        listed = indexed.list(limit=500).documents
         assert len(listed) == len(NASTY)
         json.dumps([asdict(entry) for entry in listed], ensure_ascii=False, default=str).encode()
         for entry in listed:
-            at = int(shelf.get(entry.id).title.split()[1])
+            at = int(indexed.get(entry.id).title.split()[1])
             for reference in (
                 entry.id,
                 entry.path,
@@ -535,28 +515,30 @@ def test_nasty_names_go_there_and_back(tmp_path):
                 f"{entry.path}#heading-{at}",
                 f"{entry.path}:1-3",
             ):
-                found = shelf.get(reference)
+                found = indexed.get(reference)
                 assert (found.id.partition("#")[0], found.path) == (entry.id, entry.path)
                 assert found.text == f"# Heading {at}\n\nText.\n"
 
 
 def test_twins_in_case_and_unicode_form_stay_apart(tmp_path):
     names = ["Case.md", "case.md", "caf\u00e9.md", "cafe\u0301.md", "a.md", "a.txt"]
-    with Shelf(tmp_path, {name: f"text of {at}\n" for at, name in enumerate(names)}) as shelf:
+    with IndexedLibrary(
+        tmp_path, {name: f"text of {at}\n" for at, name in enumerate(names)}
+    ) as indexed:
         for at, name in enumerate(names):
-            assert shelf.get(name).text == f"text of {at}\n"
+            assert indexed.get(name).text == f"text of {at}\n"
 
 
-def test_references_that_lead_out_never_touch_the_file_system(shelf, monkeypatch):
+def test_references_that_lead_out_never_touch_the_file_system(indexed, monkeypatch):
     def forbidden(*_):
         raise AssertionError("the file system was asked")
 
-    monkeypatch.setattr(shelf, "read", forbidden)
+    monkeypatch.setattr(TreeFiles, "read", forbidden)
     for reference in (
         "../../etc/passwd",
         "docs:../../etc/passwd",
         "/etc/passwd",
-        str(shelf.folder / "docs" / "garden.md"),
+        str(indexed.folder / "docs" / "garden.md"),
         "a\0.md",
         "\ud800.md",
         "etc/passwd",
@@ -568,23 +550,23 @@ def test_references_that_lead_out_never_touch_the_file_system(shelf, monkeypatch
         ":3",
     ):
         with pytest.raises(QueryError) as refused:
-            shelf.get(reference)
-        assert str(shelf.folder) not in str(refused.value)
+            indexed.get(reference)
+        assert str(indexed.folder) not in str(refused.value)
 
 
-def everything(shelf, **more):
-    listing = shelf.list(**more)
+def everything(indexed, **more):
+    listing = indexed.list(**more)
     yield listing
     for _ in range(listing.total):
         if not listing.cursor:
             return
-        listing = shelf.list(cursor=listing.cursor, limit=more.get("limit", 100))
+        listing = indexed.list(cursor=listing.cursor, limit=more.get("limit", 100))
         yield listing
     raise AssertionError("the list has no end")
 
 
-def test_trees_are_listed_with_their_counts(shelf):
-    found = shelf.list(kind=ListKind.TREES)
+def test_trees_are_listed_with_their_counts(indexed):
+    found = indexed.list(kind=ListKind.TREES)
     assert [(tree.name, tree.documents, tree.failed_files) for tree in found.trees] == [
         ("docs", 7, 0),
         ("notes", 2, 0),
@@ -595,23 +577,23 @@ def test_trees_are_listed_with_their_counts(shelf):
 
 
 def test_a_tree_with_nothing_in_it_is_listed_too(tmp_path):
-    with Shelf(tmp_path, {"bad.md": BINARY}, ("docs", "none")) as shelf:
-        trees = shelf.list(kind=ListKind.TREES).trees
+    with IndexedLibrary(tmp_path, {"bad.md": BINARY}, ("docs", "none")) as indexed:
+        trees = indexed.list(kind=ListKind.TREES).trees
     assert [(tree.name, tree.documents, tree.failed_files) for tree in trees] == [
         ("docs", 0, 1),
         ("none", 0, 0),
     ]
 
 
-def test_documents_are_listed_in_order_with_what_they_are(shelf):
-    found = shelf.list()
+def test_documents_are_listed_in_order_with_what_they_are(indexed):
+    found = indexed.list()
     ids = [entry.id for entry in found.documents]
     assert ids == sorted(ids)
     assert found.total == len(ids) == len(NOTES)
     (guide,) = [entry for entry in found.documents if entry.id == "docs:guide/auth.md"]
     assert (guide.title, guide.tags) == ("Authentication", ("security/tokens", "Guide"))
     assert guide.bytes == len(GUIDE.encode())
-    with shelf.reader.snapshot() as snapshot:
+    with indexed.reader.snapshot() as snapshot:
         nodes = snapshot.chunks(guide.id)
     assert guide.chunks == len(nodes)
     assert guide.passages == sum(node.chunk.text is not None for node in nodes)
@@ -630,8 +612,8 @@ def test_documents_are_listed_in_order_with_what_they_are(shelf):
         ({"tree": "docs", "path": "guide/auth.md"}, ["docs:guide/auth.md"]),
     ],
 )
-def test_filters_leave_what_they_say(shelf, filters, expected):
-    found = shelf.list(**filters)
+def test_filters_leave_what_they_say(indexed, filters, expected):
+    found = indexed.list(**filters)
     assert [entry.id for entry in found.documents] == expected
     assert found.total == len(expected)
     assert bool(found.notes) == (not expected)
@@ -639,10 +621,10 @@ def test_filters_leave_what_they_say(shelf, filters, expected):
 
 @pytest.mark.parametrize("kind", ListKind)
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_pages_of_every_list_join_to_the_list(shelf, kind, limit):
+def test_pages_of_every_list_join_to_the_list(indexed, kind, limit):
     name = kind.value
-    whole = shelf.list(kind=kind, limit=500)
-    pages = list(everything(shelf, kind=kind, limit=limit))
+    whole = indexed.list(kind=kind, limit=500)
+    pages = list(everything(indexed, kind=kind, limit=limit))
     entries = getattr(whole, name)
     assert [each for page in pages for each in getattr(page, name)] == list(entries)
     assert all(len(getattr(page, name)) <= limit for page in pages)
@@ -650,15 +632,15 @@ def test_pages_of_every_list_join_to_the_list(shelf, kind, limit):
     assert entries
 
 
-def test_a_page_keeps_to_its_tokens(shelf):
-    pages = shelf.list(kind=ListKind.CHUNKS, max_tokens=200)
+def test_a_page_keeps_to_its_tokens(indexed):
+    pages = indexed.list(kind=ListKind.CHUNKS, max_tokens=200)
     size = tokens(json.dumps([asdict(entry) for entry in pages.chunks]))
     assert len(pages.chunks) > 1
     assert size < 250
 
 
-def test_tags_are_counted_without_regard_to_case(shelf):
-    found = shelf.list(kind=ListKind.TAGS)
+def test_tags_are_counted_without_regard_to_case(indexed):
+    found = indexed.list(kind=ListKind.TAGS)
     assert [(entry.tag, entry.documents) for entry in found.tags] == [
         ("Guide", 2),
         ("security/tokens", 1),
@@ -667,10 +649,10 @@ def test_tags_are_counted_without_regard_to_case(shelf):
 
 def test_what_comes_and_goes_between_pages_hides_nothing_else(tmp_path):
     names = [f"{n:02}.md" for n in range(0, 20, 2)]
-    with Shelf(tmp_path, dict.fromkeys(names, "text\n")) as shelf:
-        first = shelf.list(limit=4)
-        shelf.write({"01.md": "new\n", "13.md": "new\n"}, removed=["02.md", "06.md"])
-        rest = shelf.list(cursor=first.cursor, limit=100)
+    with IndexedLibrary(tmp_path, dict.fromkeys(names, "text\n")) as indexed:
+        first = indexed.list(limit=4)
+        indexed.write({"01.md": "new\n", "13.md": "new\n"}, removed=["02.md", "06.md"])
+        rest = indexed.list(cursor=first.cursor, limit=100)
     assert [entry.path for entry in first.documents] == names[:4]
     assert [entry.path for entry in rest.documents] == sorted([*names[4:], "13.md"])
     assert "changed" in rest.notes[0]
@@ -690,18 +672,18 @@ def test_what_comes_and_goes_between_pages_hides_nothing_else(tmp_path):
         ({"cursor": "nonsense"}, "cursor"),
     ],
 )
-def test_a_list_that_cannot_be_given_says_why(shelf, more, message):
+def test_a_list_that_cannot_be_given_says_why(indexed, more, message):
     with pytest.raises(QueryError, match=message):
-        shelf.list(**more)
+        indexed.list(**more)
 
 
-def test_a_cursor_of_another_list_is_refused(shelf):
-    cursor = shelf.list(limit=1, tree="docs").cursor
-    assert shelf.list(cursor=cursor, tree="docs").documents[0].tree == "docs"
+def test_a_cursor_of_another_list_is_refused(indexed):
+    cursor = indexed.list(limit=1, tree="docs").cursor
+    assert indexed.list(cursor=cursor, tree="docs").documents[0].tree == "docs"
     with pytest.raises(QueryError, match="another `tree`"):
-        shelf.list(cursor=cursor, tree="notes")
+        indexed.list(cursor=cursor, tree="notes")
     with pytest.raises(QueryError, match="cursor"):
-        shelf.get(cursor=cursor)
+        indexed.get(cursor=cursor)
 
 
 LINKED = {
@@ -718,15 +700,17 @@ LINKED = {
 
 @pytest.fixture(scope="module")
 def sky(tmp_path_factory):
-    with Shelf(tmp_path_factory.mktemp("sky"), LINKED, embedder=CountingCompass()) as shelf:
-        shelf.find_communities()
-        yield shelf
+    with IndexedLibrary(
+        tmp_path_factory.mktemp("sky"), LINKED, embedder=CountingMeanings()
+    ) as indexed:
+        indexed.find_communities()
+        yield indexed
 
 
-class CountingCompass(CountingEmbedder, Compass):
+class CountingMeanings(CountingEmbedder, MeaningEmbedder):
     """Four meanings, and what it was asked to embed."""
 
-    embed = Compass.embed
+    embed = MeaningEmbedder.embed
 
 
 def test_links_out_are_told_with_kind_text_and_line(sky):
@@ -770,12 +754,14 @@ def test_of_a_long_document_only_what_its_words_need_is_read(tmp_path, monkeypat
         read.extend(keys := list(keys))
         return original(self, keys)
 
-    with Shelf(tmp_path, {"long.md": "# Long\n\n" + "\n".join(parts), **LINKED}) as shelf:
+    with IndexedLibrary(
+        tmp_path, {"long.md": "# Long\n\n" + "\n".join(parts), **LINKED}
+    ) as indexed:
         monkeypatch.setattr(Snapshot, "chunks_by_key", counting)
         monkeypatch.delattr(Snapshot, "chunks")
-        found = shelf.related("long.md")
+        found = indexed.related("long.md")
         whole = len(read)
-        section = shelf.related("long.md#part-7")
+        section = indexed.related("long.md#part-7")
     assert "docs:moon.md" in [each.doc_id for each in found.similar_by_words]
     assert "docs:moon.md" in [each.doc_id for each in section.similar_by_words]
     assert MAX_CHARS / 700 < whole < 200
@@ -788,19 +774,19 @@ def test_a_chunk_and_the_section_it_makes_are_related_alike(sky):
 
 
 def test_communities_are_told_only_while_they_are_current(tmp_path):
-    with Shelf(tmp_path, LINKED) as shelf:
-        before = shelf.related("moon.md")
+    with IndexedLibrary(tmp_path, LINKED) as indexed:
+        before = indexed.related("moon.md")
         assert before.community_size is None
         assert "communities" in before.notes[0]
-        shelf.find_communities()
-        after = shelf.related("moon.md")
+        indexed.find_communities()
+        after = indexed.related("moon.md")
         assert after.community_size == len(after.community)
         assert after.community[0].doc_id == "docs:hub.md"
         assert [each.is_linked for each in after.community] == sorted(
             (each.is_linked for each in after.community), reverse=True
         )
         assert not any("communities" in note for note in after.notes)
-        assert shelf.related("f1.md").community_size == 0
+        assert indexed.related("f1.md").community_size == 0
 
 
 def test_similar_in_meaning_and_similar_in_words_are_apart_and_need_no_model(sky):
@@ -821,8 +807,8 @@ def test_of_a_long_document_the_best_passage_is_given(tmp_path):
         f"# Long\n\n## One\n\n{filler} moons\n\n## Two\n\ncraters and moons of jupiter. {filler}\n"
     )
     texts = {"a.md": "# Craters\n\nMoons of Jupiter, and craters.\n", "b.md": long}
-    with Shelf(tmp_path, texts) as shelf:
-        (found,) = shelf.related("a.md").similar_by_words
+    with IndexedLibrary(tmp_path, texts) as indexed:
+        (found,) = indexed.related("a.md").similar_by_words
     assert found.id == "docs:b.md#two"
     assert long.splitlines()[found.line_start - 1] == "## Two"
     assert found.snippet.startswith("## Two craters and moons")
@@ -848,10 +834,10 @@ def test_nothing_is_related_to_itself(sky):
 def test_a_text_without_vectors_says_so(tmp_path):
     embedder = CountingEmbedder()
     embedder.is_broken = True
-    with Shelf(
+    with IndexedLibrary(
         tmp_path, {"a.md": "# Sun\n\nDawn.\n", "b.md": "# Sun\n\nDusk.\n"}, embedder=embedder
-    ) as shelf:
-        found = shelf.related("a.md")
+    ) as indexed:
+        found = indexed.related("a.md")
     assert found.similar_by_meaning == ()
     assert any("no vectors" in note for note in found.notes)
     assert [each.path for each in found.similar_by_words] == ["b.md"]
@@ -888,13 +874,13 @@ class RetryPolicy:
 @pytest.fixture(scope="module")
 def knowledge(tmp_path_factory):
     folder = tmp_path_factory.mktemp("knowledge")
-    with Shelf(folder, KNOWLEDGE, ("docs", "notes")) as shelf:
-        yield shelf
+    with IndexedLibrary(folder, KNOWLEDGE, ("docs", "notes")) as indexed:
+        yield indexed
 
 
-def context(shelf, *files, rules=(), request=None, **settings):
+def context(indexed, *files, rules=(), request=None, **settings):
     config = ContextConfig.model_validate({"rules": list(rules), **settings})
-    library = shelf.configured(context=config)
+    library = indexed.configured(context=config)
     return library.context(ContextRequest(files=files, explain=True, **(request or {})))
 
 

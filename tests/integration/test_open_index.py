@@ -15,7 +15,7 @@ from ragdocs.store.lock import try_watch_lock
 from tests.support import models
 
 
-class Compass(models.Compass):
+class MeaningEmbedder(models.MeaningEmbedder):
     """Whole, as the indexing thread wants it."""
 
     def load(self):
@@ -48,40 +48,40 @@ def test_a_folder_becomes_answers_in_two_lines(docs):
 
 
 def test_opening_brings_it_in_step_unless_told_not_to(docs):
-    with open_index(docs, embedder=Compass()) as index:
+    with open_index(docs, embedder=MeaningEmbedder()) as index:
         assert index.state.documents == 2
     (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
-    with open_index(docs, embedder=Compass(), update=False) as index:
+    with open_index(docs, embedder=MeaningEmbedder(), update=False) as index:
         assert index.state.documents == 2
         updated = index.update()
         # One passage and its two words.
         assert (updated.files.added, updated.vectors_made, updated.problem) == (1, 3, "")
         assert index.search("tempest").results[0].path == "boats.md"
-    with open_index(docs, embedder=Compass()) as index:
+    with open_index(docs, embedder=MeaningEmbedder()) as index:
         assert index.state.documents == 3
 
 
 def test_a_running_server_is_left_to_keep_the_index_in_step(docs):
-    with open_index(docs, embedder=Compass()) as index:
+    with open_index(docs, embedder=MeaningEmbedder()) as index:
         directory = index.directory
     (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
     with try_watch_lock(directory) as lock:
         lock.say({"last_scan": "2026-11-16T12:00:00+00:00"})
-        with open_index(docs, embedder=Compass()) as index:
+        with open_index(docs, embedder=MeaningEmbedder()) as index:
             assert index.state.documents == 2
-    with try_watch_lock(directory), open_index(docs, embedder=Compass()) as index:
+    with try_watch_lock(directory), open_index(docs, embedder=MeaningEmbedder()) as index:
         assert index.state.documents == 3  # whoever holds it has not looked at the files yet
 
 
 def test_without_an_index_and_without_building_one_it_says_so(docs):
-    with open_index(docs, embedder=Compass(), update=False) as index:
+    with open_index(docs, embedder=MeaningEmbedder(), update=False) as index:
         assert index.search("tomatoes").index.state is Readiness.UNAVAILABLE
         with pytest.raises(IndexMissing):
             index.get("auth.md")
 
 
 def test_filters_several_questions_and_reading_a_section(docs):
-    with open_index(docs, embedder=Compass()) as index:
+    with open_index(docs, embedder=MeaningEmbedder()) as index:
         tagged = Filters(tags=frozenset({"access"}))
         assert {r.path for r in index.search("sun sign", filters=tagged).results} == {"auth.md"}
         both = index.search(["tomatoes", "authentication"]).results
@@ -107,7 +107,7 @@ def test_filters_several_questions_and_reading_a_section(docs):
 )
 def test_a_request_of_another_kind_is_refused_with_a_reason(docs, query, options, why):
     with (
-        open_index(docs, embedder=Compass(), update=False) as index,
+        open_index(docs, embedder=MeaningEmbedder(), update=False) as index,
         pytest.raises(QueryError, match=why),
     ):
         index.search(query, **options)
@@ -120,7 +120,7 @@ def test_a_filter_of_another_kind_is_refused_and_not_taken_by_letters(wrong):
 
 
 def test_a_closed_index_says_so(docs):
-    index = open_index(docs, embedder=Compass())
+    index = open_index(docs, embedder=MeaningEmbedder())
     index.close()
     index.close()
     asked = (lambda: index.search("x"), lambda: index.get("auth.md"), index.update)
@@ -132,7 +132,7 @@ def test_a_closed_index_says_so(docs):
 def test_settings_are_those_of_a_configuration_file(docs, tmp_path):
     place = tmp_path / "elsewhere"
     settings = {"indexing": {"index_path": str(place)}, "search": {"max_chunks_per_doc": 1}}
-    with open_index(docs, settings=settings, embedder=Compass()) as index:
+    with open_index(docs, settings=settings, embedder=MeaningEmbedder()) as index:
         assert index.directory == place
         assert index.config.search.max_chunks_per_doc == 1
         assert index.state.documents == 2
@@ -140,7 +140,7 @@ def test_settings_are_those_of_a_configuration_file(docs, tmp_path):
         open_index(docs, settings={"search": {"max_chunks_per_dok": 1}})
     file = tmp_path / "own.toml"
     file.write_text('[indexing]\ndocuments_path = "docs"\n', encoding="utf-8")
-    with open_index(config_file=file, embedder=Compass()) as index:
+    with open_index(config_file=file, embedder=MeaningEmbedder()) as index:
         assert [tree.root for tree in index.config.trees] == [docs]
 
 
@@ -155,7 +155,7 @@ def test_a_folder_that_is_none_is_refused(docs, name, why):
 
 def test_several_threads_may_ask_at_once(docs):
     found = []
-    with open_index(docs, embedder=Compass()) as index:
+    with open_index(docs, embedder=MeaningEmbedder()) as index:
 
         def ask():
             found.append(index.search("tomatoes", top_n=1).results[0].path)
@@ -180,14 +180,14 @@ def test_what_the_page_shows_runs(docs, capsys):
 
 def test_an_older_copy_put_in_its_place_is_not_told_as_complete(docs, tmp_path):
     """There is no thread here that would look: it had answered from the old one, as complete."""
-    with open_index(docs, embedder=Compass()) as index:
+    with open_index(docs, embedder=MeaningEmbedder()) as index:
         place = index.directory
     shutil.copy(place / "store.db", tmp_path / "older")
     (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
-    with open_index(docs, embedder=Compass()) as index:
+    with open_index(docs, embedder=MeaningEmbedder()) as index:
         assert index.state.complete
         assert index.state.documents == 3
-    with open_index(docs, embedder=Compass(), update=False) as index:
+    with open_index(docs, embedder=MeaningEmbedder(), update=False) as index:
         assert index.state.complete
         (tmp_path / "older").replace(place / "store.db")
         for state in (index.state, index.search("tempest").index, index.state):

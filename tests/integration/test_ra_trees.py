@@ -13,7 +13,7 @@ from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import Filters, QueryRequest
 from tests.support.engine import NOW, Engine
 from tests.support.indexes import write
-from tests.support.models import Compass, CountingEmbedder
+from tests.support.models import CountingEmbedder, MeaningEmbedder
 
 HERON = "# Heron\n\nThe heron stands in the water and waits.\n"
 LONGER = "# Heron\n\nThe heron, as was said, stands in the water there and waits for long.\n"
@@ -110,7 +110,7 @@ def ranked(engine, query="kestrel", **settings):
 
 
 def test_a_loud_tree_does_not_drown_a_quiet_one_when_trees_are_brought_to_one_level(tmp_path):
-    with Engine(tmp_path, LOUD_AND_QUIET, Compass()) as engine:
+    with Engine(tmp_path, LOUD_AND_QUIET, MeaningEmbedder()) as engine:
         off, on = ranked(engine), ranked(engine, tree_normalisation=1.0)
     assert off.index("quiet:a.md") == 8
     assert on.index("quiet:a.md") < 8
@@ -121,7 +121,7 @@ def test_a_loud_tree_does_not_drown_a_quiet_one_when_trees_are_brought_to_one_le
 def test_one_tree_alone_is_ranked_the_same_with_and_without_levels(tmp_path):
     texts = {path.replace("loud:", "").replace("quiet:", "q"): text
              for path, text in LOUD_AND_QUIET.items()}  # fmt: skip
-    with Engine(tmp_path, texts, Compass()) as engine:
+    with Engine(tmp_path, texts, MeaningEmbedder()) as engine:
         request = QueryRequest(queries=("kestrel",), top_n=10)
         answers = [
             engine.answer(request, **WORDS_ONLY, tree_normalisation=strength).results
@@ -132,7 +132,7 @@ def test_one_tree_alone_is_ranked_the_same_with_and_without_levels(tmp_path):
 
 def test_the_local_boost_acts_on_top_of_the_levels(tmp_path):
     place = Surroundings(clock=lambda: NOW, local_trees=frozenset({TreeName("quiet")}))
-    with Engine(tmp_path, LOUD_AND_QUIET, Compass()) as engine:
+    with Engine(tmp_path, LOUD_AND_QUIET, MeaningEmbedder()) as engine:
         first = ranked(engine, tree_normalisation=1.0, local_boost=3.0, surroundings=place)[0]
     assert first == "quiet:a.md"
 
@@ -143,7 +143,7 @@ def test_a_tree_of_many_good_passages_does_not_cut_off_another_before_it_is_rais
         for n in range(60)
     }
     texts["quiet:a.md"] = "# Birds\n\nWords about the weather, and a kestrel at the end of it.\n"
-    with Engine(tmp_path, texts, Compass()) as engine:
+    with Engine(tmp_path, texts, MeaningEmbedder()) as engine:
         off, on = ranked(engine), ranked(engine, tree_normalisation=1.0)
     assert "quiet:a.md" not in off
     assert "quiet:a.md" in on[:5]
@@ -156,7 +156,7 @@ def test_a_tree_that_is_behind_all_that_the_indices_give_is_searched_by_itself(t
     }
     texts["quiet:a.md"] = "# Birds\n\nWords about the weather, and a kestrel at the end of it.\n"
     texts["other:a.md"] = "# Fish\n\nNothing of the kind.\n"
-    with Engine(tmp_path, texts, Compass()) as engine:
+    with Engine(tmp_path, texts, MeaningEmbedder()) as engine:
         off, on = ranked(engine), ranked(engine, tree_normalisation=1.0)
     assert "quiet:a.md" not in off
     assert "quiet:a.md" in on

@@ -11,7 +11,7 @@ from ragdocs import open_index
 from ragdocs.search.candidates import Strategy
 from tests.support.indexes import write
 from tests.support.mcp_clients import ServerProcess
-from tests.support.models import CompassModel
+from tests.support.models import MeaningModel
 from tests.support.program import called
 
 NOTES = {
@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 def ask(folder):
     def ask(query="heron", explain=False, **search):
         settings = {"search": search, "indexing": {"index_path": str(folder / "ix")}}
-        with open_index(folder / "docs", settings=settings, embedder=CompassModel()) as index:
+        with open_index(folder / "docs", settings=settings, embedder=MeaningModel()) as index:
             return index.search(query, explain=explain)
 
     return ask

@@ -19,7 +19,7 @@ from ragdocs.config.settings import NEEDS
 from ragdocs.library.requests import ListKind, ListRequest
 from tests.support.indexes import write
 from tests.support.mcp_clients import ServerProcess
-from tests.support.models import CompassModel
+from tests.support.models import MeaningModel
 from tests.support.program import called
 
 LONG = "It is long and says little that matters. " * 12
@@ -247,7 +247,7 @@ def seen(tmp_path_factory):
         index = folder / f"index-{abs(hash(json.dumps(own)))}"
         tables = nested({**given, "indexing.index_path": str(index)}, folder)
         docs = None if "tree" in tables else folder / "docs"
-        with open_index(docs, settings=tables, embedder=CompassModel()) as opened:
+        with open_index(docs, settings=tables, embedder=MeaningModel()) as opened:
             listed = opened.library.list(ListRequest(kind=ListKind.CHUNKS, limit=200))
             answers = [opened.search(question, top_n=50) for question in QUESTIONS]
         told = [[told_of(each) for each in answer.results] for answer in answers]

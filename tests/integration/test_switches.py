@@ -17,7 +17,7 @@ from ragdocs.search.budget import Extent
 from ragdocs.search.orchestrator import Surroundings
 from ragdocs.search.requests import QueryRequest, Uniqueness
 from tests.support.engine import NOW, SMALL, Engine
-from tests.support.models import Compass, ConceptEmbedder
+from tests.support.models import ConceptEmbedder, MeaningEmbedder
 
 # All that could have a say in the order beside what a test is about.
 PLAIN = {
@@ -44,7 +44,7 @@ def make(tmp_path):
 
     def build(texts, **given):
         folder = tmp_path / str(len(made))
-        made.append(Engine(folder, texts, Compass(), **given))
+        made.append(Engine(folder, texts, MeaningEmbedder(), **given))
         return made[-1]
 
     yield build

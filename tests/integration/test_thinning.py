@@ -14,7 +14,7 @@ from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.stages import StageName
 from tests.support.documents import copies, distractors, documentation
 from tests.support.engine import Engine, mean_cosine
-from tests.support.models import Compass
+from tests.support.models import MeaningEmbedder
 
 PLAIN = {"graph_weight": 0.0, "merge_threshold": 0, "cutoff_ratio": 0.0, "recency_bias": 0.0}
 COPIES = Filters(paths=("copies",))
@@ -73,7 +73,7 @@ SAME_MEANING = {
 
 def test_semantic_dedup_removes_redundant(tmp_path):
     """Other words for the same: only vectors can tell."""
-    with Engine(tmp_path, SAME_MEANING, Compass()) as small:
+    with Engine(tmp_path, SAME_MEANING, MeaningEmbedder()) as small:
         by_wording = answer(small, "kestrel", {"ngram_dedup_enabled": True})
         by_meaning = answer(small, "kestrel", {"dedup_enabled": True})
     assert sorted(paths(by_wording)) == ["one.md", "three.md", "two.md"]
@@ -134,7 +134,7 @@ def test_three_stage_pipeline_order(engine):
 def test_low_confidence_query_returns_fewer_results(tmp_path):
     texts = {f"{n}.md": f"# Note {n}\n\nWords on subject{n} and a storm.\n" for n in range(9)}
     texts["dawn.md"] = "# Dawn\n\nThe dawn chorus of the birds at dawn.\n"
-    with Engine(tmp_path, texts, Compass()) as small:
+    with Engine(tmp_path, texts, MeaningEmbedder()) as small:
         counts = {}
         for query in ("dawn chorus of the birds", "trombone lessons"):
             for threshold in (0.0, 0.3):
@@ -186,7 +186,7 @@ def test_mmr_vs_threshold_diversity(engine):
 def test_ngram_before_semantic(tmp_path):
     """Copies fall by their wording, and only paraphrases are left for the vectors."""
     texts = {**SAME_MEANING, "copy.md": SAME_MEANING["one.md"].replace("mouse", "vole")}
-    with Engine(tmp_path, texts, Compass()) as small:
+    with Engine(tmp_path, texts, MeaningEmbedder()) as small:
         settings = {**DEDUP, "ngram_dedup_threshold": 0.7}
         response = answer(small, "kestrel", settings, explain=True)
     fallen = {stage.name: {each.id for each in stage.fallen} for stage in response.stages}

@@ -12,24 +12,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from ragdocs.app import Assembly
 from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.choices import Stemmer
+from ragdocs.config.loading import load_config
 from ragdocs.config.settings import SearchConfig
-from ragdocs.indices.analysis import code_analyzer, text_analyzer
-from ragdocs.indices.code import CodeEngine, CodeIndex
-from ragdocs.indices.engines import keyword_setup
-from ragdocs.indices.graph import GraphIndex
-from ragdocs.indices.signatures import SignatureIndex
 from ragdocs.indices.term_vectors import TermVectors
-from ragdocs.indices.vector import VectorIndex
-from ragdocs.indices.vocabulary import Vocabulary, VocabularyIndex
+from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.models import DocId, NodeKind, TreeName
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.requests import QueryRequest
-from ragdocs.search.retrieval import Indices
-from ragdocs.search.understanding import WordSources
 from ragdocs.search.vector_search import Reach
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, PendingText, StoredChunk, StoredDocument
@@ -65,38 +59,38 @@ class Engine:
         sizes: ChunkSizes = SEED_SIZES,
         **settings,
     ) -> None:
-        stemmer = Stemmer(settings.get("stemmer", ENGLISH))
-        code, vocabulary = CodeIndex(code_analyzer()), VocabularyIndex(stemmer)
+        place = {"documents_path": str(folder.parent), "index_path": str(folder)}
+        home = {"HOME": str(folder.parent / "home")}
+        self._config = load_config(cwd=folder.parent, environ=home, flags={"indexing": place})
+        self._stemmer = Stemmer(settings.get("stemmer", ENGLISH))
         self.folder = folder
-        self.analyzer = text_analyzer(stemmer)
-        chosen = {name: settings[name] for name in ("keyword_engine",) if name in settings}
-        keyword = keyword_setup(SearchConfig(stemmer=stemmer, **chosen), self.analyzer, folder)
-        tables = [*keyword.tables, code, SignatureIndex(), vocabulary]
         self.sizes = sizes
         self.embedder = embedder or WordEmbedder()
-        self.writer = Writer.open(folder, "test", indices=tables)
+        chosen = {name: settings[name] for name in ("keyword_engine",) if name in settings}
+        parts = self._parts(SearchConfig(stemmer=self._stemmer, **chosen))
+        self.analyzer = parts.indices.analyzer
+        self.writer = Writer.open(folder, "test", indices=parts.tables)
         self.reader = Reader.open(folder)
         self.update(texts)
         self.orchestrator = self.configured(**settings)
 
+    def _parts(self, search: SearchConfig) -> Assembly:
+        """The application's own, with the store where the test has it. Models that the settings
+        would have opened are given instead."""
+        given = search.model_copy(update={"rerank_enabled": False, "synonyms_enabled": False})
+        parts = Assembly(replace(self._config, search=given), self.embedder)
+        parts.directory = self.folder
+        return parts
+
     def configured(
         self, thesaurus=None, cross_encoder=None, surroundings=None, **settings
     ) -> QueryOrchestrator:
-        chosen = SearchConfig(**{**self.usual, **settings})
-        vocabulary = Vocabulary(self.analyzer)
-        indices = Indices(
-            analyzer=self.analyzer,
-            keyword=keyword_setup(chosen, self.analyzer, self.folder).engine,
-            code=CodeEngine(code_analyzer(), self.analyzer),
-            vector=VectorIndex(self.embedder),
-            embedder=self.embedder,
-            graph=GraphIndex(),
+        chosen = SearchConfig(**{**self.usual, "stemmer": self._stemmer, **settings})
+        indices = self._parts(chosen).indices
+        indices = replace(
+            indices,
             cross_encoder=cross_encoder,
-            words=WordSources(
-                vocabulary=vocabulary,
-                terms=TermVectors(self.embedder, vocabulary, chosen.query_expansion_max_terms),
-                thesaurus=thesaurus,
-            ),
+            words=replace(indices.words, thesaurus=thesaurus),
         )
         place = surroundings or Surroundings(clock=lambda: NOW)
         return QueryOrchestrator(self.reader, indices, chosen, place)

@@ -29,6 +29,23 @@ DATA_FILE = "memory"
 EXTERNAL_ENTRIES = 300
 
 
+def word_tokenizer(words: Sequence[str], truncation: int) -> Tokenizer:
+    """One token a word. Truncated and padded as files from the Hub are, for other lengths than a
+    query's."""
+    ids = {word: number for number, word in enumerate(words)}
+    tokenizer = Tokenizer(WordLevel(ids, unk_token="[UNK]"))
+    tokenizer.normalizer = Lowercase()
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.enable_truncation(truncation)
+    tokenizer.enable_padding(length=9)
+    return tokenizer
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TinyCrossEncoder:
     """`meanings` are words, or synonyms separated by blanks; all other words are unknown to it."""
@@ -52,7 +69,7 @@ class TinyCrossEncoder:
         model.write_bytes(serialised)
         for constant in graph.outside.values():
             (model.parent / DATA_FILE).write_bytes(constant.tobytes())
-        self._tokenizer().save(str(folder / "tokenizer.json"))
+        word_tokenizer(self.vocabulary, truncation=7).save(str(folder / "tokenizer.json"))
         config = {"model_type": "bert", "max_position_embeddings": self.max_tokens}
         (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
         return folder
@@ -75,21 +92,6 @@ class TinyCrossEncoder:
             numbers += [number] * len(synonyms.split())
         padding = max(0, EXTERNAL_ENTRIES - len(numbers)) if self.is_external else 0
         return np.array(numbers + [0] * padding, dtype=np.int32)
-
-    def _tokenizer(self) -> Tokenizer:
-        ids = {word: number for number, word in enumerate(self.vocabulary)}
-        tokenizer = Tokenizer(WordLevel(ids, unk_token="[UNK]"))
-        tokenizer.normalizer = Lowercase()
-        tokenizer.pre_tokenizer = Whitespace()
-        tokenizer.post_processor = TemplateProcessing(
-            single="[CLS] $A [SEP]",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
-        )
-        # As files from the Hub have them: for other lengths than a query's.
-        tokenizer.enable_truncation(7)
-        tokenizer.enable_padding(length=9)
-        return tokenizer
 
 
 def _logit(graph: OnnxGraph, inputs: tuple[str, ...], table: np.ndarray) -> str:
@@ -183,7 +185,7 @@ class TinyExport:
         model.write_bytes(self.graph())
         if self.external and "/" not in self.external:
             (model.parent / self.external).write_bytes(table(self.seed).tobytes())
-        _tokenizer().save(str(folder / "tokenizer.json"))
+        word_tokenizer(VOCABULARY, truncation=4).save(str(folder / "tokenizer.json"))
         config = {"model_type": "bert", "hidden_size": DIMENSION, **self.config}
         files = {"config.json": config, **self.files}
         if self.pooling:
@@ -224,21 +226,6 @@ class TinyExport:
             return message + _bytes(9, numbers.tobytes())
         entry = _bytes(1, b"location") + _bytes(2, self.external.encode())
         return message + _bytes(13, entry) + _integer(14, 1)
-
-
-def _tokenizer() -> Tokenizer:
-    ids = {word: number for number, word in enumerate(VOCABULARY)}
-    tokenizer = Tokenizer(WordLevel(ids, unk_token="[UNK]"))
-    tokenizer.normalizer = Lowercase()
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
-    )
-    # As files from the Hub have them.
-    tokenizer.enable_truncation(4)
-    tokenizer.enable_padding(length=9)
-    return tokenizer
 
 
 def _node(

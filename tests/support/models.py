@@ -120,7 +120,7 @@ _AXES = {word: axis for axis, words in enumerate(MEANINGS) for word in words}
 _NOTHING = DIMENSION - 1
 
 
-class Compass(WordEmbedder):
+class MeaningEmbedder(WordEmbedder):
     """A text's direction is that of its words with a meaning; so cosines can be chosen, and a
     passage can be near a query without sharing a word with it.
     """
@@ -131,7 +131,7 @@ class Compass(WordEmbedder):
         return total / np.linalg.norm(total)
 
 
-class CompassModel(Compass, CountingEmbedder):
+class MeaningModel(MeaningEmbedder, CountingEmbedder):
     """The same with all that a whole application asks of a model."""
 
 
