@@ -142,7 +142,7 @@ PREFIXES = ("query", "passage", ":")
 WORDS = ("red", "green", "blue", "one", "two", "three", "four", "five", "reset", "password", "sun")
 VOCABULARY = (*SPECIAL, *PREFIXES, *WORDS)
 DIMENSION = 6
-FLOAT, FLOAT16, INT32, INT64 = 1, 10, 6, 7
+FLOAT16, INT32 = 10, 6
 
 
 def table(seed: int = 0) -> np.ndarray:
