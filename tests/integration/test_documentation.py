@@ -526,6 +526,9 @@ def test_the_drawings_and_texts_on_architecture_name_types_that_are_there():
     assert {name for name in arrows if name not in known} <= {"rows"}
     named = set(re.findall(r"`([A-Z]\w*[a-z]\w*)(?:\.\w+)?`", text))
     assert named - known == set()
+    for owner, name in re.findall(r"`([A-Z]\w*)\.(\w+)`", text):
+        is_there = f"    def {name}(" in source or f"    {name}: " in source
+        assert is_there, f"{owner}.{name}"
 
 
 def test_every_word_of_the_glossary_has_one_meaning():
