@@ -32,7 +32,7 @@ from ragdocs.models import Closable, TreeName
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Embedder
     from ragdocs.embedding.cross_encoder import CrossEncoder
-    from ragdocs.health import Upkeep
+    from ragdocs.health import Health
     from ragdocs.indexing.manager import IndexManager
     from ragdocs.indexing.service import IndexService, ServiceState
     from ragdocs.indexing.session import Control, IndexSetup
@@ -514,11 +514,11 @@ class App(Assembly, Closable):
             return self._noticed(no_index(self._reported(error), before))
         return self._judged(state, before)
 
-    def upkeep(self, service: "ServiceState | None" = None) -> "Upkeep":
-        """How the index is kept in step. `service`: this process's own, as it was before."""
-        from ragdocs.health import upkeep_of
+    def health(self, service: "ServiceState | None" = None) -> "Health":
+        """Whether the index is kept up to date. `service`: this process's own, as it was before."""
+        from ragdocs.health import health_of
 
-        return upkeep_of(self.directory, self.config.trees, service or self._service_state())
+        return health_of(self.directory, self.config.trees, service or self._service_state())
 
     @property
     def library(self) -> "Library":
@@ -660,10 +660,10 @@ class App(Assembly, Closable):
     def _service_state(self) -> "ServiceState | None":
         return self.service.state if "service" in vars(self) else None
 
-    def _begin(self) -> "Upkeep":
+    def _begin(self) -> "Health":
         """Before the index is asked: what is known against it."""
         self._looks.found_changed = False
-        return self.upkeep()
+        return self.health()
 
     def _report_changed(self, state: "StoreState") -> None:
         """By whichever thread has looked at the store, also for those who only read."""
@@ -673,17 +673,17 @@ class App(Assembly, Closable):
         if "service" in vars(self):
             self.service.report(replace(state, reason=BEING_CHECKED))
 
-    def _judged(self, state: "IndexState", before: "Upkeep") -> "IndexState":
+    def _judged(self, state: "IndexState", before: "Health") -> "IndexState":
         """The same, with what was known against it before it was asked, and is known now: the
         index may have been updated just after."""
-        from ragdocs.health import BEING_CHECKED, Upkeep, judged, unchecked
+        from ragdocs.health import BEING_CHECKED, Health, unchecked, with_health
 
         has_service = "service" in vars(self)
-        known = judged(state, before)
+        known = with_health(state, before)
         if self._looks.found_changed:
-            known = judged(known, Upkeep(doubt=BEING_CHECKED if has_service else unchecked()))
+            known = with_health(known, Health(doubt=BEING_CHECKED if has_service else unchecked()))
         if has_service:
-            known = judged(known, self.upkeep())
+            known = with_health(known, self.health())
         if reason := self._views.reason:
             known = known.behind(reason)
         return self._noticed(replace(known, reason=self._for_others(known.reason)))

@@ -1,6 +1,4 @@
-"""Whether the index is kept up to date, and by whom; the same rule for answers, `status` and the
-server.
-"""
+"""Whether the index is kept up to date, and by whom: one `Health`, for answers and for `status`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,8 +17,8 @@ from ragdocs.text import advised
 if TYPE_CHECKING:
     from ragdocs.indexing.service import ServiceState
 
-# How the index is kept in step with its files, as far as anyone says; and what that makes of its
-# state. One rule for all: the answers of a server, those of a command, and `status`.
+# One rule for the answers of a server, those of a command, and `status`: what is known of the
+# index besides its content, and what that makes of its state.
 
 _COMPARING = "the files are being compared with the index"
 
@@ -28,64 +26,65 @@ BEING_CHECKED = f"{CHANGED_BY_OTHERS}: it is checked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upkeep:
-    """What is known against an index besides what is in it; without a word, nothing is."""
+class Health:
+    """What is known of an index besides its content. Empty texts mean that nothing is wrong."""
 
     error: str = ""
-    """Why it is not kept in step: whoever does that fails, or has stood down."""
+    """Why the index is not kept up to date: the process that does it fails, or has stopped."""
     trouble: str = ""
-    """Why vectors do not come."""
+    """Why passages get no vectors."""
     kept: str = ""
-    """Folders of which it cannot be seen whether their files are as they were."""
+    """Folders that cannot be read, so that changes in them are not seen."""
     doubt: str = ""
-    """Why it is looked at again: what it answers meanwhile may not be right."""
+    """Why the index is being checked: until then an answer may be wrong."""
     is_compared: bool = True
-    """Whether all files were compared with it since someone began to keep it in step."""
+    """Whether all files were compared with the index since watching began."""
     is_at_work: bool = False
-    """Whether someone is there to make it, where there is none yet."""
+    """Whether a process is working on the index: one that is missing is being built."""
 
     def comes_by_waiting(self, error: IndexStoreError) -> bool:
-        """Whether an index that cannot be read is only just being made."""
+        """Whether an index that cannot be read is being built."""
         return isinstance(error, IndexMissing) and self.is_at_work and not self.error
 
 
 def unchecked() -> str:
-    """The doubt about a store that nobody checks at present."""
+    """The doubt about a store that no process is checking."""
     return f"{CHANGED_BY_OTHERS}: {advised('update')} checks it, and so does a server"
 
 
-def judged(state: IndexState, upkeep: Upkeep) -> IndexState:
-    """What waiting does not mend comes first."""
-    if upkeep.error:
-        return state.behind(upkeep.error)
-    if upkeep.trouble and state.vectors_pending:
-        return state.behind(upkeep.trouble)
-    if upkeep.kept:
-        return state.behind(upkeep.kept)
-    if upkeep.doubt:
-        return state.unsure(upkeep.doubt)
-    return state if upkeep.is_compared else state.unsure(_COMPARING)
+def with_health(state: IndexState, health: Health) -> IndexState:
+    """The state of an index of this health. Problems that waiting does not solve come first."""
+    if health.error:
+        return state.behind(health.error)
+    if health.trouble and state.vectors_pending:
+        return state.behind(health.trouble)
+    if health.kept:
+        return state.behind(health.kept)
+    if health.doubt:
+        return state.unsure(health.doubt)
+    return state if health.is_compared else state.unsure(_COMPARING)
 
 
-# Who keeps an index in step with its files, and what they say of it: this process's own indexing
-# thread, or whichever process holds the watch lock.
+# Who keeps the index up to date: this process's own indexing thread, or the process that holds the
+# watch lock.
 
 
-def upkeep_of(directory: Path, trees: Iterable[Tree], service: "ServiceState | None") -> Upkeep:
-    """As the own thread says, if there is one, or whoever watches. When nobody does, only what is
-    to be seen of the folders."""
+def health_of(directory: Path, trees: Iterable[Tree], service: "ServiceState | None") -> Health:
+    """By this process's indexing thread, if it has one, else by the process that watches. When no
+    process does, only the folders are looked at.
+    """
     if service is not None:
         return _said(service.facts(), is_at_work=service.is_alive)
     holder = watching(directory)
     if holder is not None and holder.is_heard_within(SILENT_SECONDS):
         return _said(holder.says, is_at_work=True)
     is_at_work = writing(directory) is not None
-    return Upkeep(kept=unseen_trees(trees), is_at_work=is_at_work)
+    return Health(kept=unseen_trees(trees), is_at_work=is_at_work)
 
 
-def _said(facts: Mapping[str, str], *, is_at_work: bool) -> Upkeep:
-    """What an indexing thread says of itself, here or in another process."""
-    return Upkeep(
+def _said(facts: Mapping[str, str], *, is_at_work: bool) -> Health:
+    """From what an indexing thread reports, here or in another process."""
+    return Health(
         error=facts.get("error", ""),
         trouble=facts.get("trouble", ""),
         kept=facts.get("kept", ""),
@@ -95,11 +94,11 @@ def _said(facts: Mapping[str, str], *, is_at_work: bool) -> Upkeep:
     )
 
 
-# The answer when there is nothing to search: never an empty list without a word.
+# The answer when there is nothing to search: never an empty list without a reason.
 
 
-def no_index(error: IndexStoreError, upkeep: Upkeep) -> IndexState:
-    is_begun = upkeep.comes_by_waiting(error)
+def no_index(error: IndexStoreError, health: Health) -> IndexState:
+    is_begun = health.comes_by_waiting(error)
     return IndexState(
         state=Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE,
         complete=False,
@@ -113,12 +112,12 @@ def no_index(error: IndexStoreError, upkeep: Upkeep) -> IndexState:
     )
 
 
-def no_answer(error: IndexStoreError, upkeep: Upkeep) -> SearchResponse:
+def no_answer(error: IndexStoreError, health: Health) -> SearchResponse:
     """No result, and why."""
     return SearchResponse(
         results=(),
         query_types=(),
-        index=no_index(error, upkeep),
+        index=no_index(error, health),
         stats=CompressionStats.from_counts(0, ()),
         stages=(),
         seconds={},

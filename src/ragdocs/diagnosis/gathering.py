@@ -47,10 +47,10 @@ from ragdocs.errors import (
     IndexStoreError,
     OtherSettings,
 )
-from ragdocs.health import Upkeep, judged, unchecked
+from ragdocs.health import Health, unchecked, with_health
 from ragdocs.indexing.reading import root_problem
 from ragdocs.indexing.service import ServiceState
-from ragdocs.search.responses import IndexState, Readiness, readiness_of
+from ragdocs.search.responses import IndexState, Readiness, state_of
 from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION
 from ragdocs.text import advised, number_of, printable, process_text, toml_value
@@ -61,7 +61,7 @@ _WORDS_ONLY = "passages are found by their words only, because there is no usabl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class StatusEvidence:
     """All that counts for the state."""
 
     holdings: Holdings
@@ -75,7 +75,7 @@ class Evidence:
     keyword: KeywordStatus
     writer: WriterStatus | None
     watcher: WatchStatus | None
-    upkeep: Upkeep
+    health: Health
     is_upgraded: bool = False
     """There is an index of these documents in the format of another version of this program."""
     exposure: str = ""
@@ -101,12 +101,12 @@ class Verdict:
     notes: tuple[str, ...]
 
 
-def judge(evidence: Evidence) -> Verdict:
+def judge(evidence: StatusEvidence) -> Verdict:
     if problem := _why_unusable(evidence):
-        is_begun = evidence.error is not None and evidence.upkeep.comes_by_waiting(evidence.error)
+        is_begun = evidence.error is not None and evidence.health.comes_by_waiting(evidence.error)
         state = Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE
         return Verdict(state, f"{state.value}: {problem}", tuple(_notes(evidence, state)))
-    found = judged(_held(evidence), evidence.upkeep)
+    found = with_health(_held(evidence), evidence.health)
     if evidence.read_only:
         found = found.behind(evidence.read_only)
     if evidence.keyword.state == EngineState.NOT_INSTALLED:
@@ -114,7 +114,7 @@ def judge(evidence: Evidence) -> Verdict:
     return Verdict(found.state, found.in_words(), tuple(_notes(evidence, found.state)))
 
 
-def _why_unusable(evidence: Evidence) -> str:
+def _why_unusable(evidence: StatusEvidence) -> str:
     """What happened, and what makes it good; empty when the store can be read."""
     error = evidence.error
     if error is None:
@@ -132,9 +132,9 @@ def _why_unusable(evidence: Evidence) -> str:
     return f"{error}; {advised('doctor')} says what can be done"
 
 
-def _why_missing(evidence: Evidence) -> str:
-    if evidence.upkeep.error:
-        return f"the index cannot be made: {evidence.upkeep.error}"
+def _why_missing(evidence: StatusEvidence) -> str:
+    if evidence.health.error:
+        return f"the index cannot be made: {evidence.health.error}"
     if evidence.worker:
         return f"{evidence.worker} has begun to make the index: ask again soon"
     if evidence.is_upgraded:
@@ -149,35 +149,29 @@ def _why_missing(evidence: Evidence) -> str:
     return f"there is no index yet; {advised('update')} makes it, and so does a server"
 
 
-def _why_incompatible(evidence: Evidence) -> str:
+def _why_incompatible(evidence: StatusEvidence) -> str:
     agreement = evidence.agreement
     if agreement.stored_fingerprint is None and agreement.stored_schema is None:
         return "store.db is not an index of this program: move it away"
     return str(evidence.error)
 
 
-def _held(evidence: Evidence) -> IndexState:
+def _held(evidence: StatusEvidence) -> IndexState:
     """As answers have it, by what is in the store and whether there is a model."""
     holdings = evidence.holdings
-    readiness = readiness_of(
-        holdings.files_waiting,
-        holdings.vectors_pending,
-        has_vectors=not evidence.model.problem,
-    )
-    return IndexState(
-        state=readiness,
-        complete=readiness is Readiness.READY and not holdings.files_failed,
+    state = state_of(
         generation=holdings.generation,
         documents=holdings.documents,
         passages=holdings.passages,
         vectors_pending=holdings.vectors_pending,
         failed_files=holdings.files_failed,
         files_waiting=holdings.files_waiting,
-        reason=_WORDS_ONLY if readiness is Readiness.DEGRADED else "",
+        has_vectors=not evidence.model.problem,
     )
+    return replace(state, reason=_WORDS_ONLY) if state.state is Readiness.DEGRADED else state
 
 
-def _notes(evidence: Evidence, state: Readiness) -> Iterator[str]:
+def _notes(evidence: StatusEvidence, state: Readiness) -> Iterator[str]:
     if state is Readiness.BUILDING and evidence.error is None:
         yield _who_goes_on(evidence)
     if isinstance(evidence.error, IndexCorrupt):
@@ -197,7 +191,7 @@ def _notes(evidence: Evidence, state: Readiness) -> Iterator[str]:
     yield from _on_watcher(evidence)
 
 
-def _on_watcher(evidence: Evidence) -> Iterator[str]:
+def _on_watcher(evidence: StatusEvidence) -> Iterator[str]:
     watcher = evidence.watcher
     if watcher and watcher.trouble:
         yield f"{evidence.worker} says: {watcher.trouble}"
@@ -206,7 +200,7 @@ def _on_watcher(evidence: Evidence) -> Iterator[str]:
         yield f"{silent}: is it stopped? {advised('update')} finds changes too"
 
 
-def _who_goes_on(evidence: Evidence) -> str:
+def _who_goes_on(evidence: StatusEvidence) -> str:
     if not evidence.worker:
         return f"nobody works on it now: {advised('update')} goes on, and so does a server"
     activity = evidence.watcher.activity if evidence.watcher else ""
@@ -223,7 +217,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
     model = look_at_model(app)
     look = look_at_store(directory, model.identity)
     hindrance = _hindrance(app)
-    evidence = Evidence(
+    evidence = StatusEvidence(
         holdings=look.holdings,
         error=look.error or (hindrance if isinstance(hindrance, IndexStoreError) else None),
         read_only=hindrance if isinstance(hindrance, str) else "",
@@ -234,7 +228,7 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         keyword=look_at_keyword(directory, config.search.keyword_engine, look.holdings.generation),
         writer=look_at_writer(directory),
         watcher=look_at_watcher(directory, service),
-        upkeep=_upkeep(app, look, service),
+        health=_health(app, look, service),
         is_upgraded=isinstance(look.error, IndexMissing) and is_upgraded(directory),
         exposure=exposure_of(directory),
     )
@@ -274,8 +268,8 @@ def _ignored(one: Ignored) -> IgnoredSetting:
     )
 
 
-def _upkeep(app: App, look: StoreLook, service: ServiceState | None) -> Upkeep:
-    found = app.upkeep(service)
+def _health(app: App, look: StoreLook, service: ServiceState | None) -> Health:
+    found = app.health(service)
     if look.is_as_left or found.doubt:
         return found
     return replace(found, doubt=unchecked())

@@ -215,18 +215,40 @@ class IndexStates:
 
 def _state(snapshot: Snapshot, present: int) -> IndexState:
     passages = snapshot.count_passages()
-    pending = max(0, passages - max(0, present))
-    failed = snapshot.ledger.count("failures")
-    readiness = readiness_of(snapshot.waiting, pending, has_vectors=present >= 0)
-    return IndexState(
-        state=readiness,
-        complete=readiness is Readiness.READY and not failed,
+    return state_of(
         generation=snapshot.position.generation,
         documents=snapshot.ledger.count("documents"),
         passages=passages,
-        vectors_pending=pending,
-        failed_files=failed,
+        vectors_pending=max(0, passages - max(0, present)),
+        failed_files=snapshot.ledger.count("failures"),
         files_waiting=snapshot.waiting,
+        has_vectors=present >= 0,
+    )
+
+
+def state_of(
+    *,
+    generation: int,
+    documents: int,
+    passages: int,
+    vectors_pending: int,
+    failed_files: int,
+    files_waiting: int | None,
+    has_vectors: bool,
+) -> IndexState:
+    """The state by what is in the store: for answers and for `status`. `has_vectors`: whether
+    meaning can be searched at all.
+    """
+    readiness = readiness_of(files_waiting, vectors_pending, has_vectors=has_vectors)
+    return IndexState(
+        state=readiness,
+        complete=readiness is Readiness.READY and not failed_files,
+        generation=generation,
+        documents=documents,
+        passages=passages,
+        vectors_pending=vectors_pending,
+        failed_files=failed_files,
+        files_waiting=files_waiting,
     )
 
 
