@@ -24,7 +24,7 @@ from ragdocs.models import DocId, NodeKind, TreeName
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.requests import QueryRequest
-from ragdocs.search.vector_search import Reach
+from ragdocs.search.vector_search import Bounds
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, PendingText, StoredChunk, StoredDocument
 from ragdocs.store.writer import Writer
@@ -38,7 +38,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def found_by(retrieval, snapshot, topic):
     """What every index finds for one topic."""
     (started,) = retrieval.start([topic])
-    return retrieval.find(snapshot, retrieval.read(snapshot, started, ""), Reach())
+    return retrieval.find(snapshot, retrieval.read(snapshot, started, ""), Bounds())
 
 
 class Engine:

@@ -43,7 +43,7 @@ from ragdocs.search.retrieval import fair_share
 from ragdocs.search.snippets import BestSentence
 from ragdocs.search.spelling import Spelling
 from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, Origin, WordSources
-from ragdocs.search.vector_search import MOST_OF_ALL, Reach
+from ragdocs.search.vector_search import MOST_OF_ALL, Bounds
 from tests.support.engine import Engine
 from tests.support.machine import ROUNDING
 from tests.support.models import WordEmbedder
@@ -386,19 +386,19 @@ def test_queries_together_have_a_length(words):
 
 
 def test_a_deeper_look_is_bounded_and_several_queries_take_fewer():
-    assert Reach().candidates(5) == 40
-    assert Reach(queries=5).candidates(5) == 40
-    deepest = Reach()
+    assert Bounds().candidates(5) == 40
+    assert Bounds(queries=5).candidates(5) == 40
+    deepest = Bounds()
     while deepest.can_be_deeper:
         deepest = deepest.deeper()
     assert deepest.depth == 64
     assert deepest.candidates(50) <= MOST_OF_ALL <= 1_200
-    assert not Reach(queries=2).can_be_deeper
-    assert sum([Reach(queries=5).candidates(50)] * 5) <= 300
-    assert Reach(queries=5).of_all(50) == 300
-    crowded = Reach(looks=3, full=frozenset(DocId(f"docs:{n}.md") for n in range(400)))
+    assert not Bounds(queries=2).can_be_deeper
+    assert sum([Bounds(queries=5).candidates(50)] * 5) <= 300
+    assert Bounds(queries=5).of_all(50) == 300
+    crowded = Bounds(looks=3, full=frozenset(DocId(f"docs:{n}.md") for n in range(400)))
     assert crowded.candidates(50) == MOST_OF_ALL
-    assert not Reach(looks=4).can_be_deeper
+    assert not Bounds(looks=4).can_be_deeper
 
 
 def test_of_what_the_indices_find_only_the_best_are_read(tmp_path):

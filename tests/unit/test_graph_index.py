@@ -22,7 +22,7 @@ from ragdocs.indices.graph import (
 )
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
-from ragdocs.search.vector_search import QueryVector, neighbour_hits
+from ragdocs.search.vector_search import neighbour_hits
 from ragdocs.store.records import Position
 from ragdocs.store.tables import CommunityOrigin
 from tests.support.models import WordModel, catch_up, embed_missing
@@ -396,25 +396,25 @@ def test_each_neighbour_contributes_its_best_chunk_at_half_the_score(reader, lin
         ("ship", "# Ships\nharbour ship\n"),
     ):
         with reader.snapshot() as snapshot:
-            hits = neighbour_hits(snapshot, linked, QueryVector(MODEL.embed(query), index))
+            hits = neighbour_hits(snapshot, linked, index, MODEL.embed(query))
             assert {text_of(snapshot, hit) for hit in hits} == {"Intro.\n", expected}
         assert [hit.score for hit in hits] == pytest.approx([0.4, 0.4])
 
 
 def test_without_vectors_a_neighbour_contributes_its_first_leaf(reader, linked):
     with reader.snapshot() as snapshot:
-        hits = neighbour_hits(snapshot, linked, None)
+        hits = neighbour_hits(snapshot, linked)
         assert [text_of(snapshot, hit) for hit in hits] == ["Intro.\n", "Intro.\n"]
 
 
 def test_the_weight_of_neighbours_is_a_setting(reader, linked):
     with reader.snapshot() as snapshot:
-        assert [hit.score for hit in neighbour_hits(snapshot, linked, None, 0.25)] == pytest.approx(
-            [0.2, 0.2]
-        )
+        assert [
+            hit.score for hit in neighbour_hits(snapshot, linked, weight=0.25)
+        ] == pytest.approx([0.2, 0.2])
 
 
 def test_a_neighbour_that_is_gone_contributes_nothing(reader, linked):
     gone = Neighbour(doc("gone"), 1.0, 1)
     with reader.snapshot() as snapshot:
-        assert len(neighbour_hits(snapshot, [gone, *linked], None)) == 2
+        assert len(neighbour_hits(snapshot, [gone, *linked])) == 2

@@ -14,6 +14,7 @@ from ragdocs.chunking.splitting import Limits
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.keyword import Unit
+from ragdocs.indices.view import Scope
 from ragdocs.models import Chunk, ChunkId, DocId, Span, TreeName
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.budget import (
@@ -33,7 +34,7 @@ from ragdocs.search.fusion import Fused
 from ragdocs.search.passages import MatchRange, Passage, match_ranges
 from ragdocs.search.query_language import REASONS
 from ragdocs.search.refining import Refiner
-from ragdocs.search.requests import Filters, QueryRequest, QueryType, Topic, topics
+from ragdocs.search.requests import Filters, QueryRequest, QueryType, topics
 from ragdocs.search.responses import (
     Explanation,
     IndexState,
@@ -50,11 +51,10 @@ from ragdocs.search.responses import (
 )
 from ragdocs.search.retrieval import (
     GRAPH_SEED_CHUNKS,
-    Found,
     Hydration,
     Indices,
-    Read,
     Retrieval,
+    RunningQuery,
     Started,
     documents_of,
     few_of_each,
@@ -82,7 +82,7 @@ from ragdocs.search.stages import (
     run_stages,
 )
 from ragdocs.search.understanding import wished_first, with_wishes
-from ragdocs.search.vector_search import Reach, most_of_a_document
+from ragdocs.search.vector_search import Bounds, most_of_a_document
 from ragdocs.search.weighing import (
     Weighed,
     missing_trees,
@@ -102,12 +102,11 @@ _BY_WORTH = frozenset({StageName.CANDIDATES, StageName.CONFIDENCE, StageName.CUT
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What was asked, how it was understood, what each index found, and what that came to;
-    `has_more`: the indices may have more than that."""
+    """What is known of one query, and what that came to; `has_more`: the indices may have more
+    than that."""
 
-    topic: Topic
     query_type: QueryType
-    found: Found
+    found: RunningQuery
     weighed: Weighed
     candidates: Sequence[Candidate]
     question: Question
@@ -190,8 +189,8 @@ def _query(answered: Answered) -> QueryExplanation:
     lists, understood = answered.found.lists, answered.found.understanding
     weights = answered.weighed.weights
     return QueryExplanation(
-        text=answered.topic.words,
-        hypothesis=answered.topic.meaning or "",
+        text=answered.found.topic.words,
+        hypothesis=answered.found.topic.meaning or "",
         is_strict=understood.parsed.is_strict,
         why=REASONS[understood.parsed.reading],
         wishes=tuple(map(WishExplanation.from_wish, answered.found.wishes)),
@@ -315,7 +314,8 @@ def matches_in(matches: Sequence[MatchRange], place: Range) -> tuple[MatchRange,
 def _asked(answered: Answered) -> Asked:
     query = answered.found.understanding.query
     units: tuple[Unit, ...] = (*query.units, *query.weaker)
-    text = answered.topic.words or answered.topic.meaning or ""
+    topic = answered.found.topic
+    text = topic.words or topic.meaning or ""
     return Asked(text, units, answered.found.frequencies)
 
 
@@ -536,44 +536,44 @@ class QueryOrchestrator:
         scope = self._scopes.of(snapshot, request.filters)
         language = request.filters.language
         read = [self._retrieval.read(snapshot, each, language) for each in begun]
-        reach = Reach(scope, language, queries=len(read))
-        attempt = self._try(snapshot, read, request, reach)
-        while attempt.is_worth_going_deeper(request.top_n) and reach.can_be_deeper:
+        bounds = Bounds(scope, language, queries=len(read))
+        attempt = self._try(snapshot, read, request, bounds)
+        while attempt.is_worth_going_deeper(request.top_n) and bounds.can_be_deeper:
             (answered,) = attempt.answered
             owners = documents_of(snapshot, [item.key for item in answered.weighed.fused])
-            hits = reach.hits
-            reach = self._next(snapshot, request, reach, owners.values())
-            if reach.scope is not None and not reach.scope:
+            hits = bounds.hits
+            bounds = self._next(snapshot, request, bounds, owners.values())
+            if bounds.scope is not None and not bounds.scope:
                 break  # every document has its share
-            known = {ChunkKey(key) for key, doc_id in owners.items() if doc_id in reach.full}
-            attempt = self._try(snapshot, read, request, reach, answered.found.of(known, hits))
+            known = {ChunkKey(key) for key, doc_id in owners.items() if doc_id in bounds.full}
+            attempt = self._try(snapshot, read, request, bounds, answered.found.of(known, hits))
         return attempt
 
     def _next(
-        self, snapshot: Snapshot, request: QueryRequest, reach: Reach, owners: Iterable[DocId]
-    ) -> Reach:
+        self, snapshot: Snapshot, request: QueryRequest, bounds: Bounds, owners: Iterable[DocId]
+    ) -> Bounds:
         """Where to look after a look that found too little in the documents of these hits: beyond
         those that have their share of them, or deeper if there are none.
         """
         if places_of_a_document(self._settings, request):
             share = most_of_a_document(request.top_n)
-            full = reach.full | {one for one, count in Counter(owners).items() if count >= share}
-            if full != reach.full:
-                return reach.beyond(full, self._scopes.without(snapshot, reach.scope, full))
-        return reach.deeper()
+            full = bounds.full | {one for one, count in Counter(owners).items() if count >= share}
+            if full != bounds.full:
+                return bounds.beyond(full, self._scopes.without(snapshot, bounds.scope, full))
+        return bounds.deeper()
 
     def _try(
         self,
         snapshot: Snapshot,
-        read: Sequence[Read],
+        read: Sequence[RunningQuery],
         request: QueryRequest,
-        reach: Reach,
-        earlier: Found | None = None,
+        bounds: Bounds,
+        earlier: RunningQuery | None = None,
     ) -> Attempt:
         started = perf_counter()
-        answered = [self._answer(snapshot, each, request, reach, earlier) for each in read]
+        answered = [self._answer(snapshot, each, request, bounds, earlier) for each in read]
         candidates = merged([self._worth_while(each.candidates, read) for each in answered])
-        candidates = candidates[: reach.of_all(request.top_n)]
+        candidates = candidates[: bounds.of_all(request.top_n)]
         retrieval = perf_counter() - started
         judge = self._judge(request, read)
         boosts = self._boosts(snapshot, candidates)
@@ -585,7 +585,7 @@ class QueryOrchestrator:
         return Attempt(tuple(answered), candidates, left, counts, retrieval, notes)
 
     def _worth_while(
-        self, candidates: Sequence[Candidate], read: Sequence[Read]
+        self, candidates: Sequence[Candidate], read: Sequence[RunningQuery]
     ) -> Sequence[Candidate]:
         """Of several topics each has its own elbow: one that scores lower is not cut off whole."""
         if len(read) < 2 or self._settings.cutoff_ratio <= 0:
@@ -595,70 +595,85 @@ class QueryOrchestrator:
     def _answer(
         self,
         snapshot: Snapshot,
-        read: Read,
+        query: RunningQuery,
         request: QueryRequest,
-        reach: Reach,
-        earlier: Found | None,
+        bounds: Bounds,
+        earlier: RunningQuery | None,
     ) -> Answered:
-        topic = read.topic
-        query_type = request.query_type or classify_query(topic.words or request.hypothesis)
-        found = self._retrieval.find(snapshot, read, reach)
-        is_full = found.is_full(reach.hits)
+        """One query: retrieve, fuse, hydrate, judge."""
+        found = self._retrieval.find(snapshot, query, bounds)
+        is_full = found.is_full(bounds.hits)
         if earlier is not None:
             found = found.with_earlier(earlier)
-        is_by_tree = self._settings.tree_normalisation > 0 and is_full
-        first = None if is_by_tree else GRAPH_SEED_CHUNKS
-        weighed = weigh(found, query_type, self._settings, first)
-        if is_by_tree:
-            found = self._with_missing_trees(snapshot, read, reach, found, weighed)
-            weighed = weigh(found, query_type, self._settings)
-        linked = self._retrieval.neighbours(snapshot, found, weighed.fused, reach.scope)
+        query_type = request.query_type or classify_query(query.topic.words or request.hypothesis)
+        if self._settings.tree_normalisation > 0 and is_full:
+            found = self._with_missing_trees(snapshot, query, found, query_type, bounds)
+        found, weighed = self._fuse(snapshot, found, query_type, bounds.scope)
+        every = wished_first(weighed.fused, found.wishes)
+        if bounds.looks > 1 and places_of_a_document(self._settings, request):
+            # What came first was thinned out: more of the same documents would be, too.
+            every = few_of_each(snapshot, every, most_of_a_document(request.top_n))
+        fused = self._first(snapshot, every, request.top_n, bounds)
+        vector = self._indices.vector if compares_meaning(self._settings, request) else None
+        candidates = Hydration(snapshot, vector).candidates(fused)
+        judged, question = self._weigh_evidence(found, weighed, candidates)
+        has_more = len(every) > len(fused) or is_full
+        return Answered(query_type, found, weighed, judged, question, has_more)
+
+    def _with_missing_trees(
+        self,
+        snapshot: Snapshot,
+        query: RunningQuery,
+        found: RunningQuery,
+        query_type: QueryType,
+        bounds: Bounds,
+    ) -> RunningQuery:
+        """A tree that others have crowded out of what the indices give is searched by itself."""
+        fused = weigh(found, query_type, self._settings).fused
+        for tree in missing_trees(snapshot, fused):
+            own = self._scopes.of(snapshot, Filters(trees=frozenset({tree}))) or frozenset[DocId]()
+            scope = own if bounds.scope is None else own & bounds.scope
+            if scope:
+                alone = self._retrieval.find(snapshot, query, replace(bounds, scope=scope))
+                found = with_best_of(found, alone)
+        return found
+
+    def _fuse(
+        self, snapshot: Snapshot, found: RunningQuery, query_type: QueryType, scope: Scope
+    ) -> tuple[RunningQuery, Weighed]:
+        """The first hits tell which documents' neighbours to add; then all are weighed together."""
+        first = weigh(found, query_type, self._settings, GRAPH_SEED_CHUNKS)
+        linked = self._retrieval.neighbours(snapshot, found, first.fused, scope)
         found = self._retrieval.completed(found, linked)
         weighed = weigh(found, query_type, self._settings)
         found = found.with_list(Strategy.GRAPH, linked)
-        weighed = weigh_links(weighed, found, self._settings)
-        every = wished_first(weighed.fused, found.wishes)
-        if reach.looks > 1 and places_of_a_document(self._settings, request):
-            # What came first was thinned out: more of the same documents would be, too.
-            every = few_of_each(snapshot, every, most_of_a_document(request.top_n))
-        fused = self._first(snapshot, every, request.top_n, reach)
-        is_compared = compares_meaning(self._settings, request)
-        vector = self._indices.vector if is_compared else None
-        candidates = Hydration(snapshot, vector).candidates(fused)
+        return found, weigh_links(weighed, found, self._settings)
+
+    def _weigh_evidence(
+        self, found: RunningQuery, weighed: Weighed, candidates: Sequence[Candidate]
+    ) -> tuple[Sequence[Candidate], Question]:
+        """Each candidate with what speaks for it; and what the question itself shows."""
         keys = [item.stored.key for item in candidates]
         # Who gives meaning no say does not want to be told by it how sure a result is.
         has_say = self._settings.semantic_weight > 0
         nearness = self._retrieval.nearness(found, keys) if has_say else None
-        naming = asks_for((topic.words,), self._indices.analyzer)
+        naming = asks_for((found.topic.words,), self._indices.analyzer)
         measures = _measures(found, nearness, naming)
         measured = with_evidence(candidates, measures)
         if self._settings.rank_sum_curve is not None:
             measured = weighed.with_rank_sums(measured)
-        measured = with_wishes(self._refiner.refined(measured, found, weighed), found.wishes)
-        has_more = len(every) > len(fused) or is_full
-        return Answered(topic, query_type, found, weighed, measured, measures.question, has_more)
-
-    def _with_missing_trees(
-        self, snapshot: Snapshot, read: Read, reach: Reach, found: Found, weighed: Weighed
-    ) -> Found:
-        """A tree that others have crowded out of what the indices give is searched by itself."""
-        for tree in missing_trees(snapshot, weighed.fused):
-            own = self._scopes.of(snapshot, Filters(trees=frozenset({tree}))) or frozenset[DocId]()
-            scope = own if reach.scope is None else own & reach.scope
-            if scope:
-                alone = self._retrieval.find(snapshot, read, replace(reach, scope=scope))
-                found = with_best_of(found, alone)
-        return found
+        refined = self._refiner.refined(measured, found, weighed)
+        return with_wishes(refined, found.wishes), measures.question
 
     def _first(
-        self, snapshot: Snapshot, fused: list[Fused], top_n: int, reach: Reach
+        self, snapshot: Snapshot, fused: list[Fused], top_n: int, bounds: Bounds
     ) -> list[Fused]:
-        count = reach.candidates(top_n)
+        count = bounds.candidates(top_n)
         if self._settings.tree_normalisation > 0:
             return with_every_tree(snapshot, fused, count)
         return fused[:count]
 
-    def _judge(self, request: QueryRequest, read: Sequence[Read]) -> Reranker | None:
+    def _judge(self, request: QueryRequest, read: Sequence[RunningQuery]) -> Reranker | None:
         encoder = self._indices.cross_encoder
         if encoder is None or not self._settings.rerank_enabled:
             return None
@@ -698,7 +713,9 @@ class QueryOrchestrator:
         )
 
 
-def _measures(found: Found, nearness: Mapping[ChunkKey, float] | None, naming: Naming) -> Measures:
+def _measures(
+    found: RunningQuery, nearness: Mapping[ChunkKey, float] | None, naming: Naming
+) -> Measures:
     frequencies = [found.frequencies.get(unit, 0) for unit in found.understanding.query.units]
     question = Question(
         words=len(frequencies) or USUAL.words,

@@ -24,9 +24,9 @@ from ragdocs.models import (
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.query_language import REASONS, parse_query, read_as_plain
-from ragdocs.search.requests import QueryRequest, QueryType
+from ragdocs.search.requests import QueryRequest, QueryType, Topic
 from ragdocs.search.responses import WishExplanation
-from ragdocs.search.retrieval import Found, Indices
+from ragdocs.search.retrieval import Indices, RunningQuery
 from ragdocs.search.spelling import Spelled
 from ragdocs.search.understanding import (
     AddedWord,
@@ -130,7 +130,7 @@ def inspect_query(
         added=understood.added,
         did_you_mean=understood.did_you_mean,
         query_type=query_type,
-        weights=weights_for(Found(understood), query_type, settings),
+        weights=weights_for(RunningQuery(Topic(text), understood), query_type, settings),
         notes=understood.notes,
     )
 

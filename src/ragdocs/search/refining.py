@@ -12,7 +12,7 @@ from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.search.candidates import Candidate, ExactToken, Strategy, best_first, nearer
-from ragdocs.search.retrieval import Found
+from ragdocs.search.retrieval import RunningQuery
 from ragdocs.search.weighing import Weighed
 from ragdocs.store.records import ChunkKey
 
@@ -119,7 +119,7 @@ class Refiner:
         self._settings = settings
 
     def refined(
-        self, candidates: Sequence[Candidate], found: Found, weighed: Weighed
+        self, candidates: Sequence[Candidate], found: RunningQuery, weighed: Weighed
     ) -> Sequence[Candidate]:
         settings = self._settings
         if settings.fusion is not Fusion.SCORE:
@@ -131,7 +131,9 @@ class Refiner:
         refined = with_resemblance(closer, likeness, settings.resemblance_weight)
         return exact_first(refined, found.exact) if weighed.word_share > 0 else refined
 
-    def _likeness(self, found: Found, candidates: Sequence[Candidate]) -> Mapping[ChunkKey, float]:
+    def _likeness(
+        self, found: RunningQuery, candidates: Sequence[Candidate]
+    ) -> Mapping[ChunkKey, float]:
         """How near all are to the first; nothing where meaning has no say, or it has no vector."""
         index, settings = self._vector, self._settings
         is_asked = found.nearest is not None and settings.semantic_weight > 0

@@ -68,11 +68,10 @@ from ragdocs.search.understanding import (
     satisfiable,
 )
 from ragdocs.search.vector_search import (
+    Bounds,
     MeaningSearch,
     Nearest,
     Pending,
-    QueryVector,
-    Reach,
     embedded,
     neighbour_hits,
 )
@@ -213,12 +212,21 @@ class RareDocument(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """How a query was understood, and each index's hits for it with the most there was to score
-    there (without an ideal it is 1); of the words, how many chunks have each.
+class RunningQuery:
+    """All that is known of one query: what was asked, how the documents of one snapshot let it be
+    understood, and each index's hits. An ideal is the most that there was to score in an index (1
+    where it is not known); a frequency is how many chunks have a word.
     """
 
+    topic: Topic
     understanding: Understanding
+    pending: Pending | None = None
+    """Its vector, which is being made."""
+    is_embeddable: bool = False
+    """Whether the model was given the text."""
+    added: Sequence[NearTerm] = ()
+    """Words, with their vectors, that the query's vector is moved towards."""
+    most_terms: int = MAX_SEARCHED_TERMS
     lists: Mapping[Strategy, Sequence[Hit]] = field(default_factory=dict[Strategy, Sequence[Hit]])
     ideals: Mapping[Strategy, float] = field(default_factory=dict[Strategy, float])
     frequencies: Mapping[Unit, int] = field(default_factory=dict[Unit, int])
@@ -230,8 +238,6 @@ class Found:
     """What the question quotes, and which chunks have it."""
     is_idle: bool = False
     """Only stop words, letters or digits were typed: that a passage has them tells nothing."""
-    is_name: bool = False
-    """One word was typed, and nothing else is meant by it."""
     rare: Mapping[ChunkKey, float] = field(default_factory=dict[ChunkKey, float])
     """Of the chunks with rare words: what part of all the words' weight those rare ones have that
     stand in the chunk's document."""
@@ -269,12 +275,12 @@ class Found:
 
     def with_list(
         self, strategy: Strategy, hits: Sequence[Hit], ideal: float | None = None
-    ) -> "Found":
+    ) -> "RunningQuery":
         """The hits of one index, those that may be found."""
         ideals = self.ideals if ideal is None else {**self.ideals, strategy: ideal}
         return replace(self, lists={**self.lists, strategy: self.kept(hits)}, ideals=ideals)
 
-    def of(self, keys: Set[ChunkKey], limit: int) -> "Found":
+    def of(self, keys: Set[ChunkKey], limit: int) -> "RunningQuery":
         """What was found of these chunks; a list that is shorter than the limit is complete, and
         stays as it is.
         """
@@ -285,7 +291,7 @@ class Found:
         }
         return replace(self, lists=lists)
 
-    def with_earlier(self, earlier: "Found") -> "Found":
+    def with_earlier(self, earlier: "RunningQuery") -> "RunningQuery":
         """Together with what an earlier look found in documents that this one left out."""
         lists: dict[Strategy, Sequence[Hit]] = dict(self.lists)
         for strategy, hits in earlier.lists.items():
@@ -302,7 +308,7 @@ class Found:
         exact = self.exact or earlier.exact
         return replace(self, lists=lists, nearest=nearest, exact=exact)
 
-    def completed(self, others: Collection[ChunkKey] = ()) -> "Found":
+    def completed(self, others: Collection[ChunkKey] = ()) -> "RunningQuery":
         """Each chunk that an index found, that has an exact token, or that is one of these others,
         with its scores in all of them."""
         keys = dict.fromkeys(hit.key for hits in self.lists.values() for hit in hits)
@@ -319,7 +325,7 @@ class Found:
                 nearest = replace(nearest, nearness={**nearest.nearness, **scores})
         return replace(self, lists=lists, nearest=nearest)
 
-    def scored_by(self, strategy: Strategy, scores_of: ScoresOf) -> "Found":
+    def scored_by(self, strategy: Strategy, scores_of: ScoresOf) -> "RunningQuery":
         return replace(self, scorers={**self.scorers, strategy: scores_of})
 
     def kept(self, hits: Sequence[Hit]) -> list[Hit]:
@@ -331,7 +337,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A topic that is being embedded already, and its share of what a request may cost."""
+    """A topic that is being embedded before any snapshot is open, and its share of what a request
+    may cost."""
 
     topic: Topic
     parsed: ParsedQuery
@@ -340,24 +347,6 @@ class Started:
     """Of the request."""
     most_terms: int
     most_guesses: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """A topic as the documents of one snapshot let it be understood; `added` are words with their
-    vectors, `allowed` the only chunks that may be found.
-    """
-
-    started: Started
-    understanding: Understanding
-    pending: Pending | None
-    added: Sequence[NearTerm]
-    allowed: Set[int] | None
-    wishes: tuple[Wish, ...]
-
-    @property
-    def topic(self) -> Topic:
-        return self.started.topic
 
 
 class Retrieval:
@@ -412,28 +401,29 @@ class Retrieval:
             return self._meaning.embed(parsed.text, QUERY_WINDOWS)
         return self._meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
 
-    def read(self, snapshot: Snapshot, started: Started, language: str) -> Read:
+    def read(self, snapshot: Snapshot, started: Started, language: str) -> RunningQuery:
         read = self._read(snapshot, started)
         if started.parsed.reading is QueryReading.PHRASES:
-            read = self._as_it_was_meant(snapshot, read)
+            read = self._read_phrases(snapshot, started, read)
         if not language.strip():
             return read
         speaking = chunks_with_language(snapshot, language)
         allowed = speaking if read.allowed is None else speaking & read.allowed
         return replace(read, allowed=allowed)
 
-    def _as_it_was_meant(self, snapshot: Snapshot, strict: Read) -> Read:
+    def _read_phrases(
+        self, snapshot: Snapshot, started: Started, strict: RunningQuery
+    ) -> RunningQuery:
         """Phrases and a few words bind where a passage has them all and the phrases are names."""
-        words = strict.started.topic.words
-        plain = self._read(snapshot, replace(strict.started, parsed=read_as_plain(words)))
-        if binds(strict.started.parsed, strict.allowed, plain.wishes):
+        plain = self._read(snapshot, replace(started, parsed=read_as_plain(started.topic.words)))
+        if binds(started.parsed, strict.allowed, plain.wishes):
             return strict
         if strict.allowed:
             return plain
         understood = replace(plain.understanding, notes=(*plain.understanding.notes, NOWHERE))
         return replace(plain, understanding=understood)
 
-    def _read(self, snapshot: Snapshot, started: Started) -> Read:
+    def _read(self, snapshot: Snapshot, started: Started) -> RunningQuery:
         topic, parsed, pending = started.topic, started.parsed, started.pending
         understood = self._interpreter.read(snapshot, topic.words, parsed, started.most_guesses)
         understood = self._within_bounds(snapshot, understood, started)
@@ -448,12 +438,15 @@ class Retrieval:
             vector = embedded(pending)[0]
             understood, added = self._interpreter.expanded(snapshot, understood, vector)
         understood, allowed = self._binding(snapshot, understood)
-        return Read(
-            started=started,
+        return RunningQuery(
+            topic=topic,
             understanding=understood,
             pending=pending,
+            is_embeddable=started.pending is not None,
             added=added,
+            most_terms=started.most_terms,
             allowed=allowed,
+            is_idle=self._is_idle(understood.parsed.text),
             wishes=self._wishes(snapshot, understood, started.queries),
         )
 
@@ -472,29 +465,23 @@ class Retrieval:
         kept = rarest(units, count, started.most_terms, total, started.queries)
         return understood if len(kept) == len(units) else understood.looking_for(kept)
 
-    def find(self, snapshot: Snapshot, read: Read, reach: Reach) -> Found:
-        topic, pending, understood = read.topic, read.pending, read.understanding
-        searching = self._meaning.search(pending, read.added, reach)
-        found = Found(
-            understood,
-            allowed=read.allowed,
-            wishes=read.wishes,
-            is_name=topic.is_name,
-            is_idle=self._is_idle(understood.parsed.text),
-        )
+    def find(self, snapshot: Snapshot, read: RunningQuery, bounds: Bounds) -> RunningQuery:
+        """With the hits of every index."""
+        topic, pending, found = read.topic, read.pending, read
+        searching = self._meaning.search(pending, read.added, bounds)
         if topic.words:
-            found = self._with_wished(snapshot, self._by_words(snapshot, found, reach), reach)
-            found = self._by_code(snapshot, found, reach, read.started.most_terms)
+            found = self._with_wished(snapshot, self._by_words(snapshot, found, bounds), bounds)
+            found = self._by_code(snapshot, found, bounds)
             self._read_ahead(snapshot, found, searching)
         vector, notes = embedded(pending)
         language = self._on_language(snapshot, topic)
-        notes = (*understood.notes, *notes, *language, *_on_emptiness(found))
-        found = replace(found, notes=notes, is_degraded=self._is_degraded(read.started, vector))
+        notes = (*read.understanding.notes, *notes, *language, *_on_emptiness(found))
+        found = replace(found, notes=notes, is_degraded=self._is_degraded(read, vector))
         if vector is None or searching is None:
             return found
         nearest = searching.result()
         found = replace(found.with_list(Strategy.SEMANTIC, nearest.hits), nearest=nearest)
-        if len(nearest.hits) < reach.hits:
+        if len(nearest.hits) < bounds.hits:
             return found
         return found.scored_by(Strategy.SEMANTIC, partial(self._meaning.distances, nearest))
 
@@ -525,42 +512,44 @@ class Retrieval:
             understood = replace(understood, query=query)
         return understood, allowed
 
-    def _is_degraded(self, started: Started, vector: object) -> bool:
+    def _is_degraded(self, read: RunningQuery, vector: object) -> bool:
         """Whether meaning should have been searched and could not be."""
         if self._indices.vector is None or self._indices.embedder is None:
             return True
-        return started.pending is not None and vector is None
+        return read.is_embeddable and vector is None
 
     def _read_ahead(
-        self, snapshot: Snapshot, found: Found, searching: "Future[Nearest] | None"
+        self, snapshot: Snapshot, found: RunningQuery, searching: "Future[Nearest] | None"
     ) -> None:
         """While meaning is still being searched, reads what will probably be wanted anyway."""
         if searching is not None and not searching.done():
             hits = found.lists[Strategy.KEYWORD][:READ_AHEAD]
             snapshot.chunks_by_key([hit.key for hit in hits])
 
-    def _by_words(self, snapshot: Snapshot, found: Found, reach: Reach) -> Found:
+    def _by_words(self, snapshot: Snapshot, found: RunningQuery, bounds: Bounds) -> RunningQuery:
         query = found.understanding.query
         engine = self._indices.keyword
-        hits = search_in_tiers(engine, snapshot, query, reach.hits, reach.scope)
-        is_all = len(hits.hits) < reach.hits
+        hits = search_in_tiers(engine, snapshot, query, bounds.hits, bounds.scope)
+        is_all = len(hits.hits) < bounds.hits
         given = replace(
             found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal),
             frequencies=hits.frequencies,
-            exact=self._exact(snapshot, found, reach.scope),
+            exact=self._exact(snapshot, found, bounds.scope),
             passages=engine.count(snapshot),
             scorers={} if is_all else {Strategy.KEYWORD: hits.scores_of},
         )
         return self._with_rare(snapshot, given)
 
-    def _exact(self, snapshot: Snapshot, found: Found, scope: Scope) -> tuple[ExactToken, ...]:
+    def _exact(
+        self, snapshot: Snapshot, found: RunningQuery, scope: Scope
+    ) -> tuple[ExactToken, ...]:
         understood, allowed = found.understanding, found.allowed
         if understood.query.condition is not None:
             return ()
         exact: list[ExactToken] = []
         text = understood.parsed.text
         tokens = exact_tokens(text)
-        is_word = found.is_name and not tokens and not found.is_idle
+        is_word = found.topic.is_name and not tokens and not found.is_idle
         for token in [text] if is_word else tokens:
             keys = self._with_token(snapshot, token)
             if keys is None or (is_word and not keys):  # a word may be meant by others
@@ -597,7 +586,7 @@ class Retrieval:
         keys = self._indices.keyword.matching(snapshot, unit)
         return keys if len(keys) <= FEW_CHUNKS else None
 
-    def _with_rare(self, snapshot: Snapshot, found: Found) -> Found:
+    def _with_rare(self, snapshot: Snapshot, found: RunningQuery) -> RunningQuery:
         """Words that one document alone has in this form are rare whatever their stems are."""
         frequencies = {unit: found.frequencies[unit] for unit in found.understanding.query.units}
         own = self._own_forms(snapshot, found.understanding, frequencies)
@@ -642,7 +631,7 @@ class Retrieval:
             unit: having[unit] for unit, one in of_unit.items() if len(one) == 1 and one <= most
         }
 
-    def _with_wished(self, snapshot: Snapshot, found: Found, reach: Reach) -> Found:
+    def _with_wished(self, snapshot: Snapshot, found: RunningQuery, bounds: Bounds) -> RunningQuery:
         """What has a phrase that was wished for may be behind all that its words find."""
         hits = {hit.key: hit for hit in found.lists[Strategy.KEYWORD]}
         for wish in found.wishes:
@@ -650,32 +639,32 @@ class Retrieval:
                 continue
             units = found.understanding.query.units
             query = KeywordQuery(units, condition=wish.unit, allowed=frozenset(wish.keys))
-            more = self._indices.keyword.search(snapshot, query, reach.hits, reach.scope)
+            more = self._indices.keyword.search(snapshot, query, bounds.hits, bounds.scope)
             hits.update({hit.key: hit for hit in more.hits})
         if len(hits) == len(found.lists[Strategy.KEYWORD]):
             return found
         ranked = sorted(hits.values(), key=lambda hit: (-hit.score, hit.key))
         return found.with_list(Strategy.KEYWORD, ranked)
 
-    def _by_code(self, snapshot: Snapshot, found: Found, reach: Reach, most_terms: int) -> Found:
+    def _by_code(self, snapshot: Snapshot, found: RunningQuery, bounds: Bounds) -> RunningQuery:
         engine = self._indices.code
         if engine is None or not self._settings.code_search_enabled:
             return found
         text = found.understanding.parsed.text
         code = engine.search(
-            snapshot, text, reach.hits, reach.scope, reach.language, most_terms=most_terms
+            snapshot, text, bounds.hits, bounds.scope, bounds.language, most_terms=found.most_terms
         )
         found = found.with_list(Strategy.CODE, code.hits, code.ideal)
         return found.scored_by(Strategy.CODE, code.scores_of) if code.scores_of else found
 
-    def completed(self, found: Found, linked: Sequence[Hit]) -> Found:
+    def completed(self, found: RunningQuery, linked: Sequence[Hit]) -> RunningQuery:
         """With the scores that are missing; rank fusion has no use for them."""
         if self._settings.fusion is not Fusion.SCORE:
             return found
         return found.completed([hit.key for hit in linked])
 
     def neighbours(
-        self, snapshot: Snapshot, found: Found, fused: Sequence[Fused], scope: Scope
+        self, snapshot: Snapshot, found: RunningQuery, fused: Sequence[Fused], scope: Scope
     ) -> list[Hit]:
         """The best passages of documents linked with those that were found."""
         graph = self._indices.graph
@@ -684,13 +673,14 @@ class Retrieval:
         linked = graph.neighbours(
             _best_documents(snapshot, fused), depth=self._settings.graph_depth, scope=scope
         )
-        meaning = None
-        if found.nearest is not None and self._indices.vector is not None:
-            meaning = QueryVector(found.nearest.vector, self._indices.vector)
-        hits = neighbour_hits(snapshot, linked, meaning, self._settings.graph_neighbor_weight)
+        vector = None if found.nearest is None else found.nearest.vector
+        weight = self._settings.graph_neighbor_weight
+        hits = neighbour_hits(snapshot, linked, self._indices.vector, vector, weight)
         return found.kept(hits)
 
-    def nearness(self, found: Found, keys: Collection[ChunkKey]) -> dict[ChunkKey, float] | None:
+    def nearness(
+        self, found: RunningQuery, keys: Collection[ChunkKey]
+    ) -> dict[ChunkKey, float] | None:
         """How near these chunks are in meaning; None when that could not be asked."""
         return self._meaning.nearness(found.nearest, keys)
 
@@ -767,7 +757,7 @@ def fair_share(most: int, wanted: Sequence[int]) -> int:
     return most
 
 
-def _on_emptiness(found: Found) -> tuple[str, ...]:
+def _on_emptiness(found: RunningQuery) -> tuple[str, ...]:
     """A strict query that nothing can fulfil says so."""
     query = found.understanding.query
     if found.allowed is not None and not found.allowed:

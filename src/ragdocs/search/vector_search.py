@@ -32,28 +32,23 @@ NEIGHBOUR_WEIGHT = 0.5
 """`graph_neighbor_weight`: all seeds let neighbours in at half the score."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryVector:
-    """What a query means, and the index that knows what passages mean."""
-
-    vector: "NDArray[np.float32]"
-    index: VectorIndex
-
-
 def neighbour_hits(
     snapshot: Snapshot,
     neighbours: Sequence[Neighbour],
-    meaning: QueryVector | None,
+    index: VectorIndex | None = None,
+    vector: "Vector | None" = None,
     weight: float = NEIGHBOUR_WEIGHT,
 ) -> list[Hit]:
     """One hit for each neighbour that has text, best first.
 
-    Its passage is the nearest to the query, or the document's first when there are no vectors; its
+    Its passage is the nearest to the query's vector, or the document's first without one; its
     score is what reaches the document along its links, whatever the passage.
     """
     doc_ids = [neighbour.doc_id for neighbour in neighbours]
-    nearest = meaning.index.best_of(meaning.vector, doc_ids) if meaning else {}
-    passages = {doc_id: found.key for doc_id, found in nearest.items()}
+    passages: dict[DocId, ChunkKey] = {}
+    if index is not None and vector is not None:
+        nearest = index.best_of(vector, doc_ids)
+        passages = {doc_id: found.key for doc_id, found in nearest.items()}
     unknown = [doc_id for doc_id in doc_ids if doc_id not in passages]
     if unknown:
         passages |= _first_leaves(snapshot, unknown)
@@ -102,7 +97,7 @@ MOST_OF_ALL = 1_200
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Bounds:
     """One attempt to find enough."""
 
     scope: Scope = None
@@ -133,10 +128,10 @@ class Reach:
         """Several queries look at several times as much already."""
         return self.queries == 1 and self.looks < MOST_LOOKS and self.depth < DEEPEST
 
-    def deeper(self) -> "Reach":
+    def deeper(self) -> "Bounds":
         return replace(self, depth=self.depth * DEEPER, looks=self.looks + 1)
 
-    def beyond(self, full: frozenset[DocId], scope: Scope) -> "Reach":
+    def beyond(self, full: frozenset[DocId], scope: Scope) -> "Bounds":
         """As deep as now, within the documents that are not full."""
         return replace(self, scope=scope, full=full, looks=self.looks + 1)
 
@@ -199,12 +194,12 @@ class MeaningSearch:
         return self._submit(embed_within, self._embedder, text, windows)
 
     def search(
-        self, pending: "Pending | None", added: Sequence[NearTerm], reach: Reach
+        self, pending: "Pending | None", added: Sequence[NearTerm], bounds: Bounds
     ) -> "Future[Nearest] | None":
         """For the query's vector, moved towards the words that were added."""
         if pending is None or self._index is None:
             return None
-        return self._submit(self._nearest, self._index, pending, added, reach)
+        return self._submit(self._nearest, self._index, pending, added, bounds)
 
     def _submit(
         self, work: "Callable[_P, _T]", *args: "_P.args", **kwargs: "_P.kwargs"
@@ -236,10 +231,10 @@ class MeaningSearch:
         index: VectorIndex,
         pending: "Pending",
         added: Sequence[NearTerm],
-        reach: Reach,
+        bounds: Bounds,
     ) -> Nearest:
         vector = mixed(pending.result().vector, added)
-        hits = index.search(vector, reach.hits, reach.scope)
+        hits = index.search(vector, bounds.hits, bounds.scope)
         best = hits[0].score if hits else 0.0
         if self._document_weight <= 0:
             return Nearest(vector, hits, best, {}, prominence(hits), index.spread(vector))

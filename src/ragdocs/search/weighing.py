@@ -26,7 +26,7 @@ from ragdocs.search.fusion import (
     with_links,
 )
 from ragdocs.search.requests import QueryType
-from ragdocs.search.retrieval import Found
+from ragdocs.search.retrieval import RunningQuery
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
@@ -61,7 +61,7 @@ def missing_trees(snapshot: Snapshot, fused: Sequence[Fused]) -> list[TreeName]:
     return [TreeName(tree) for (tree,) in rows if tree not in present]
 
 
-def with_best_of(found: Found, own: Found) -> Found:
+def with_best_of(found: RunningQuery, own: RunningQuery) -> RunningQuery:
     """With the best hits of a tree that was searched by itself."""
     lists = {
         strategy: sorted(
@@ -156,7 +156,7 @@ class Weighed:
 
 
 def weigh(
-    found: Found, query_type: QueryType, settings: SearchConfig, most: int | None = None
+    found: RunningQuery, query_type: QueryType, settings: SearchConfig, most: int | None = None
 ) -> Weighed:
     """All that was found; with `most`, score fusion may give the best so many alone."""
     weights = weights_for(found, query_type, settings)
@@ -181,7 +181,7 @@ def telling_chunks(exact: Sequence[ExactToken]) -> Set[ChunkKey]:
     return frozenset[ChunkKey]().union(*(token.keys for token in exact if token.is_telling))
 
 
-def weigh_links(weighed: Weighed, found: Found, settings: SearchConfig) -> Weighed:
+def weigh_links(weighed: Weighed, found: RunningQuery, settings: SearchConfig) -> Weighed:
     """Adds the list of links in `found`: in score fusion they bring a passage nearer to the best,
     in rank fusion they are one more list of the rank sum, as the seeds have it."""
     if settings.fusion is Fusion.SCORE:
@@ -191,7 +191,7 @@ def weigh_links(weighed: Weighed, found: Found, settings: SearchConfig) -> Weigh
     return _by_rank(found, {**weighed.weights, Strategy.GRAPH: graph}, settings)
 
 
-def with_rare(fused: list[Fused], found: Found) -> list[Fused]:
+def with_rare(fused: list[Fused], found: RunningQuery) -> list[Fused]:
     """Passages with rare words come nearer to the best, by the square of what part of the words'
     weight those have: a common word that stands often would count for more than they do."""
     if not fused or not found.rare or found.nearest is None:
@@ -206,7 +206,7 @@ def with_rare(fused: list[Fused], found: Found) -> list[Fused]:
     return sorted(nearer, key=_by_score)
 
 
-def _floored(found: Found) -> DocId | None:
+def _floored(found: RunningQuery) -> DocId | None:
     if found.rarest is None or found.nearest is None:
         return None
     weight = found.rarest.weight * unsure(found.nearest.prominence)
@@ -237,14 +237,14 @@ def _by_score(item: Fused) -> float:
     return -item.score
 
 
-def _by_rank(found: Found, weights: Weights, settings: SearchConfig) -> Weighed:
+def _by_rank(found: RunningQuery, weights: Weights, settings: SearchConfig) -> Weighed:
     fused = fuse_by_rank(found.lists, weights, settings.rrf_k_constant)
     most = most_by_rank(found.lists, weights, settings.rrf_k_constant)
     scaled = [_scaled(item, most) for item in fused]
     return Weighed(scaled, weights, largest_rank_sum=most)
 
 
-def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> Weights:
+def weights_for(found: RunningQuery, query_type: QueryType, settings: SearchConfig) -> Weights:
     weights: Weights = {
         Strategy.SEMANTIC: settings.semantic_weight,
         Strategy.KEYWORD: settings.keyword_weight,
@@ -269,7 +269,7 @@ def weights_for(found: Found, query_type: QueryType, settings: SearchConfig) -> 
             prose=prose,
             code=code,
             words=found.words,
-            is_name=found.is_name and found.has_known_words,
+            is_name=found.topic.is_name and found.has_known_words,
             rare=max(found.rare.values(), default=0.0),
             prominence=found.nearest.prominence,
         )
