@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ragdocs.indices.analysis import Analyzer
     from ragdocs.indices.engines import KeywordSetup
     from ragdocs.indices.term_vectors import TermVectors
-    from ragdocs.library.documents import FoundFile
+    from ragdocs.library.documents import CurrentFile
     from ragdocs.library.library import Library, LibrarySetup
     from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
     from ragdocs.search.requests import QueryRequest
@@ -361,16 +361,16 @@ class TreeFiles:
         self._trees = {tree.name: tree for tree in config.trees}
         self._max_bytes = config.indexing.max_file_bytes
 
-    def read(self, tree: TreeName, path: str) -> "FoundFile":
+    def read(self, tree: TreeName, path: str) -> "CurrentFile":
         """Raises SourceError when it cannot be read."""
         from ragdocs.indexing.reading import read_file
-        from ragdocs.library.documents import FoundFile
+        from ragdocs.library.documents import CurrentFile
 
         at = self._trees.get(tree)
         if at is None:
             raise SourceUnreadable(f"{tree} is not a tree of this configuration")
         found = read_file(at.root, path, self._max_bytes, at.within)
-        return FoundFile(found.data, found.state.content_hash)
+        return CurrentFile(found.data, found.state.content_hash)
 
 
 # One index at work: kept in step with its files, searched, read. The edges know only this.

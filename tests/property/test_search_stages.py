@@ -19,7 +19,7 @@ from ragdocs.indices.signatures import (
 )
 from ragdocs.indices.view import Hit
 from ragdocs.search.boosts import BoostRules, recency_factor
-from ragdocs.search.candidates import ChunkTree, Strategy, best_first, rescored, take_first
+from ragdocs.search.candidates import ChunkTree, Strategy, best_first, rescore, take_first
 from ragdocs.search.confidence import Calibration
 from ragdocs.search.dedup import (
     drop_identical,
@@ -142,7 +142,7 @@ def test_mmr_with_more_places_begins_with_the_same_choices(items, weight, top_n)
 @SEVERAL
 @given(found_candidates(), st.lists(st.floats(-5, 5), max_size=25), UNIT)
 def test_a_second_opinion_loses_nobody_and_scores_never_rise(items, opinions, weight):
-    left = rescored(items, opinions, weight)
+    left = rescore(items, opinions, weight)
     assert sorted(ids(left)) == sorted(ids(items))
     assert scores(left) == sorted(scores(left), reverse=True)
 

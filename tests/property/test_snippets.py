@@ -12,7 +12,14 @@ from ragdocs.models import ChunkId, DocId, Span
 from ragdocs.search.budget import Extent, Item, fences, pack, tokens
 from ragdocs.search.passages import REPLACEMENT, Passage, match_ranges
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.snippets import SNIPPET_CHARS, Asked, SnippetMaker, Style, is_word_border, shown
+from ragdocs.search.snippets import (
+    SNIPPET_CHARS,
+    SnippetMaker,
+    SnippetQuery,
+    Style,
+    is_word_border,
+    shown,
+)
 from tests.support.documents import parse
 from tests.support.stores import ANALYZER
 
@@ -138,7 +145,7 @@ def test_ranges_lie_apart_and_each_has_a_term_that_was_looked_for(text, queries)
 @given(TEXTS, QUERIES, st.integers(20, 200))
 @example("zebra" + " " * 400 + "zebra", ["zebra"], 30)
 def test_a_snippet_is_short_and_marks_nothing_but_matches(text, queries, length):
-    asked = [Asked(query, tuple(units_of([query]))) for query in queries]
+    asked = [SnippetQuery(query, tuple(units_of([query]))) for query in queries]
     matches = match_ranges(in_memory(text), units_of(queries), ANALYZER)
     made = SnippetMaker(ANALYZER, Style(length, "[", "]")).of(text, matches, asked)
     assert len(made.text) <= len(asked) * (length + 2) + 3 * (len(asked) - 1)
@@ -159,7 +166,7 @@ def test_a_snippet_is_short_and_marks_nothing_but_matches(text, queries, length)
 @MANY
 @given(TEXTS, QUERIES)
 def test_a_snippet_has_whole_words_of_the_passage_and_says_where_it_is_cut(text, queries):
-    asked = [Asked(query, tuple(units_of([query]))) for query in queries[:1]]
+    asked = [SnippetQuery(query, tuple(units_of([query]))) for query in queries[:1]]
     matches = match_ranges(in_memory(text), asked[0].units, ANALYZER)
     made = SnippetMaker(ANALYZER).of(text, matches, asked)
     visible = re.sub("[\u202e\u00ad]", "", " ".join(text.split()))

@@ -5,7 +5,7 @@ import pytest
 from ragdocs.search.boosts import (
     BoostKind,
     BoostRules,
-    boosted,
+    apply_boosts,
     locality_factors,
     raised_documents,
     recency_factor,
@@ -82,7 +82,7 @@ def test_boosts_multiply_the_score_are_named_and_leave_the_relevance():
         communities={old.document.id: 1, new.document.id: 1},
         community_factor=1.1,
     )
-    first, second = boosted([old, new], rules)
+    first, second = apply_boosts([old, new], rules)
     assert first.id == new.id
     assert scores([first, second]) == pytest.approx([0.38 * 1.2 * 1.1, 0.4 * 1.1])
     assert first.boosts == pytest.approx({BoostKind.RECENCY: 1.2, BoostKind.COMMUNITY: 1.1})
@@ -92,8 +92,8 @@ def test_boosts_multiply_the_score_are_named_and_leave_the_relevance():
 def test_without_boosts_candidates_stay_as_they_are():
     found = corpus()
     items = [found.candidate("old.md", 0.4), found.candidate("new.md", 0.4)]
-    assert boosted(items, BoostRules(now=NOW)) == items
-    assert boosted([], BoostRules(now=NOW)) == []
+    assert apply_boosts(items, BoostRules(now=NOW)) == items
+    assert apply_boosts([], BoostRules(now=NOW)) == []
 
 
 def test_the_projects_own_tree_comes_first():
@@ -102,4 +102,4 @@ def test_the_projects_own_tree_comes_first():
     )
     items = [found.candidate("a.md#a", 0.5), found.candidate("b.md#b", 0.4)]
     rules = BoostRules(now=NOW, local_trees=frozenset({"project"}), local_factor=1.5)
-    assert [item.document.path for item in boosted(items, rules)] == ["b.md", "a.md"]
+    assert [item.document.path for item in apply_boosts(items, rules)] == ["b.md", "a.md"]

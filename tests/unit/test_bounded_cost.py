@@ -42,7 +42,7 @@ from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import fair_share
 from ragdocs.search.snippets import BestSentence
 from ragdocs.search.spelling import Spelling
-from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, Origin, WordSources
+from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, WordOrigin, WordSources
 from ragdocs.search.vector_search import MOST_OF_ALL, Bounds
 from tests.support.engine import Engine
 from tests.support.machine import ROUNDING
@@ -280,7 +280,7 @@ def test_a_query_gains_no_more_words_than_a_bound(words):
             snapshot, first, parse_query(first)
         )
     for _ in range(2):
-        guesses = [AddedWord(f"g{n}", f"g{n}", Origin.SYNONYM, 0.5) for n in range(100)]
+        guesses = [AddedWord(f"g{n}", f"g{n}", WordOrigin.SYNONYM, 0.5) for n in range(100)]
         understood = understood.adding(guesses)
     assert len(understood.added) == len(understood.query.weaker) == MAX_ADDED == 48
 

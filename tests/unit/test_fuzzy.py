@@ -6,7 +6,7 @@ from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
 from ragdocs.search.requests import Topic
 from ragdocs.search.spelling import FILTERS, Spelling, did_you_mean, forgiving
-from ragdocs.search.understanding import Origin
+from ragdocs.search.understanding import WordOrigin
 from tests.support.engine import Engine, found_by
 from tests.support.stores import ANALYZER, vocabulary_store
 
@@ -201,7 +201,7 @@ def test_the_answer_asks_what_was_meant_and_explains_what_was_added(engine):
     with engine.reader.snapshot() as snapshot:
         found = found_by(retrieval, snapshot, Topic("recieve mail"))
     (added,) = found.understanding.added
-    assert (added.word, added.stands_for, added.origin) == ("receive", "recieve", Origin.FUZZY)
+    assert (added.word, added.stands_for, added.origin) == ("receive", "recieve", WordOrigin.FUZZY)
     assert added.distance == 1
     assert [unit.terms for unit in found.understanding.query.units] == [("reciev",), ("mail",)]
 

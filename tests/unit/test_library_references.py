@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from ragdocs.errors import QueryError
-from ragdocs.library.references import Reading, readings, shown
+from ragdocs.library.references import PathReading, readings, shown
 from ragdocs.library.requests import DocumentRequest
 from tests.support.machine import takes_less_than
 
@@ -15,19 +15,19 @@ TREES = ("docs", "notes")
 @pytest.mark.parametrize(
     ("reference", "reading"),
     [
-        ("a.md", Reading("a.md")),
-        ("./guide//a.md", Reading("guide/a.md")),
-        ("docs:a.md", Reading("a.md", "docs")),
-        ("docs:a.md#intro", Reading("a.md", "docs", "intro")),
-        ("a.md#intro", Reading("a.md", None, "intro")),
-        ("a.md:10-40", Reading("a.md", None, None, (10, 40))),
-        ("a.md:7", Reading("a.md", None, None, (7, 7))),
-        ("notes:a.md:7", Reading("a.md", "notes", None, (7, 7))),
-        ("a#b.md#intro", Reading("a#b.md", None, "intro")),
-        ("docs:a%23b.md#intro", Reading("a#b.md", "docs", "intro")),
-        ("100%.md", Reading("100%.md")),
-        ("other:a.md", Reading("other:a.md")),
-        ("two\nlines.md", Reading("two\nlines.md")),
+        ("a.md", PathReading("a.md")),
+        ("./guide//a.md", PathReading("guide/a.md")),
+        ("docs:a.md", PathReading("a.md", "docs")),
+        ("docs:a.md#intro", PathReading("a.md", "docs", "intro")),
+        ("a.md#intro", PathReading("a.md", None, "intro")),
+        ("a.md:10-40", PathReading("a.md", None, None, (10, 40))),
+        ("a.md:7", PathReading("a.md", None, None, (7, 7))),
+        ("notes:a.md:7", PathReading("a.md", "notes", None, (7, 7))),
+        ("a#b.md#intro", PathReading("a#b.md", None, "intro")),
+        ("docs:a%23b.md#intro", PathReading("a#b.md", "docs", "intro")),
+        ("100%.md", PathReading("100%.md")),
+        ("other:a.md", PathReading("other:a.md")),
+        ("two\nlines.md", PathReading("two\nlines.md")),
     ],
 )
 def test_every_way_to_name_a_place_is_among_the_readings(reference, reading):
@@ -35,8 +35,8 @@ def test_every_way_to_name_a_place_is_among_the_readings(reference, reading):
 
 
 def test_the_literal_reading_comes_first():
-    assert readings("a.md:10-40", TREES)[0] == Reading("a.md:10-40")
-    assert readings("docs:a.md#b", TREES)[0] == Reading("a.md#b", "docs")
+    assert readings("a.md:10-40", TREES)[0] == PathReading("a.md:10-40")
+    assert readings("docs:a.md#b", TREES)[0] == PathReading("a.md#b", "docs")
 
 
 @pytest.mark.parametrize(

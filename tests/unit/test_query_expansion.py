@@ -11,7 +11,7 @@ from ragdocs.search.requests import Topic
 from ragdocs.search.understanding import (
     MAX_TERMS,
     MIN_SIMILARITY,
-    Origin,
+    WordOrigin,
     added_words,
     chosen_terms,
     mixed,
@@ -137,7 +137,7 @@ def test_query_expansion_synonyms(engine):
     assert "login" not in expansion(engine, "logins")
     assert set(expansion(engine, "login")[:2]) == {"authentication", "credentials"}
     added = understood(engine, "picture").added
-    assert {word.origin for word in added} == {Origin.EXPANSION}
+    assert {word.origin for word in added} == {WordOrigin.EXPANSION}
     assert all((word.similarity or 0) >= MIN_SIMILARITY for word in added)
 
 
@@ -187,7 +187,7 @@ def test_a_mixed_vector_has_unit_length_and_lies_between():
 def test_nearer_words_count_more():
     first, second = added_words([near("a", 0.9, [1, 0]), near("b", 0.6, [1, 0])])
     assert first.weight > second.weight
-    assert replace(first, weight=0.0).origin is Origin.EXPANSION
+    assert replace(first, weight=0.0).origin is WordOrigin.EXPANSION
 
 
 def test_a_word_and_a_text_of_the_same_letters_have_different_vectors(engine):

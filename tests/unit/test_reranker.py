@@ -20,7 +20,7 @@ from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.embedding.cross_encoder_session import PairTokenizer, probabilities
 from ragdocs.embedding.model_files import ExternalData, external_data
 from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing, ModelRefused
-from ragdocs.search.candidates import rescored
+from ragdocs.search.candidates import rescore
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.stages import Reranker, StageTools, build_stages, passage_text, run_stages
 from tests.support.engine import ParsedCorpus, candidates, places, scores
@@ -71,7 +71,7 @@ def test_rerank_empty(tmp_path):
 def test_rerank_preserves_top(encoder):
     """What the first ranking and the model both put first stays first, and the rest follows."""
     items = candidates(PASSAGES[2], *PASSAGES[:2], "untouched", scores=[0.9, 0.8, 0.7, 0.6])
-    found = rescored(items, Reranker(encoder, [QUERY])(items[:3]), weight=1.0)
+    found = rescore(items, Reranker(encoder, [QUERY])(items[:3]), weight=1.0)
     assert places(found) == [0, 2, 1, 3]
     assert scores(found) == sorted(scores(found), reverse=True)
     assert all(0 <= score <= 1 for score in scores(found))

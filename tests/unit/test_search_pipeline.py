@@ -5,7 +5,7 @@ import pytest
 
 from ragdocs.config.settings import SearchConfig
 from ragdocs.search.boosts import BoostRules
-from ragdocs.search.candidates import rescored
+from ragdocs.search.candidates import rescore
 from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
 from ragdocs.search.sections import names_all
 from ragdocs.search.stages import CompressionStats, StageName, StageTools, build_stages, run_stages
@@ -159,19 +159,19 @@ def test_a_second_opinion_counts_by_its_weight_for_each_passage_alone():
             candidates(*"abc", scores=[0.9, 0.8, 0.7]), [0.6, 0.5, 0.4], strict=True
         )
     ]
-    found = rescored(items, [0.1, 0.5], weight=0.25)
+    found = rescore(items, [0.1, 0.5], weight=0.25)
     assert places(found) == [1, 0, 2]
     assert scores(found) == pytest.approx([0.725, 0.7, 0.7])
     assert [item.confidence for item in found] == pytest.approx([0.5, 0.475, 0.4])
-    other = rescored(items, [0.9, 0.5], weight=0.25)
+    other = rescore(items, [0.9, 0.5], weight=0.25)
     assert [item for item in other if item.id == items[1].id] == [found[0]]
-    assert scores(rescored(items, [0.1, 0.5], weight=0.0)) == pytest.approx([0.9, 0.8, 0.7])
+    assert scores(rescore(items, [0.1, 0.5], weight=0.0)) == pytest.approx([0.9, 0.8, 0.7])
 
 
 def test_a_second_opinion_is_brought_between_zero_and_one():
     items = candidates(*"abc", scores=[0.9, 0.8, 0.7])
-    assert scores(rescored(items, [-3.0, 7.0], weight=1.0)) == pytest.approx([1.0, 0.0, 0.0])
-    assert rescored(items, [], weight=1.0) == items
+    assert scores(rescore(items, [-3.0, 7.0], weight=1.0)) == pytest.approx([1.0, 0.0, 0.0])
+    assert rescore(items, [], weight=1.0) == items
 
 
 SECTIONS = (

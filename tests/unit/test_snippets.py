@@ -10,8 +10,8 @@ from ragdocs.models import Span
 from ragdocs.search.passages import Passage, match_ranges
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.snippets import (
-    Asked,
     SnippetMaker,
+    SnippetQuery,
     Style,
     is_character_border,
     is_word_border,
@@ -23,11 +23,11 @@ FILLER = "Nothing of interest stands in this sentence at all, really. "
 
 
 def asked(query, frequencies=()):
-    return Asked(query, compile_query(parse_query(query), ANALYZER).units, dict(frequencies))
+    return SnippetQuery(query, compile_query(parse_query(query), ANALYZER).units, dict(frequencies))
 
 
 def snippet(text, *queries, style=None, focus=None):
-    questions = [query if isinstance(query, Asked) else asked(query) for query in queries]
+    questions = [query if isinstance(query, SnippetQuery) else asked(query) for query in queries]
     passage = Passage(text, Span(0, len(text.encode()), 1, 1 + text.count("\n")))
     units = [unit for question in questions for unit in question.units]
     matches = match_ranges(passage, units, ANALYZER)
@@ -97,7 +97,7 @@ def test_joiners_stay_where_they_join_and_go_where_they_hide():
 )
 def test_a_snippet_does_not_begin_with_marks_of_structure(text, beginning):
     assert snippet(text, "zebra").text == beginning
-    assert snippet(text, Asked("striped")).text == beginning
+    assert snippet(text, SnippetQuery("striped")).text == beginning
 
 
 def test_marks_that_were_looked_for_are_shown():
@@ -156,20 +156,20 @@ def test_a_query_without_matches_adds_nothing_beside_one_that_has():
 
 def test_a_semantic_hit_shows_the_sentence_with_the_most_alike_words():
     text = f"# Guide\n\n{FILLER * 4}\n\nEdit the config before you start. {FILLER * 4}"
-    made = snippet(text, Asked("where are configurations edited"))
+    made = snippet(text, SnippetQuery("where are configurations edited"))
     assert made.text.startswith("…Edit the config before")
     assert made.highlights == ()
 
 
 def test_where_nothing_is_alike_the_beginning_stands_for_the_passage():
-    made = snippet(f"## Guide\n\nFirst of all. {FILLER * 5}", Asked("xylophone"))
+    made = snippet(f"## Guide\n\nFirst of all. {FILLER * 5}", SnippetQuery("xylophone"))
     assert made.text.startswith("Guide First of all.")
 
 
 def test_the_best_sentence_is_looked_for_where_the_vectors_found_it():
     text = f"Alpha begins. {FILLER * 4} Beta begins. {FILLER * 4}"
     focus = text.index("Beta"), len(text)
-    assert snippet(text, Asked("xylophone"), focus=focus).text.startswith("…Beta begins.")
+    assert snippet(text, SnippetQuery("xylophone"), focus=focus).text.startswith("…Beta begins.")
 
 
 def test_sentences_end_at_marks_headings_items_and_blank_lines():
@@ -188,7 +188,7 @@ def test_sentences_end_at_marks_headings_items_and_blank_lines():
 def test_nothing_gives_nothing():
     assert snippet("", "x").text == ""
     assert snippet(" \n ", "x").text == ""
-    assert snippet("some text", Asked("")).text == "some text"
+    assert snippet("some text", SnippetQuery("")).text == "some text"
 
 
 def test_borders_keep_together_what_is_seen_as_one_character():
@@ -218,6 +218,6 @@ def test_borders_keep_together_what_is_seen_as_one_character():
 )
 def test_monstrous_passages_take_linear_time(text):
     started = time.process_time()
-    for query in (asked("needle"), Asked("something else", (Unit(("x",)),))):
+    for query in (asked("needle"), SnippetQuery("something else", (Unit(("x",)),))):
         assert len(snippet(text, query).text) <= 152
     assert time.process_time() - started < 20

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragdocs.errors import ConfigError
-from ragdocs.search.understanding import MAX_SYNONYMS, Origin, synonyms
+from ragdocs.search.understanding import MAX_SYNONYMS, WordOrigin, synonyms
 from ragdocs.search.wordnet import WordNet, find_line, wordnet_folder
 from tests.support.engine import Engine
 from tests.support.model_files import write_wordnet
@@ -34,7 +34,7 @@ def test_synonym_expansion_basic(wordnet):
         ("car", "automobile"),
         ("car", "carriage"),
     ]
-    assert {word.origin for word in found} == {Origin.SYNONYM}
+    assert {word.origin for word in found} == {WordOrigin.SYNONYM}
     assert all(0 < word.weight < 1 for word in found)
 
 

@@ -300,7 +300,7 @@ class ContextPlanner:
         return applied.trees.intersection(tree.name for tree in self._trees)
 
 
-def answered(plan: ContextPlan, request: ContextRequest, search: Search) -> ContextAnswer:
+def answer_plan(plan: ContextPlan, request: ContextRequest, search: Search) -> ContextAnswer:
     response = None
     if plan.queries:
         response = search(
@@ -322,13 +322,13 @@ def answered(plan: ContextPlan, request: ContextRequest, search: Search) -> Cont
         results=response.results if response else (),
         left_out=response.left_out if response else (),
         index=response.index if response else None,
-        explanation=_explained(plan, response) if request.explain else None,
+        explanation=_explain(plan, response) if request.explain else None,
         notes=(*notes, *(response.notes if response else ())),
         pack=response.pack if response else None,
     )
 
 
-def _explained(plan: ContextPlan, response: SearchResponse | None) -> ContextExplanation:
+def _explain(plan: ContextPlan, response: SearchResponse | None) -> ContextExplanation:
     return ContextExplanation(
         terms=plan.terms,
         query=plan.query,

@@ -22,10 +22,10 @@ from ragdocs.library.paging import (
     decode_cursor,
     encode_cursor,
     entry_tokens,
-    packed,
+    pack_page,
     page_end,
 )
-from ragdocs.library.references import MAX_NAMED, Resolver, Target, nearest, shown
+from ragdocs.library.references import MAX_NAMED, ReferenceTarget, Resolver, nearest, shown
 from ragdocs.library.requests import DocumentRequest
 from ragdocs.limits import MAX_LINE
 from ragdocs.models import (
@@ -96,15 +96,17 @@ def outline(snapshot: Snapshot, document: StoredDocument) -> list[OutlineEntry]:
     before = snapshot.chunk(ChunkId(f"{document.id}#{PREAMBLE}"))
     if before is None:
         return entries
-    return [_sized(document, 0, "", PREAMBLE, before.chunk.span), *entries]
+    return [_outline_entry(document, 0, "", PREAMBLE, before.chunk.span), *entries]
 
 
 def _entry(document: StoredDocument, section: HeadedSection) -> OutlineEntry:
     heading = section.heading
-    return _sized(document, heading.level, short(heading.text), heading.slug, section.span)
+    return _outline_entry(document, heading.level, short(heading.text), heading.slug, section.span)
 
 
-def _sized(document: StoredDocument, level: int, text: str, slug: str, span: Span) -> OutlineEntry:
+def _outline_entry(
+    document: StoredDocument, level: int, text: str, slug: str, span: Span
+) -> OutlineEntry:
     size = span.byte_end - span.byte_start
     return OutlineEntry(
         id=f"{document.id}#{slug}",
@@ -130,7 +132,7 @@ PathMatcher = Callable[[Sequence[str], str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class CurrentFile:
     """A file's bytes, and their hash as the manifest has it."""
 
     data: bytes
@@ -140,13 +142,13 @@ class FoundFile:
 class TextSource(Protocol):
     """Reads a file of a tree, never outside of it."""
 
-    def read(self, tree: TreeName, path: str) -> FoundFile:
+    def read(self, tree: TreeName, path: str) -> CurrentFile:
         """Raises SourceError when it cannot be read."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class DocumentContent:
     """A document's text. `body_start` is the first character that is in a leaf, `first_line` the
     line of the first character; `span_of` gives the bytes of a stretch, None when in doubt.
     """
@@ -178,7 +180,9 @@ class Content:
         return start_of(first), start_of(last + 1)
 
 
-def content_of(snapshot: Snapshot, document: StoredDocument, files: TextSource | None) -> Content:
+def content_of(
+    snapshot: Snapshot, document: StoredDocument, files: TextSource | None
+) -> DocumentContent:
     """The text of a document. Its leaves, thousands in a large one, are read only if need be."""
     if files is None:
         return _stored(snapshot, document, TextState.UNCHECKED)
@@ -192,17 +196,17 @@ def content_of(snapshot: Snapshot, document: StoredDocument, files: TextSource |
         note = "the file has changed since it was indexed: this is the text that was indexed"
         return _stored(snapshot, document, TextState.CHANGED, note)
     source = decode(found.data).source
-    return Content(source.text, document.body_start, 1, TextState.CURRENT, source.span)
+    return DocumentContent(source.text, document.body_start, 1, TextState.CURRENT, source.span)
 
 
 def _stored(
     snapshot: Snapshot, document: StoredDocument, state: TextState, note: str = ""
-) -> Content:
+) -> DocumentContent:
     notes = (note,) if note else ()
     nodes = snapshot.chunks(document.id)
     pieces = [(node.chunk.text, node.chunk.span) for node in nodes if node.chunk.text is not None]
     if not pieces:
-        return Content("", 0, 1, state, lambda _start, _end: None, notes)
+        return DocumentContent("", 0, 1, state, lambda _start, _end: None, notes)
     passage = Passage.of(pieces, document.encoding)
 
     def span_of(start: int, end: int) -> Span | None:
@@ -212,7 +216,7 @@ def _stored(
     first = passage.span.line_start
     if first > 1:
         notes = (*notes, f"lines 1-{first - 1}, the front matter, are not kept in the index")
-    return Content(passage.text, 0, first, state, span_of, notes)
+    return DocumentContent(passage.text, 0, first, state, span_of, notes)
 
 
 # Which characters of a document a reference and a request mean.
@@ -222,7 +226,7 @@ _SOMEWHERE = Span(0, 0, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocumentPlace:
     """What is meant within a document, by lines or by a node of its chunk tree; neither is all."""
 
     id: str
@@ -234,7 +238,7 @@ class Place:
     """Front matter is not in it, even if its lines are."""
 
 
-def place_of(snapshot: Snapshot, target: Target) -> Place:
+def place_of(snapshot: Snapshot, target: ReferenceTarget) -> DocumentPlace:
     """Raises QueryError when the document has no such heading."""
     document = target.document
     if target.chunk is not None:
@@ -249,17 +253,19 @@ def place_of(snapshot: Snapshot, target: Target) -> Place:
     return _section_place(snapshot, document, target.fragment)
 
 
-def whole_place(document: StoredDocument) -> Place:
-    return Place(document.id, Extent.DOCUMENT, (short(document.title),))
+def whole_place(document: StoredDocument) -> DocumentPlace:
+    return DocumentPlace(document.id, Extent.DOCUMENT, (short(document.title),))
 
 
-def lines_place(document: StoredDocument, first: int, last: int) -> Place:
+def lines_place(document: StoredDocument, first: int, last: int) -> DocumentPlace:
     if not 1 <= first <= last:
         raise QueryError(f"lines {first}-{last} are no range: they count from 1, upwards")
-    return Place(document.id, Extent.LINES, (short(document.title),), (first, last))
+    return DocumentPlace(document.id, Extent.LINES, (short(document.title),), (first, last))
 
 
-def characters(snapshot: Snapshot, place: Place, content: Content) -> tuple[int, int]:
+def characters(
+    snapshot: Snapshot, place: DocumentPlace, content: DocumentContent
+) -> tuple[int, int]:
     """The stretch of the content's text that the place is."""
     if place.chunk_id is not None:
         stored = snapshot.chunk(place.chunk_id)
@@ -275,7 +281,7 @@ def characters(snapshot: Snapshot, place: Place, content: Content) -> tuple[int,
 
 
 def _chunk_range(
-    chunk_id: ChunkId, content: Content, nodes: Sequence[StoredChunk]
+    chunk_id: ChunkId, content: DocumentContent, nodes: Sequence[StoredChunk]
 ) -> tuple[int, int]:
     tree = ChunkTree(nodes)
     inside = {leaf.chunk.id for leaf in tree.leaves(chunk_id)}
@@ -289,16 +295,16 @@ def _chunk_range(
     return start, end
 
 
-def _chunk_place(stored: StoredChunk) -> Place:
+def _chunk_place(stored: StoredChunk) -> DocumentPlace:
     chunk, span = stored.chunk, stored.chunk.span
     if chunk.kind is NodeKind.PART:
-        return Place(chunk.id, Extent.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
+        return DocumentPlace(chunk.id, Extent.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
     # A section has whole lines, of which its leaves may have more.
     lines = span.line_start, span.line_end
-    return Place(chunk.id, Extent.CHUNK, chunk.breadcrumb, lines, is_body=True)
+    return DocumentPlace(chunk.id, Extent.CHUNK, chunk.breadcrumb, lines, is_body=True)
 
 
-def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) -> Place:
+def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) -> DocumentPlace:
     found = headed_sections(snapshot, document)
     if fragment == PREAMBLE:
         return _preamble_place(document, found)
@@ -308,17 +314,17 @@ def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) 
     for section in found:
         if section.heading.slug == slug:
             lines = section.span.line_start, section.span.line_end
-            return Place(f"{document.id}#{slug}", Extent.SECTION, section.path, lines)
+            return DocumentPlace(f"{document.id}#{slug}", Extent.SECTION, section.path, lines)
     raise NotThere(_unknown(document, fragment, found))
 
 
-def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) -> Place:
+def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) -> DocumentPlace:
     first = found[0].span.line_start if found else document.lines + 1
     if first <= 1:
         raise NotThere(f"`{shown(document.id)}` begins with a heading: nothing stands before it")
     path = (short(document.title),)
     name = f"{document.id}#{PREAMBLE}"
-    return Place(name, Extent.SECTION, path, (1, first - 1), is_body=True)
+    return DocumentPlace(name, Extent.SECTION, path, (1, first - 1), is_body=True)
 
 
 def _unknown(document: StoredDocument, fragment: str, found: Sequence[HeadedSection]) -> str:
@@ -342,7 +348,7 @@ class _Wanted:
     """
 
     document: StoredDocument
-    place: Place
+    place: DocumentPlace
     is_outline: bool
     at: int | None = None
 
@@ -359,7 +365,7 @@ class DocumentReader:
 
     def read(self, request: DocumentRequest) -> DocumentText:
         """Raises QueryError when there is no such document, heading, line or page."""
-        wanted = self._resumed(request) if request.cursor else self._begun(request)
+        wanted = self._resume(request) if request.cursor else self._begun(request)
         if wanted.is_outline:
             return self._outline_page(wanted, request.max_tokens)
         return self._text_page(wanted, request.max_tokens)
@@ -375,7 +381,7 @@ class DocumentReader:
             place = place_of(self._snapshot, target)
         return _Wanted(document, place, request.outline)
 
-    def _resumed(self, request: DocumentRequest) -> _Wanted:
+    def _resume(self, request: DocumentRequest) -> _Wanted:
         values = decode_cursor(_CURSOR, request.cursor)
         doc_id, line = DocId(str(values["doc"])), values["line"]
         document = self._snapshot.document(doc_id)
@@ -391,17 +397,17 @@ class DocumentReader:
         place = place_of(self._snapshot, self._target(document, values))
         return _Wanted(document, place, bool(values["outline"]), int(str(values["at"])))
 
-    def _target(self, document: StoredDocument, values: dict[str, Value]) -> Target:
+    def _target(self, document: StoredDocument, values: dict[str, Value]) -> ReferenceTarget:
         name, first, last = str(values["name"]), values["first"], values["last"]
         match Extent(str(values["extent"])):
             case Extent.CHUNK:
-                return Target(document, chunk=self._snapshot.chunk(ChunkId(name)))
+                return ReferenceTarget(document, chunk=self._snapshot.chunk(ChunkId(name)))
             case Extent.SECTION:
-                return Target(document, fragment=name.partition("#")[2])
+                return ReferenceTarget(document, fragment=name.partition("#")[2])
             case Extent.LINES:
-                return Target(document, lines=(int(str(first)), int(str(last))))
+                return ReferenceTarget(document, lines=(int(str(first)), int(str(last))))
             case _:
-                return Target(document)
+                return ReferenceTarget(document)
 
     def _text_page(self, wanted: _Wanted, max_tokens: int) -> DocumentText:
         content = content_of(self._snapshot, wanted.document, self._files)
@@ -437,7 +443,7 @@ class DocumentReader:
         entries = self._entries(wanted)
         start = wanted.at or 0
         rows = (((at,), entry) for at, entry in enumerate(entries[start:], start=start))
-        page = packed(rows, len(entries), max_tokens)
+        page = pack_page(rows, len(entries), max_tokens)
         stop = start + len(page.entries)
         cursor = None
         if stop < len(entries):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ragdocs.config.resolved import Tree
 from ragdocs.config.settings import ContextConfig
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
-from ragdocs.library.context import ContextPlanner, answered
+from ragdocs.library.context import ContextPlanner, answer_plan
 from ragdocs.library.documents import DocumentReader, PathMatcher, TextSource
 from ragdocs.library.listing import Lister
 from ragdocs.library.related import Relations
@@ -60,4 +60,4 @@ class Library:
                 snapshot, self._indices, setup.trees, setup.context, setup.matches
             )
             plan = planner.plan(request)
-        return answered(plan, request, setup.search)
+        return answer_plan(plan, request, setup.search)

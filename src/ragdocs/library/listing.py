@@ -19,7 +19,15 @@ from ragdocs.library.answers import (
     shown_tags,
 )
 from ragdocs.library.documents import outline
-from ragdocs.library.paging import Asked, Entry, Key, Page, asked, next_cursor, packed
+from ragdocs.library.paging import (
+    Entry,
+    Key,
+    ListPosition,
+    Page,
+    next_cursor,
+    pack_page,
+    read_cursor,
+)
 from ragdocs.library.references import nearest, refuse_outside, shown
 from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.models import DocId
@@ -126,7 +134,7 @@ class Lister:
         self._snapshot = snapshot
         self._known = known
         self._trees = sorted(trees, key=lambda tree: tree.name)
-        self._asked: Asked = asked(request, snapshot.position.generation)
+        self._asked: ListPosition = read_cursor(request, snapshot.position.generation)
         self._request = self._asked.request
         self._check()
 
@@ -203,7 +211,7 @@ class Lister:
     def _page(self, rows: Iterable[tuple[Key, Entry]]) -> Page[Entry]:
         after = self._asked.after
         left = ((key, entry) for key, entry in rows if after is None or key > after)
-        return packed(left, self._request.limit, self._request.max_tokens)
+        return pack_page(left, self._request.limit, self._request.max_tokens)
 
     def _from(self, ids: Sequence[DocId]) -> Sequence[DocId]:
         """The documents that can have entries for this page."""

@@ -65,7 +65,7 @@ class Page(Generic[Entry]):
     last: Key | None
 
 
-def packed(rows: Iterable[tuple[Key, Entry]], limit: int, max_tokens: int) -> Page[Entry]:
+def pack_page(rows: Iterable[tuple[Key, Entry]], limit: int, max_tokens: int) -> Page[Entry]:
     """The first entries that fit; always one, if there is one."""
     taken: list[Entry] = []
     used = 0
@@ -94,7 +94,7 @@ _DEFAULTS = {field.name: field.default for field in fields(ListRequest)}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ListPosition:
     """A request with its cursor read: the page begins after this entry; `notes` say if the index
     has changed since the page before.
     """
@@ -104,10 +104,10 @@ class Asked:
     notes: tuple[str, ...] = ()
 
 
-def asked(request: ListRequest, generation: int) -> Asked:
+def read_cursor(request: ListRequest, generation: int) -> ListPosition:
     """Raises QueryError when the cursor is damaged, or of another list than is asked for."""
     if not request.cursor:
-        return Asked(request)
+        return ListPosition(request)
     values = decode_cursor(_CURSOR, request.cursor)
     tags = values["tags"]
     carried = replace(
@@ -126,7 +126,7 @@ def asked(request: ListRequest, generation: int) -> Asked:
     after = values["after"]
     is_same = values["generation"] == generation
     notes = () if is_same else ("the index has changed since the page before",)
-    return Asked(carried, tuple(after) if isinstance(after, list) else None, notes)
+    return ListPosition(carried, tuple(after) if isinstance(after, list) else None, notes)
 
 
 def next_cursor(request: ListRequest, last: Key | None, generation: int) -> str | None:

@@ -60,7 +60,7 @@ HINT = "give an id, a path relative to its tree, `path#heading` or `path:10-40`"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PathReading:
     """One way to read a reference: in one tree or any, with a heading, with lines, or neither."""
 
     path: str
@@ -75,7 +75,7 @@ def shown(text: str) -> str:
     return safe if len(safe) <= MAX_SHOWN_CHARS else f"{safe[: MAX_SHOWN_CHARS - 1]}…"
 
 
-def readings(reference: str, trees: Collection[str]) -> list[Reading]:
+def readings(reference: str, trees: Collection[str]) -> list[PathReading]:
     """Every reading that stays within the trees, the most literal first.
 
     Raises:
@@ -111,18 +111,18 @@ def _in_trees(reference: str, trees: Collection[str]) -> Iterator[tuple[str | No
     yield None, reference
 
 
-def _forms(text: str, tree: str | None) -> Iterator[Reading]:
+def _forms(text: str, tree: str | None) -> Iterator[PathReading]:
     for path in _spellings(text):
-        yield Reading(path, tree)
+        yield PathReading(path, tree)
     if found := _LINES.fullmatch(text):
         first = int(found["first"])
         for path in _spellings(found["path"]):
-            yield Reading(path, tree, lines=(first, int(found["last"] or first)))
+            yield PathReading(path, tree, lines=(first, int(found["last"] or first)))
     # In an id the first `#` ends the path; in a path as it is typed it may be the last one.
     for path_text, hash_sign, fragment in (text.partition("#"), text.rpartition("#")):
         if hash_sign and fragment:
             for path in _spellings(path_text):
-                yield Reading(path, tree, fragment=fragment)
+                yield PathReading(path, tree, fragment=fragment)
 
 
 def _spellings(text: str) -> Iterator[str]:
@@ -144,7 +144,7 @@ _NOWHERE = Span(0, 0, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReferenceTarget:
     """A document, and what of it: a chunk by its id, a heading or part by name, lines, or all."""
 
     document: StoredDocument
@@ -160,7 +160,7 @@ class Resolver:
         self._snapshot = snapshot
         self._trees = trees
 
-    def find(self, reference: str) -> Target:
+    def find(self, reference: str) -> ReferenceTarget:
         """Raises NotThere when nothing, QueryError when more than one thing is meant."""
         wanted = readings(reference, self._trees)
         target = self._by_id(reference) or self._by_path(wanted) or self._by_name(wanted)
@@ -168,7 +168,7 @@ class Resolver:
             raise NotThere(self._unknown(reference, wanted))
         return target
 
-    def _by_id(self, reference: str) -> Target | None:
+    def _by_id(self, reference: str) -> ReferenceTarget | None:
         if not _is_storable(reference):
             return None
         found = self._snapshot.chunk(ChunkId(reference))
@@ -176,9 +176,9 @@ class Resolver:
         if found is None or document is None:
             return None
         is_whole = found.chunk.kind is NodeKind.DOCUMENT
-        return Target(document, None if is_whole else found)
+        return ReferenceTarget(document, None if is_whole else found)
 
-    def _by_path(self, wanted: Iterable[Reading]) -> Target | None:
+    def _by_path(self, wanted: Iterable[PathReading]) -> ReferenceTarget | None:
         for reading in wanted:
             found = self._snapshot.documents_by_id(self._ids(reading))
             if len(found) > 1:
@@ -187,10 +187,10 @@ class Resolver:
                 return _target(document, reading)
         return None
 
-    def _by_name(self, wanted: Iterable[Reading]) -> Target | None:
+    def _by_name(self, wanted: Iterable[PathReading]) -> ReferenceTarget | None:
         for reading in wanted:
             candidates = self._called(reading)
-            found = _resolved(reading.path, candidates)
+            found = _resolve(reading.path, candidates)
             if found is not None:
                 return _target(found, reading)
             if len(candidates) > 1 and reading.fragment is None and reading.lines is None:
@@ -199,33 +199,33 @@ class Resolver:
                     raise QueryError(_ambiguous(reading.path, alike))
         return None
 
-    def _called(self, reading: Reading) -> list[StoredDocument]:
+    def _called(self, reading: PathReading) -> list[StoredDocument]:
         key = match_key(reading.path)
         if not key or not _is_storable(key):
             return []
         found = documents_called(self._snapshot, key)
         return [each for each in found if reading.tree is None or each.tree == reading.tree]
 
-    def _ids(self, reading: Reading) -> list[DocId]:
+    def _ids(self, reading: PathReading) -> list[DocId]:
         trees = self._trees if reading.tree is None else [TreeName(reading.tree)]
         return [document_id(tree, reading.path) for tree in trees]
 
-    def _unknown(self, reference: str, wanted: Sequence[Reading]) -> str:
+    def _unknown(self, reference: str, wanted: Sequence[PathReading]) -> str:
         for doc_id in (doc_id for reading in wanted for doc_id in self._ids(reading)):
             if failure := failure_of(self._snapshot, doc_id):
                 return f"`{shown(doc_id)}` could not be indexed: {failure.reason}"
         near = nearest_paths(self._snapshot, wanted[-1].path, MAX_NAMED)
         message = f"no document is called `{shown(reference)}`"
         if near:
-            return f"{message}; the nearest are {_listed(near)}"
+            return f"{message}; the nearest are {_list_names(near)}"
         return f"{message}: list the documents to see what there is"
 
 
-def _target(document: StoredDocument, reading: Reading) -> Target:
-    return Target(document, fragment=reading.fragment, lines=reading.lines)
+def _target(document: StoredDocument, reading: PathReading) -> ReferenceTarget:
+    return ReferenceTarget(document, fragment=reading.fragment, lines=reading.lines)
 
 
-def _resolved(path: str, candidates: Sequence[StoredDocument]) -> StoredDocument | None:
+def _resolve(path: str, candidates: Sequence[StoredDocument]) -> StoredDocument | None:
     """As a link written nowhere in particular would lead."""
     names = [
         Names(at, each.id, each.tree, each.path, each.title, each.front_matter.aliases)
@@ -250,10 +250,10 @@ def _is_storable(text: str) -> bool:
 def _ambiguous(path: str, found: Iterable[StoredDocument]) -> str:
     ids = sorted(document.id for document in found)
     return (
-        f"`{shown(path)}` could be {len(ids)} documents: {_listed(ids[:MAX_NAMED])}"
+        f"`{shown(path)}` could be {len(ids)} documents: {_list_names(ids[:MAX_NAMED])}"
         f"{' and more' if len(ids) > MAX_NAMED else ''}; give the id of one"
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{shown(name)}`" for name in names)

@@ -79,11 +79,11 @@ class _DiffReader:
 def _name(text: str) -> str:
     """Without git's `a/` and `b/`, its quoting, and the time that others write behind it."""
     quoted = _QUOTED.match(text)
-    name = _unquoted(quoted[1]) if quoted else text.partition("\t")[0].rstrip("\r")
+    name = _unquote(quoted[1]) if quoted else text.partition("\t")[0].rstrip("\r")
     return name[2:] if name.startswith(("a/", "b/")) else name
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     plain = _OCTALS.sub(
         lambda found: bytes(int(part, 8) & 255 for part in found[0].split("\\")[1:]).decode(
             "utf-8", "replace"
@@ -196,7 +196,7 @@ counts 2 or 3 times in all. The order is ra's: path before headings before the b
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SourcePiece:
     """Some text of a file. A piece that `repeats` another adds weight, not occurrences."""
 
     place: TermPlace
@@ -211,7 +211,7 @@ class ReadSource:
     """
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SourcePiece, ...]
     gist: str
     problem: str = ""
 
@@ -229,7 +229,7 @@ def read_source(file: SourceFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSour
     except SourceError as error:
         return ReadSource(
             name,
-            (Piece(TermPlace.PATH, _path_words(name)),),
+            (SourcePiece(TermPlace.PATH, _path_words(name)),),
             _gist([_path_words(name)]),
             str(error),
         )
@@ -285,9 +285,9 @@ def _markdown(name: str, text: str) -> ReadSource:
     matter = document.front_matter
     about = [matter.title, matter.description, *matter.keywords, *document.tags]
     pieces = (
-        Piece(TermPlace.PATH, _path_words(name)),
-        Piece(TermPlace.HEADING, "\n".join(filter(None, [*headings, *about])), repeats=True),
-        Piece(TermPlace.BODY, body),
+        SourcePiece(TermPlace.PATH, _path_words(name)),
+        SourcePiece(TermPlace.HEADING, "\n".join(filter(None, [*headings, *about])), repeats=True),
+        SourcePiece(TermPlace.BODY, body),
     )
     return ReadSource(
         name, pieces, _gist([_path_words(name), document.title, *headings[:10], body])
@@ -295,19 +295,19 @@ def _markdown(name: str, text: str) -> ReadSource:
 
 
 def _prose(name: str, text: str) -> ReadSource:
-    pieces = (Piece(TermPlace.PATH, _path_words(name)), Piece(TermPlace.BODY, text))
+    pieces = (SourcePiece(TermPlace.PATH, _path_words(name)), SourcePiece(TermPlace.BODY, text))
     return ReadSource(name, pieces, _gist([_path_words(name), text]))
 
 
 def _code(name: str, code: str) -> ReadSource:
     said, named = comments(code), definitions(code)
     pieces = (
-        Piece(TermPlace.PATH, _path_words(name)),
-        Piece(TermPlace.NAME, "\n".join(named), repeats=True),
-        Piece(TermPlace.COMMENT, "\n".join(said), repeats=True),
-        Piece(TermPlace.BODY, without_reserved(code)),
+        SourcePiece(TermPlace.PATH, _path_words(name)),
+        SourcePiece(TermPlace.NAME, "\n".join(named), repeats=True),
+        SourcePiece(TermPlace.COMMENT, "\n".join(said), repeats=True),
+        SourcePiece(TermPlace.BODY, without_reserved(code)),
     )
-    return ReadSource(name, pieces, _gist([_path_words(name), *_shortened(said), *named]))
+    return ReadSource(name, pieces, _gist([_path_words(name), *_shorten(said), *named]))
 
 
 def _changed(file: ChangedFile) -> ReadSource:
@@ -317,13 +317,13 @@ def _changed(file: ChangedFile) -> ReadSource:
     named = [*file.headings, *definitions(changed)]
     plain = without_reserved(changed)
     pieces = (
-        Piece(TermPlace.PATH, _path_words(name)),
-        Piece(TermPlace.NAME, without_reserved("\n".join(named)), repeats=True),
-        Piece(TermPlace.COMMENT, "\n".join(said), repeats=True),
-        Piece(TermPlace.CHANGED, plain, repeats=True),
-        Piece(TermPlace.BODY, f"{plain}\n{without_reserved(around)}"),
+        SourcePiece(TermPlace.PATH, _path_words(name)),
+        SourcePiece(TermPlace.NAME, without_reserved("\n".join(named)), repeats=True),
+        SourcePiece(TermPlace.COMMENT, "\n".join(said), repeats=True),
+        SourcePiece(TermPlace.CHANGED, plain, repeats=True),
+        SourcePiece(TermPlace.BODY, f"{plain}\n{without_reserved(around)}"),
     )
-    return ReadSource(name, pieces, _gist([_path_words(name), *_shortened(said), *named, changed]))
+    return ReadSource(name, pieces, _gist([_path_words(name), *_shorten(said), *named, changed]))
 
 
 def _path_words(name: str) -> str:
@@ -334,7 +334,7 @@ def _path_words(name: str) -> str:
     return "\n".join(parts[-8:])
 
 
-def _shortened(texts: Sequence[str]) -> Iterator[str]:
+def _shorten(texts: Sequence[str]) -> Iterator[str]:
     """The beginnings, so that a licence at the top does not fill a gist."""
     return (" ".join(text[:400].split())[:200] for text in texts)
 

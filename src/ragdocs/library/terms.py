@@ -176,7 +176,7 @@ class TermChoice:
     def of(self, sources: Sequence[ReadSource]) -> list[FoundTerm]:
         """The best of all files together, each file having the same say."""
         found: dict[str, FoundTerm] = {}
-        counters = self._counted(sources)
+        counters = self._count(sources)
         wanted = [counter.ranked(self._wanted(counter)) for counter in counters]
         documents = self._frequencies.of(_in_turn(wanted))
         for counter, own in zip(counters, wanted, strict=True):
@@ -192,7 +192,7 @@ class TermChoice:
         ranked = sorted(found.values(), key=lambda each: (-each.score, each.term))
         return ranked[: self._settings.terms]
 
-    def _counted(self, sources: Sequence[ReadSource]) -> list[TermCounter]:
+    def _count(self, sources: Sequence[ReadSource]) -> list[TermCounter]:
         """Each analyses its share, and what those before it left."""
         counters: list[TermCounter] = []
         room = MAX_SOURCE_TERMS

@@ -121,7 +121,7 @@ class BoostRules:
     tree_normalisation: float = 0.0
 
 
-def boosted(candidates: Sequence[Candidate], rules: BoostRules) -> list[Candidate]:
+def apply_boosts(candidates: Sequence[Candidate], rules: BoostRules) -> list[Candidate]:
     """Every factor applied to the score, and the result sorted again."""
     raised = raised_documents([item.document.id for item in candidates], rules.communities)
     trees = (item.document.tree for item in candidates)

@@ -35,7 +35,7 @@ _FENCE = re.compile(
 )
 
 
-def shortened(passage: Passage, limit: int, anchors: Sequence[Range]) -> Range | None:
+def shorten(passage: Passage, limit: int, anchors: Sequence[Range]) -> Range | None:
     """The characters to keep, at most `limit` bytes of UTF-8: around the first of the anchors for
     which that can be done.
     """
@@ -47,7 +47,7 @@ def shortened(passage: Passage, limit: int, anchors: Sequence[Range]) -> Range |
         if anchor[1] - anchor[0] > limit:
             continue
         levels = (_Cuts.of(passage, borders) for borders in _levels(text, region, atoms))
-        found = _grown(levels, anchor, limit)
+        found = _grow(levels, anchor, limit)
         if found is not None and text[slice(*found)].strip():
             return found
     return None
@@ -123,7 +123,7 @@ class _Cuts:
     @classmethod
     def of(cls, passage: Passage, borders: Sequence[int]) -> "_Cuts":
         text = passage.text
-        ends = set(_trimmed(text, borders))
+        ends = set(_trim(text, borders))
         offsets = sorted({*borders, *ends})
         certain = passage.certain(offsets)
         sizes = {at: at for at in offsets}
@@ -158,7 +158,7 @@ class _Cuts:
         return (self.starts[index], stretch[1]) if index >= 0 else stretch
 
 
-def _trimmed(text: str, borders: Sequence[int]) -> Iterator[int]:
+def _trim(text: str, borders: Sequence[int]) -> Iterator[int]:
     """Each border without the white space before it, looking back no further than the last one."""
     before, end = 0, 0
     for at in borders:
@@ -179,13 +179,13 @@ def _may_end(text: str, at: int) -> bool:
     return not (is_known and _HEADING.fullmatch(text, line, at))
 
 
-def _grown(levels: Iterable[_Cuts], anchor: Range, limit: int) -> Range | None:
+def _grow(levels: Iterable[_Cuts], anchor: Range, limit: int) -> Range | None:
     stretch: Range | None = None
     for cuts in levels:
         stretch = stretch or _fitting(cuts, cuts.around(anchor), limit)
         if stretch is None:
             continue
-        stretch = _widened(cuts, stretch, limit)
+        stretch = _widen(cuts, stretch, limit)
         if cuts.size(stretch) >= ENOUGH * limit:
             break
     return stretch
@@ -195,7 +195,7 @@ def _fitting(cuts: _Cuts, stretch: Range | None, limit: int) -> Range | None:
     return stretch if stretch and cuts.size(stretch) <= limit else None
 
 
-def _widened(cuts: _Cuts, stretch: Range, limit: int) -> Range:
+def _widen(cuts: _Cuts, stretch: Range, limit: int) -> Range:
     """Ahead and back in turn, so that what was looked for stays in the middle; ahead first, because
     a reader goes on rather than back.
     """
@@ -321,7 +321,7 @@ def pack(items: Sequence[Item], max_tokens: int) -> Budgeted:
             results.append(packed)
             left -= packed.tokens
     if items and not results:
-        results.append(_cited(0, items[0]))
+        results.append(_cite(0, items[0]))
     extents = {packed.place: packed.extent for packed in results}
     left_out = (
         _left_out(item, extents.get(place, Extent.LEFT_OUT)) for place, item in enumerate(items)
@@ -343,18 +343,18 @@ def _cut_down(place: int, item: Item, left: int) -> Packed | None:
     if room < 0:
         return None
     if room < MIN_SHORTENED_TOKENS:
-        return _cited(place, item)
+        return _cite(place, item)
     limit = room * BYTES_PER_TOKEN
-    kept = shortened(item.passage, limit, _anchors(item, limit))
+    kept = shorten(item.passage, limit, _anchors(item, limit))
     part = item.passage.part(*kept) if kept else None
     if kept is None or part is None:
-        return _cited(place, item)
+        return _cite(place, item)
     cost = item.citation_tokens + tokens(part.text)
     matches = matches_within(item.matches, kept)
     return Packed(place, Extent.SHORTENED, part.text, part.span, matches, cost)
 
 
-def _cited(place: int, item: Item) -> Packed:
+def _cite(place: int, item: Item) -> Packed:
     return Packed(place, Extent.CITED, "", item.passage.span, (), item.citation_tokens)
 
 

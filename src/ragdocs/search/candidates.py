@@ -248,7 +248,7 @@ def take_first(
     return ordered
 
 
-def rescored(
+def rescore(
     candidates: Sequence[Candidate], opinions: Sequence[float], weight: float
 ) -> list[Candidate]:
     """The first ones with a second opinion of this weight beside their own score and confidence;
@@ -256,7 +256,7 @@ def rescored(
     """
     judged = best_first(
         [
-            _judged(candidate, min(1.0, max(0.0, opinion)), weight)
+            _judge(candidate, min(1.0, max(0.0, opinion)), weight)
             for candidate, opinion in zip(candidates, opinions, strict=False)
         ]
     )
@@ -265,18 +265,16 @@ def rescored(
     return judged + [replace(item, score=min(item.score, lowest), ceiling=lowest) for item in rest]
 
 
-def _judged(candidate: Candidate, opinion: float, weight: float) -> Candidate:
+def _judge(candidate: Candidate, opinion: float, weight: float) -> Candidate:
     """What the opinion multiplied the score by can be told."""
-    score = _mixed(candidate.score, opinion, weight)
-    judged = candidate.changed(
-        score=score, confidence=_mixed(candidate.confidence, opinion, weight)
-    )
+    score = _mix(candidate.score, opinion, weight)
+    judged = candidate.changed(score=score, confidence=_mix(candidate.confidence, opinion, weight))
     if candidate.score <= 0:
         return judged
     return judged.changed(boosts={**candidate.boosts, RERANK: score / candidate.score})
 
 
-def _mixed(own: float, opinion: float, weight: float) -> float:
+def _mix(own: float, opinion: float, weight: float) -> float:
     return (1.0 - weight) * own + weight * opinion
 
 

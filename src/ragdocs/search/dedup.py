@@ -194,7 +194,7 @@ def select_mmr(
     items = candidates[:MAX_CANDIDATES]
     if len(items) < 2:
         return list(items[:top_n])
-    relevance = np.array(_scaled([item.score for item in items]))
+    relevance = np.array(_scale([item.score for item in items]))
     similarity = cosines(items)
     nearest = np.full(len(items), -np.inf)
     is_open = np.ones(len(items), dtype=np.bool_)
@@ -210,6 +210,6 @@ def select_mmr(
     return [items[place] for place in chosen]
 
 
-def _scaled(scores: Sequence[float]) -> list[float]:
+def _scale(scores: Sequence[float]) -> list[float]:
     low, high = min(scores), max(scores)
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]

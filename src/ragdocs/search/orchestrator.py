@@ -24,7 +24,7 @@ from ragdocs.search.budget import (
     Packed,
     matches_within,
     pack,
-    shortened,
+    shorten,
 )
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.classifier import classify_query
@@ -60,7 +60,7 @@ from ragdocs.search.retrieval import (
     few_of_each,
 )
 from ragdocs.search.sections import (
-    Cited,
+    Citation,
     Citer,
     Naming,
     asks_for,
@@ -69,7 +69,7 @@ from ragdocs.search.sections import (
     offset_of_line,
     with_sections,
 )
-from ragdocs.search.snippets import Asked, Range, SnippetMaker, word_worth
+from ragdocs.search.snippets import Range, SnippetMaker, SnippetQuery, word_worth
 from ragdocs.search.stages import (
     CompressionStats,
     Reranker,
@@ -148,7 +148,7 @@ class Attempt:
         return tuple(dict.fromkeys([*own, *self.judge_notes]))
 
 
-def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+def merge_queries(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """One entry per chunk with its best score and what speaks most for it, best first: several
     queries are one answer."""
     best: dict[int, Candidate] = {}
@@ -236,7 +236,7 @@ class Presenter:
     ) -> None:
         self._analyzer = analyzer
         self._metadata = metadata or {}
-        self._asked = [_asked(each) for each in answered]
+        self._asked = [_to_snippet_query(each) for each in answered]
         self._units = tuple(dict.fromkeys(unit for asked in self._asked for unit in asked.units))
         self._snippets = SnippetMaker(analyzer)
         self._limit = result_tokens * BYTES_PER_TOKEN
@@ -264,7 +264,7 @@ class Presenter:
         about = self._metadata.get(candidate.id)
         # With parent retrieval the whole parent is what was asked for.
         limit = 0 if candidate.is_parent else self._limit
-        kept = _kept(passage, cited, matches, limit) if cited else None
+        kept = _choose_stretch(passage, cited, matches, limit) if cited else None
         part = passage.part(*kept) if kept else None
         if kept is not None and part is not None:
             passage, matches = part, matches_within(matches, kept)
@@ -311,12 +311,12 @@ def matches_in(matches: Sequence[MatchRange], place: Range) -> tuple[MatchRange,
     return tuple(match for match in matches if place[0] <= match.start and match.end <= place[1])
 
 
-def _asked(answered: Answered) -> Asked:
+def _to_snippet_query(answered: Answered) -> SnippetQuery:
     query = answered.found.understanding.query
     units: tuple[Unit, ...] = (*query.units, *query.weaker)
     topic = answered.found.topic
     text = topic.words or topic.meaning or ""
-    return Asked(text, units, answered.found.frequencies)
+    return SnippetQuery(text, units, answered.found.frequencies)
 
 
 def _passage(candidate: Candidate) -> tuple[Passage, Range]:
@@ -357,7 +357,7 @@ def _own(passage: Passage, span: Span) -> Range:
 
 
 def _result(
-    candidate: Candidate, passage: Passage, cited: Cited | None, sections: Sequence[Chunk]
+    candidate: Candidate, passage: Passage, cited: Citation | None, sections: Sequence[Chunk]
 ) -> SearchResult:
     """Cited under the section of the best match; a document without sections by its parts."""
     section = candidate.best.chunk
@@ -380,8 +380,8 @@ def _result(
     return replace(result, answer_lines=(lines[0], lines[-1]))
 
 
-def _kept(
-    passage: Passage, cited: Cited, matches: Sequence[MatchRange], limit: int
+def _choose_stretch(
+    passage: Passage, cited: Citation, matches: Sequence[MatchRange], limit: int
 ) -> Range | None:
     """What is given of a passage that has too much: all of the section that is cited, with what
     stands around it, or as much of that section as there is room for.
@@ -391,12 +391,12 @@ def _kept(
     start, end = cited.own
     anchors = [cited.own, cited.answer, *((match.start, match.end) for match in matches[:1])]
     if _size(passage.text[start:end]) <= limit:
-        return shortened(passage, limit, anchors)
+        return shorten(passage, limit, anchors)
     own = passage.part(start, end)
     if own is None:
-        return shortened(passage, limit, anchors[1:])
+        return shorten(passage, limit, anchors[1:])
     inside = [(max(0, first - start), last - start) for first, last in anchors[1:]]
-    kept = shortened(own, limit, inside)
+    kept = shorten(own, limit, inside)
     return None if kept is None else (kept[0] + start, kept[1] + start)
 
 
@@ -475,7 +475,7 @@ class QueryOrchestrator:
         started = perf_counter()
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
         begun = self._retrieval.start(asked)
-        attempt, state = self._of_one_commit(begun, request)
+        attempt, state = self._search_one_commit(begun, request)
         presenter = Presenter(
             self._indices.analyzer,
             attempt.answered,
@@ -499,21 +499,21 @@ class QueryOrchestrator:
             explanation=explain(attempt, self._settings) if request.explain else None,
         )
 
-    def _of_one_commit(
+    def _search_one_commit(
         self, begun: Sequence[Started], request: QueryRequest
     ) -> tuple[Attempt, IndexState]:
         """Another request may have led an index on to a later commit meanwhile: it does not know
         any more what was edited in between, so this one begins again."""
         for _ in range(TRIES - 1):
-            attempt, state, is_mixed = self._once(begun, request)
+            attempt, state, is_mixed = self._search_once(begun, request)
             if not is_mixed:
                 return attempt, state
-        attempt, state, is_mixed = self._once(begun, request)
+        attempt, state, is_mixed = self._search_once(begun, request)
         if is_mixed:
             state = state.unsure("the index changed while it was searched: ask again")
         return attempt, state
 
-    def _once(
+    def _search_once(
         self, begun: Sequence[Started], request: QueryRequest
     ) -> tuple[Attempt, IndexState, bool]:
         newest = self._indices.newest()
@@ -521,7 +521,7 @@ class QueryOrchestrator:
             if snapshot.position.generation < newest:  # the store was put back since
                 self._indices.start_over()
             self._indices.catch_up(snapshot)
-            attempt = self._as_deep_as_needed(snapshot, begun, request)
+            attempt = self._search_deep_enough(snapshot, begun, request)
             left = with_sections(attempt.left, snapshot.sections_in)
             attempt = replace(attempt, left=left)
             if request.metadata:
@@ -530,7 +530,7 @@ class QueryOrchestrator:
             state = self._states.of(snapshot, has_vectors=not is_degraded)
             return attempt, state, self._indices.is_ahead_of(snapshot)
 
-    def _as_deep_as_needed(
+    def _search_deep_enough(
         self, snapshot: Snapshot, begun: Sequence[Started], request: QueryRequest
     ) -> Attempt:
         scope = self._scopes.of(snapshot, request.filters)
@@ -572,7 +572,7 @@ class QueryOrchestrator:
     ) -> Attempt:
         started = perf_counter()
         answered = [self._answer(snapshot, each, request, bounds, earlier) for each in read]
-        candidates = merged([self._worth_while(each.candidates, read) for each in answered])
+        candidates = merge_queries([self._worth_while(each.candidates, read) for each in answered])
         candidates = candidates[: bounds.of_all(request.top_n)]
         retrieval = perf_counter() - started
         judge = self._judge(request, read)
@@ -662,7 +662,7 @@ class QueryOrchestrator:
         measured = with_evidence(candidates, measures)
         if self._settings.rank_sum_curve is not None:
             measured = weighed.with_rank_sums(measured)
-        refined = self._refiner.refined(measured, found, weighed)
+        refined = self._refiner.refine(measured, found, weighed)
         return with_wishes(refined, found.wishes), measures.question
 
     def _first(

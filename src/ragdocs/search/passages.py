@@ -28,7 +28,7 @@ _EXTRA_OF_REPLACEMENT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """Where a character stands in the file: its byte, if that is certain, and its line, from 1."""
 
     byte: int | None
@@ -87,16 +87,16 @@ class Passage:
         size = self.span.byte_end - self.span.byte_start
         return size == len(self.text) and self.encoding == "utf-8" and self.text.isascii()
 
-    def places(self, offsets: Iterable[int]) -> dict[int, Place]:
+    def places(self, offsets: Iterable[int]) -> dict[int, FilePlace]:
         """Where the characters at these offsets stand; all of them in one pass over the text."""
         wanted = sorted(set(offsets))
         known = self._bytes(wanted)
-        found: dict[int, Place] = {}
+        found: dict[int, FilePlace] = {}
         line, at = self.span.line_start, 0
         for offset in wanted:
             line += self.text.count("\n", at, offset)
             at = offset
-            found[offset] = Place(known.get(offset), line)
+            found[offset] = FilePlace(known.get(offset), line)
         return found
 
     def certain(self, offsets: Sequence[int]) -> Container[int]:
@@ -205,7 +205,7 @@ def match_ranges(
     look = analyzer.tokens_of if has_phrases else analyzer.scattered_tokens_of
     tokens = look(passage.text, terms)
     found = [*_single(tokens, wanted), *_phrases(tokens, wanted)]
-    merged = list(_merged(sorted(found, key=lambda item: item[:2])))
+    merged = list(_merge(sorted(found, key=lambda item: item[:2])))
     places = passage.places(at for start, end, _ in merged for at in (start, end))
     return tuple(
         MatchRange(
@@ -289,7 +289,7 @@ def _borders(terms: tuple[str, ...]) -> list[int]:
     return borders
 
 
-def _merged(found: Iterable[_Found]) -> Iterator[tuple[int, int, dict[Unit, None]]]:
+def _merge(found: Iterable[_Found]) -> Iterator[tuple[int, int, dict[Unit, None]]]:
     current: tuple[int, int, dict[Unit, None]] | None = None
     for start, end, unit in found:
         if current is None or start > current[1]:

@@ -387,7 +387,7 @@ def parse_query(
     notes = list(cut.notes)
     if _count_leaves(expression) > most_conditions:
         notes.append(TOO_MANY.format(most=most_conditions))
-        words = _joined(Or, [Term(text) for text in wanted])
+        words = _join(Or, [Term(text) for text in wanted])
         many = QueryReading.MANY_CONDITIONS
         return ParsedQuery(" ".join(wanted), words, many, notes=tuple(notes))
     if _only_excludes(expression):
@@ -453,7 +453,7 @@ def _plain(text: str, cut: QueryTokens, reading: QueryReading) -> ParsedQuery:
     wishes = dict.fromkeys([*quoted, *(" ".join(each.split()) for each in others)])
     return ParsedQuery(
         text=_without_marks(text),
-        expression=_joined(Or, [Term(word) for word in _plain_words(cut.tokens, text)]),
+        expression=_join(Or, [Term(word) for word in _plain_words(cut.tokens, text)]),
         reading=reading,
         wishes=tuple(filter(is_searchable, wishes)),
         as_text=tuple(dict.fromkeys(_read_as_text(cut))),
@@ -562,21 +562,21 @@ class _Parser:
                 continue
             if (each := self._alternatives()) is not None:
                 found.append(each)
-        return _joined(And, found)
+        return _join(And, found)
 
     def _alternatives(self) -> QueryExpression | None:
-        found = [self._negated()]
+        found = [self._parse_negation()]
         while self._take(Mark.OR):
-            found.append(self._negated())
-        return _joined(Or, [each for each in found if each is not None])
+            found.append(self._parse_negation())
+        return _join(Or, [each for each in found if each is not None])
 
-    def _negated(self) -> QueryExpression | None:
+    def _parse_negation(self) -> QueryExpression | None:
         if not self._take(Mark.MINUS):
-            return self._boosted()
-        excluded = self._boosted()
+            return self._parse_boost()
+        excluded = self._parse_boost()
         return None if excluded is None else Not(excluded)
 
-    def _boosted(self) -> QueryExpression | None:
+    def _parse_boost(self) -> QueryExpression | None:
         boosted = self._operand()
         figure = self._take(Mark.BOOST)
         return Boost(boosted, float(figure.text)) if figure and boosted is not None else boosted
@@ -607,7 +607,7 @@ class _Parser:
         return self.tokens[self.at - 1]
 
 
-def _joined(kind: type[And] | type[Or], found: list[QueryExpression]) -> QueryExpression | None:
+def _join(kind: type[And] | type[Or], found: list[QueryExpression]) -> QueryExpression | None:
     flat: list[QueryExpression] = []
     for each in found:
         flat.extend(each.expressions if isinstance(each, kind) else (each,))
@@ -661,9 +661,9 @@ def _format(expression: QueryExpression) -> str:
         case Phrase(text):
             return f'"{text}"'
         case And(members):
-            return " ".join(_grouped(member) for member in members)
+            return " ".join(_group(member) for member in members)
         case Or(members):
-            return " OR ".join(_grouped(member) for member in members)
+            return " OR ".join(_group(member) for member in members)
         case Not(inner):
             return "-" + (_format(inner) if isinstance(inner, Field) else _operand(inner, is_name))
         case Field(name, inner):
@@ -678,7 +678,7 @@ def _may_be_boosted(text: str) -> bool:
     return text.isalpha() and is_name(text)
 
 
-def _grouped(expression: QueryExpression) -> str:
+def _group(expression: QueryExpression) -> str:
     text = _format(expression)
     return f"({text})" if isinstance(expression, And | Or) else text
 

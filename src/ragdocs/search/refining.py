@@ -109,7 +109,7 @@ def with_resemblance(
 
 
 class Refiner:
-    """Orders one query's candidates anew; not with rank fusion, whose scores say little."""
+    """Orders one query's candidates again; not with rank fusion, whose scores say little."""
 
     def __init__(
         self, analyzer: Analyzer, vector: VectorIndex | None, settings: SearchConfig
@@ -118,7 +118,7 @@ class Refiner:
         self._vector = vector
         self._settings = settings
 
-    def refined(
+    def refine(
         self, candidates: Sequence[Candidate], found: RunningQuery, weighed: Weighed
     ) -> Sequence[Candidate]:
         settings = self._settings

@@ -172,7 +172,7 @@ class IndexState:
         return replace(self, state=Readiness.BUILDING, complete=False, reason=reason)
 
     def behind(self, reason: str) -> "IndexState":
-        """What is in the index is not kept in step, for this reason."""
+        """The index is not kept up to date, for this reason."""
         if self.state is Readiness.UNAVAILABLE:
             return self
         return replace(self, state=Readiness.DEGRADED, complete=False, reason=reason)

@@ -72,7 +72,7 @@ from ragdocs.search.vector_search import (
     MeaningSearch,
     Nearest,
     Pending,
-    embedded,
+    await_vector,
     neighbour_hits,
 )
 from ragdocs.store.records import ChunkKey, Position
@@ -435,7 +435,7 @@ class Retrieval:
         added: Sequence[NearTerm] = ()
         # A hypothesis is long and says what it means: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(snapshot, understood):
-            vector = embedded(pending)[0]
+            vector = await_vector(pending)[0]
             understood, added = self._interpreter.expanded(snapshot, understood, vector)
         understood, allowed = self._binding(snapshot, understood)
         return RunningQuery(
@@ -473,7 +473,7 @@ class Retrieval:
             found = self._with_wished(snapshot, self._by_words(snapshot, found, bounds), bounds)
             found = self._by_code(snapshot, found, bounds)
             self._read_ahead(snapshot, found, searching)
-        vector, notes = embedded(pending)
+        vector, notes = await_vector(pending)
         language = self._on_language(snapshot, topic)
         notes = (*read.understanding.notes, *notes, *language, *_on_emptiness(found))
         found = replace(found, notes=notes, is_degraded=self._is_degraded(read, vector))
@@ -758,7 +758,7 @@ def fair_share(most: int, wanted: Sequence[int]) -> int:
 
 
 def _on_emptiness(found: RunningQuery) -> tuple[str, ...]:
-    """A strict query that nothing can fulfil says so."""
+    """Notes on a strict query that no passage can fulfil."""
     query = found.understanding.query
     if found.allowed is not None and not found.allowed:
         return (NONE_HAS_ALL if _is_of_words(found.understanding.parsed.expression) else NOTHING,)

@@ -99,7 +99,7 @@ def expand_to_parents(
         bearer = expansion.taken.get(item.id)
         if bearer is not None and not item.passage:
             if bearer in results:
-                results[bearer] = _joined(results[bearer], item)
+                results[bearer] = _join(results[bearer], item)
         elif item.passage or expanded[item.document.id] >= per_document:
             results[item.id] = item
         else:
@@ -179,7 +179,7 @@ def _largest_inside(
     return node
 
 
-def _joined(result: Candidate, item: Candidate) -> Candidate:
+def _join(result: Candidate, item: Candidate) -> Candidate:
     found = {node.key: node for node in (*result.found, *item.found)}
     return replace(
         result,
@@ -478,7 +478,7 @@ def with_sections(candidates: Sequence[Candidate], sections_in: SectionsIn) -> l
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class Citation:
     """The section that holds the best match, the characters of a passage that are its own there
     (down to the next heading), and those of them that answer.
     """
@@ -504,7 +504,7 @@ class Citer:
         sections: Sequence[Chunk],
         matches: Sequence[MatchRange],
         focus: Range,
-    ) -> Cited | None:
+    ) -> Citation | None:
         """Of the sections that begin in `focus` (the part that was found), or have its beginning;
         None when none is given.
         """
@@ -513,7 +513,7 @@ class Citer:
             return None
         best = self._best(passage.text, stretches, matches, focus)
         own = best.start, best.end
-        return Cited(best.section, own, self._answer(passage.text, own, matches))
+        return Citation(best.section, own, self._answer(passage.text, own, matches))
 
     def _best(
         self,

@@ -42,9 +42,9 @@ SENTENCE_END = re.compile(
 def sentences(text: str, start: int, end: int) -> Iterator[Range]:
     """The sentences of a stretch in order, without the white space around them."""
     for found in SENTENCE_END.finditer(text, start, end):
-        yield from _stripped(text, start, found.end())
+        yield from _strip(text, start, found.end())
         start = found.end()
-    yield from _stripped(text, start, end)
+    yield from _strip(text, start, end)
 
 
 class BestSentence:
@@ -98,7 +98,7 @@ def _trigrams(word: str) -> frozenset[str]:
     return frozenset(padded[at : at + 3] for at in range(max(1, len(padded) - 2)))
 
 
-def _stripped(text: str, start: int, end: int) -> Iterator[Range]:
+def _strip(text: str, start: int, end: int) -> Iterator[Range]:
     piece = text[start:end]
     body = piece.strip()
     if body:
@@ -420,7 +420,7 @@ _SCALE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SnippetQuery:
     """One query: as it was typed, what was looked for, and how many chunks have each unit."""
 
     text: str
@@ -462,7 +462,7 @@ class SnippetMaker:
         self,
         text: str,
         matches: Sequence[MatchRange],
-        asked: Sequence[Asked],
+        asked: Sequence[SnippetQuery],
         focus: Range | None = None,
     ) -> Snippet:
         """One stretch for each query that has matches, joined in the order of the text; where none
@@ -475,20 +475,20 @@ class SnippetMaker:
             begin, _ = self.best_sentence(text, asked, focus or (0, len(text)))
             windows = [window_from(text, begin, self._style.length)]
         marked = [(match.start, match.end) for match in matches]
-        merged = list(_merged(windows))
+        merged = list(_merge_windows(windows))
         parts = _distinct(shown(text, window, marked) for window in merged)
         if not parts:
             return Snippet("", "")
         opening = CUT if is_cut_before(text, merged[0][0]) else ""
         closing = CUT if is_cut_after(text, merged[-1][1]) else ""
-        return self._joined(parts, opening, closing)
+        return self._join(parts, opening, closing)
 
-    def best_sentence(self, text: str, asked: Sequence[Asked], within: Range) -> Range:
+    def best_sentence(self, text: str, asked: Sequence[SnippetQuery], within: Range) -> Range:
         """The sentence that says most of what was asked."""
         return self._best_sentence(asked).of(text, within)
 
     def _around_matches(
-        self, text: str, matches: Sequence[MatchRange], query: Asked
+        self, text: str, matches: Sequence[MatchRange], query: SnippetQuery
     ) -> Iterator[Range]:
         units = set(query.units)
         own = [match for match in matches if not units.isdisjoint(match.units)]
@@ -497,14 +497,14 @@ class SnippetMaker:
             best = densest(own, reach, word_worth(query))
             yield window_around(text, (best[0].start, best[-1].end), self._style.length)
 
-    def _best_sentence(self, asked: Sequence[Asked]) -> BestSentence:
+    def _best_sentence(self, asked: Sequence[SnippetQuery]) -> BestSentence:
         """The same for all passages of one answer."""
         queries = tuple(query.text for query in asked)
         if self._sentences is None or self._sentences[0] != queries:
             self._sentences = queries, BestSentence(queries, self._analyzer)
         return self._sentences[1]
 
-    def _joined(self, parts: Sequence[Shown], opening: str, closing: str) -> Snippet:
+    def _join(self, parts: Sequence[Shown], opening: str, closing: str) -> Snippet:
         highlights: list[Range] = []
         text = opening
         for place, part in enumerate(parts):
@@ -529,7 +529,7 @@ def highlighted(text: str, highlights: Iterable[Range], style: Style) -> str:
     return "".join((*pieces, text[at:]))
 
 
-def word_worth(query: Asked) -> Worth:
+def word_worth(query: SnippetQuery) -> Worth:
     """A unit counts the more the rarer it is beside the query's others, as in idf."""
     most = max(query.frequencies.values(), default=0)
     own = set(query.units)
@@ -544,7 +544,7 @@ def word_worth(query: Asked) -> Worth:
     return cache(worth)
 
 
-def _merged(windows: Sequence[Range]) -> Iterator[Range]:
+def _merge_windows(windows: Sequence[Range]) -> Iterator[Range]:
     """In the order of the text; overlapping ones, and neighbours, are one."""
     current: Range | None = None
     for window in sorted(windows):

@@ -15,14 +15,14 @@ from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.signatures import jaccard, ngrams
 from ragdocs.models import ChunkId, DocId
-from ragdocs.search.boosts import BoostRules, boosted, recency_factor
+from ragdocs.search.boosts import BoostRules, apply_boosts, recency_factor
 from ragdocs.search.candidates import (
     RERANK,
     Candidate,
     NodesOf,
     Stage,
     best_first,
-    rescored,
+    rescore,
     surest_first,
     take_first,
 )
@@ -349,7 +349,7 @@ def _boost(settings: SearchConfig, tools: StageTools) -> Stage | None:
     if tools.boosts is None:
         return None
     rules = replace(tools.boosts, tree_normalisation=settings.tree_normalisation)
-    return Stage(StageName.BOOST, partial(boosted, rules=rules))
+    return Stage(StageName.BOOST, partial(apply_boosts, rules=rules))
 
 
 def _calibrate(settings: SearchConfig, tools: StageTools) -> Stage:
@@ -448,7 +448,7 @@ def _rerank(settings: SearchConfig, request: QueryRequest, tools: StageTools) ->
     first = min(settings.rerank_top_n, limit)
 
     def rerank(candidates: Sequence[Candidate]) -> list[Candidate]:
-        return rescored(candidates, judge(candidates[:first]), settings.rerank_weight)
+        return rescore(candidates, judge(candidates[:first]), settings.rerank_weight)
 
     return Stage(StageName.RERANK, rerank)
 

@@ -55,7 +55,7 @@ TOO_MANY_WORDS = (
 )
 
 
-class Origin(StrEnum):
+class WordOrigin(StrEnum):
     """Why a word was added."""
 
     FUZZY = "fuzzy"
@@ -71,7 +71,7 @@ class AddedWord:
 
     word: str
     term: str
-    origin: Origin
+    origin: WordOrigin
     weight: float
     stands_for: str = ""
     distance: int | None = None
@@ -135,7 +135,7 @@ def understand(
     if parsed.is_strict and parsed.expression is not None:
         alternatives = {each.word: each.near for each in useful}
         looser = replace(parsed, expression=forgiving(parsed.expression, alternatives, analyzer))
-        query = _loosened(understood.query, compile_query(looser, analyzer), added)
+        query = _loosen(understood.query, compile_query(looser, analyzer), added)
         used = {term for unit in query.weaker for term in unit.terms}
         kept = tuple(word for word in added if word.term in used)
         return replace(understood, query=query, added=kept, did_you_mean=meant)
@@ -147,7 +147,7 @@ def _fuzzy_words(corrections: Sequence[Correction]) -> list[AddedWord]:
         AddedWord(
             word=near.word,
             term=near.term,
-            origin=Origin.FUZZY,
+            origin=WordOrigin.FUZZY,
             weight=FUZZY_WEIGHT**near.distance,
             stands_for=each.word,
             distance=near.distance,
@@ -158,9 +158,7 @@ def _fuzzy_words(corrections: Sequence[Correction]) -> list[AddedWord]:
     return list({word.term: word for word in reversed(found)}.values())[::-1]
 
 
-def _loosened(
-    typed: KeywordQuery, looser: KeywordQuery, added: Sequence[AddedWord]
-) -> KeywordQuery:
+def _loosen(typed: KeywordQuery, looser: KeywordQuery, added: Sequence[AddedWord]) -> KeywordQuery:
     """The looser condition; of the looser units those that were added are the weaker ones."""
     weights = {word.term: word.weight for word in added}
     weaker = tuple(
@@ -260,7 +258,7 @@ def added_words(terms: Sequence[NearTerm]) -> list[AddedWord]:
         AddedWord(
             word=each.word,
             term=each.term,
-            origin=Origin.EXPANSION,
+            origin=WordOrigin.EXPANSION,
             weight=EXPANSION_WEIGHT * each.similarity,
             similarity=each.similarity,
         )
@@ -293,7 +291,7 @@ def synonyms(text: str, analyzer: Analyzer, thesaurus: Thesaurus) -> Iterator[Ad
             terms = analyzer.query(related)
             if len(terms) == 1:
                 yield AddedWord(
-                    related, terms[0].term, Origin.SYNONYM, SYNONYM_WEIGHT, stands_for=word
+                    related, terms[0].term, WordOrigin.SYNONYM, SYNONYM_WEIGHT, stands_for=word
                 )
 
 
@@ -492,11 +490,11 @@ def with_wishes(candidates: Sequence[Candidate], wishes: Sequence[Wish]) -> Sequ
     if not raised.wishes:
         return candidates
     return best_first(
-        [_raised(item, raised.score(item.stored.key, item.score)) for item in candidates]
+        [_raise(item, raised.score(item.stored.key, item.score)) for item in candidates]
     )
 
 
-def _raised(item: Candidate, score: float) -> Candidate:
+def _raise(item: Candidate, score: float) -> Candidate:
     if item.score <= 0 or score <= item.score:
         return item
     return item.changed(score=score, boosts={**item.boosts, REASON: score / item.score})
@@ -555,7 +553,7 @@ def satisfiable(
     fulfilling = matching(condition)
     if fulfilling or understood.parsed.reading is not QueryReading.OPERATORS:
         return understood, fulfilling
-    looser = _relaxed(understood, analyzer)
+    looser = _relax(understood, analyzer)
     if looser is None or looser.query.condition is None:
         return understood, fulfilling
     instead = matching(looser.query.condition)
@@ -572,7 +570,7 @@ def binds(parsed: ParsedQuery, fulfilling: Set[int] | None, wishes: Sequence[Wis
     return bool(fulfilling) and (not has_words or all(wish.is_name for wish in wishes))
 
 
-def _relaxed(understood: Understanding, analyzer: Analyzer) -> Understanding | None:
+def _relax(understood: Understanding, analyzer: Analyzer) -> Understanding | None:
     parsed = understood.parsed
     if not isinstance(parsed.expression, And):
         return None

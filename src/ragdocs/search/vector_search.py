@@ -261,7 +261,7 @@ def embed_within(embedder: Embedder, text: str, windows: int) -> QueryEmbedding:
     return QueryEmbedding(embedder.embed_query(text))
 
 
-def embedded(pending: "Pending | None") -> "tuple[Vector | None, tuple[str, ...]]":
+def await_vector(pending: "Pending | None") -> "tuple[Vector | None, tuple[str, ...]]":
     """The query's vector, or why there is none; and what it says nothing of."""
     if pending is None:
         return None, ()

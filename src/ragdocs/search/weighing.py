@@ -170,7 +170,7 @@ def weigh(
         if weights[Strategy.KEYWORD] > 0:
             if settings.balance_enabled and weights[Strategy.SEMANTIC] > 0:
                 fused = with_rare(fused, found)
-                floored = _floored(found)
+                floored = _floored_document(found)
             fused = with_exact(fused, found.exact)
         return Weighed(fused, weights, floored)
     return _by_rank(found, weights, settings)
@@ -198,7 +198,7 @@ def with_rare(fused: list[Fused], found: RunningQuery) -> list[Fused]:
         return fused
     best, part = fused[0].score, unsure(found.nearest.prominence)
     nearer = (
-        _raised(item, item.score + (best - item.score) * part * found.rare[item.key] ** 2)
+        _raise(item, item.score + (best - item.score) * part * found.rare[item.key] ** 2)
         if item.key in found.rare
         else item
         for item in fused
@@ -206,7 +206,7 @@ def with_rare(fused: list[Fused], found: RunningQuery) -> list[Fused]:
     return sorted(nearer, key=_by_score)
 
 
-def _floored(found: RunningQuery) -> DocId | None:
+def _floored_document(found: RunningQuery) -> DocId | None:
     if found.rarest is None or found.nearest is None:
         return None
     weight = found.rarest.weight * unsure(found.nearest.prominence)
@@ -222,11 +222,11 @@ def with_exact(fused: list[Fused], exact: Sequence[ExactToken]) -> list[Fused]:
     if not raised:
         return fused
     best = fused[0].score
-    first = [_raised(item, best) for item in raised.values()]
+    first = [_raise(item, best) for item in raised.values()]
     return [*first, *(item for item in fused if item.key not in raised)]
 
 
-def _raised(item: Fused, score: float) -> Fused:
+def _raise(item: Fused, score: float) -> Fused:
     """By its words."""
     words = item.contributions.get(Strategy.KEYWORD, 0.0) + score - item.score
     return item._replace(score=score, contributions={**item.contributions, Strategy.KEYWORD: words})
@@ -240,7 +240,7 @@ def _by_score(item: Fused) -> float:
 def _by_rank(found: RunningQuery, weights: Weights, settings: SearchConfig) -> Weighed:
     fused = fuse_by_rank(found.lists, weights, settings.rrf_k_constant)
     most = most_by_rank(found.lists, weights, settings.rrf_k_constant)
-    scaled = [_scaled(item, most) for item in fused]
+    scaled = [_scale(item, most) for item in fused]
     return Weighed(scaled, weights, largest_rank_sum=most)
 
 
@@ -277,6 +277,6 @@ def weights_for(found: RunningQuery, query_type: QueryType, settings: SearchConf
     return weights
 
 
-def _scaled(item: Fused, most: float) -> Fused:
+def _scale(item: Fused, most: float) -> Fused:
     parts = {strategy: share / most for strategy, share in item.contributions.items()}
     return item._replace(score=item.score / most, contributions=parts)
