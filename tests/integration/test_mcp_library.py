@@ -151,7 +151,7 @@ def test_what_is_related_is_told_with_its_kind(server):
     related = asked.data["related"]
     assert [link["path"] for link in related["links"]][:1] == ["guide/roles.md"]
     assert "links out: 2 of 2" in asked.text
-    assert "(leads nowhere)" in asked.text
+    assert "(broken link)" in asked.text
     back = server.call("find_related", document="guide/roles.md").data["related"]
     assert [link["path"] for link in back["backlinks"]] == ["guide/auth.md"]
     assert "similar by meaning: " in asked.text

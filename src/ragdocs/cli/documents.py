@@ -387,7 +387,7 @@ def _block(title: str, entries: list[str]) -> Iterator[str]:
 
 def _end(path: str, slug: str | None, target: str) -> str:
     if not path:
-        return f"{escaped(target)} (leads nowhere)"
+        return f"{escaped(target)} (broken link)"
     return escaped(f"{path}#{slug}" if slug else path)
 
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
     from ragdocs.shutdown import EndReason
 
-# Before a question is answered: the index is built where there is none, and brought in step where
-# no server does that.
+# Before a question is answered: the index is built where there is none, and brought up to date
+# where no server does that.
 
 FRESHNESS_SECONDS = 2.0
-"""Another program that writes brings it in step as well: the answer need not wait for it."""
+"""Another program that writes brings it up to date as well: the answer need not wait for it."""
 
 
 def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
@@ -86,7 +86,7 @@ class Reading:
 
     @contextmanager
     def app(self) -> "Generator[App]":
-        """Its index is built where there is none, and brought in step where no server does that.
+        """Its index is built where there is none, and brought up to date where no server does that.
 
         Raises click's Exit when that was interrupted.
         """
@@ -117,7 +117,7 @@ def reading_options(command: Callable[..., _T]) -> Callable[..., _T]:
     return with_reading
 
 
-# `rebuild-index` and `update`: bring the index in step with the files, now.
+# `rebuild-index` and `update`: update the index to match the files, now.
 
 INCOMPLETE = 1
 """The exit status when something that should be in the index is not."""
@@ -164,7 +164,7 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
 @click.command("update")
 @_run_options
 def update(context: click.Context, place: Place, wishes: _Wishes) -> None:
-    """Bring the index in step with the files; only what has changed is read.
+    """Update the index to match the files; only changed files are read.
 
     Exits with 0 when all files are indexed, 1 when some could not be, 2 for wrong use, 3 when the
     index cannot be written, 130 or 143 when it was stopped.

@@ -446,7 +446,7 @@ def _reason(error: Exception) -> str:
 def serve(place: Place, log_level: str) -> None:
     """Serve the documents to an MCP client, over standard input and output.
 
-    The index is built and kept in step in the background.
+    The index is built and kept up to date in the background.
 
     \b
     Example:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Backend(Protocol):
-    """One index that is being kept in step; every method may be called by several threads."""
+    """One index that is being kept up to date; every method may be called by several threads."""
 
     @property
     def hyde_enabled(self) -> bool:

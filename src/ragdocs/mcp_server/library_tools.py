@@ -145,7 +145,7 @@ def _titled(title: str, total: int | None, entries: Sequence[str]) -> Iterator[s
 
 def _link(entry: LinkEntry) -> str:
     if entry.doc_id is None:
-        return f"- {one_line(entry.target)} (leads nowhere), line {entry.line}"
+        return f"- {one_line(entry.target)} (broken link), line {entry.line}"
     place = entry.doc_id + (f"#{entry.slug}" if entry.slug else "")
     return f"- {one_line(place)} · {one_line(entry.title)} ({entry.kind}, line {entry.line})"
 

@@ -20,7 +20,7 @@ _PAUSE = 0.05
 
 
 class ServedApp:
-    """An application whose index is being kept in step.
+    """An application whose index is being kept up to date.
 
     For its first `patience` seconds, who asks waits for the first documents of an index that has
     none yet; later it is said at once that there are none.
