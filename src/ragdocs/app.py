@@ -497,11 +497,11 @@ class App(Assembly, Closable):
         refuse_unknown_trees(request.filters.trees, [tree.name for tree in self.config.trees])
         before = self._begin()
         try:
-            response = self._answered(lambda views: self._orchestrator(views).search(request))
+            response = self._ask(lambda views: self._orchestrator(views).search(request))
         except IndexStoreError as error:
-            answer = no_answer(self._reported(error), before)
-            return replace(answer, index=self._noticed(answer.index))
-        return replace(response, index=self._judged(response.index, before))
+            answer = no_answer(self._report_error(error), before)
+            return replace(answer, index=self._add_notices(answer.index))
+        return replace(response, index=self._judge(response.index, before))
 
     def index_state(self) -> "IndexState":
         """What could be answered for now; never raises for an index that cannot be used."""
@@ -509,10 +509,10 @@ class App(Assembly, Closable):
 
         before = self._begin()
         try:
-            state = self._answered(lambda views: self._orchestrator(views).state())
+            state = self._ask(lambda views: self._orchestrator(views).state())
         except IndexStoreError as error:
-            return self._noticed(no_index(self._reported(error), before))
-        return self._judged(state, before)
+            return self._add_notices(no_index(self._report_error(error), before))
+        return self._judge(state, before)
 
     def health(self, service: "ServiceState | None" = None) -> "Health":
         """Whether the index is kept up to date. `service`: this process's own, as it was before."""
@@ -528,7 +528,7 @@ class App(Assembly, Closable):
             with self._making:
                 return self._current(views).library
 
-        return self._answered(library)
+        return self._ask(library)
 
     @property
     def reader(self) -> "Reader":
@@ -538,7 +538,7 @@ class App(Assembly, Closable):
             with self._making:
                 return self._current(views).reader
 
-        return self._answered(reader)
+        return self._ask(reader)
 
     @property
     def reading(self) -> Assembly:
@@ -553,7 +553,7 @@ class App(Assembly, Closable):
         Raises IndexStoreError when it cannot be read.
         """
         try:
-            return self._answered(lambda views: self._current(views).reason)
+            return self._ask(lambda views: self._current(views).reason)
         finally:
             self._views.release()  # whoever only asks this may never close the application
 
@@ -585,7 +585,7 @@ class App(Assembly, Closable):
             files=TreeFiles(self.config),
         )
 
-    def _answered(self, ask: Callable[[Views], _T]) -> _T:
+    def _ask(self, ask: Callable[[Views], _T]) -> _T:
         """Asks; again when the store was found to be of other settings than those that were
         expected, and can be read by them."""
         for _ in range(_ADOPTIONS):
@@ -639,7 +639,7 @@ class App(Assembly, Closable):
             views.reader.position()
         return views
 
-    def _reported(self, error: IndexStoreError) -> IndexStoreError:
+    def _report_error(self, error: IndexStoreError) -> IndexStoreError:
         """What a reader found is for the indexing thread to mend; and that thread knows more."""
         from ragdocs.store.integrity import StoreState
 
@@ -673,7 +673,7 @@ class App(Assembly, Closable):
         if "service" in vars(self):
             self.service.report(replace(state, reason=BEING_CHECKED))
 
-    def _judged(self, state: "IndexState", before: "Health") -> "IndexState":
+    def _judge(self, state: "IndexState", before: "Health") -> "IndexState":
         """The same, with what was known against it before it was asked, and is known now: the
         index may have been updated just after."""
         from ragdocs.health import BEING_CHECKED, Health, unchecked, with_health
@@ -686,9 +686,9 @@ class App(Assembly, Closable):
             known = with_health(known, self.health())
         if reason := self._views.reason:
             known = known.behind(reason)
-        return self._noticed(replace(known, reason=self._for_others(known.reason)))
+        return self._add_notices(replace(known, reason=self._for_others(known.reason)))
 
-    def _noticed(self, state: "IndexState") -> "IndexState":
+    def _add_notices(self, state: "IndexState") -> "IndexState":
         lines = in_words(self.config.ignored, with_folders=False)
         return replace(state, notices=tuple(lines)) if self.config.ignored else state
 

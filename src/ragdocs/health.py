@@ -74,15 +74,15 @@ def health_of(directory: Path, trees: Iterable[Tree], service: "ServiceState | N
     process does, only the folders are looked at.
     """
     if service is not None:
-        return _said(service.facts(), is_at_work=service.is_alive)
+        return _read_facts(service.facts(), is_at_work=service.is_alive)
     holder = watching(directory)
     if holder is not None and holder.is_heard_within(SILENT_SECONDS):
-        return _said(holder.says, is_at_work=True)
+        return _read_facts(holder.says, is_at_work=True)
     is_at_work = writing(directory) is not None
     return Health(kept=unseen_trees(trees), is_at_work=is_at_work)
 
 
-def _said(facts: Mapping[str, str], *, is_at_work: bool) -> Health:
+def _read_facts(facts: Mapping[str, str], *, is_at_work: bool) -> Health:
     """From what an indexing thread reports, here or in another process."""
     return Health(
         error=facts.get("error", ""),

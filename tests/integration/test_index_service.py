@@ -7,9 +7,9 @@ import time
 import pytest
 
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indexing import service as duty
+from ragdocs.indexing import service as service_module
 from ragdocs.indexing import watcher
-from ragdocs.indexing.service import Duty, IndexService, ServiceParts
+from ragdocs.indexing.service import IndexService, Role, ServiceParts
 from ragdocs.indexing.watcher import WatchMode
 from ragdocs.search.responses import Readiness
 from ragdocs.store.integrity import StoreState, seal
@@ -57,22 +57,22 @@ def test_it_follows_edits_new_files_and_deletions(apps, docs, index):
     (docs / "midday.md").unlink()
     until(lambda: "midday.md" not in paths(ask(app, "snakes")))
     state = until(lambda: app.service.state if app.service.state.progress is None else None)
-    assert (state.duty, state.watch, state.is_alive) == (Duty.WATCHING, WatchMode.WATCHING, True)
+    assert (state.role, state.watch, state.is_alive) == (Role.WATCHING, WatchMode.WATCHING, True)
     assert state.last_scan
     assert not state.error
 
 
 def test_a_second_one_stands_by_follows_and_takes_over(apps, docs, index):
     first = started(apps, docs, index)
-    until(lambda: first.service.state.duty is Duty.WATCHING)
+    until(lambda: first.service.state.role is Role.WATCHING)
     second = started(apps, docs, index)
-    until(lambda: second.service.state.duty is Duty.STANDBY)
+    until(lambda: second.service.state.role is Role.STANDBY)
     until(lambda: is_ready(second))
     write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
     assert_finds(second, "lizards", "noon.md")
     first.close()
     write(docs, "night.md", "# Night\n\nOwls hunt.\n")
-    until(lambda: second.service.state.duty is Duty.WATCHING, TAKEN_OVER_SECONDS)
+    until(lambda: second.service.state.role is Role.WATCHING, TAKEN_OVER_SECONDS)
     assert_finds(second, "owls", "night.md")
 
 
@@ -80,26 +80,26 @@ def test_it_takes_over_from_a_process_that_was_killed(apps, docs, index):
     with ServedProcess(docs, index) as other:
         until_served(other)
         app = started(apps, docs, index)
-        until(lambda: app.service.state.duty is Duty.STANDBY)
+        until(lambda: app.service.state.role is Role.STANDBY)
         holder = watching(index)
         assert holder
         assert holder.pid == other.process.pid
         other.kill()
-    until(lambda: app.service.state.duty is Duty.WATCHING, TAKEN_OVER_SECONDS)
+    until(lambda: app.service.state.role is Role.WATCHING, TAKEN_OVER_SECONDS)
     write(docs, "night.md", "# Night\n\nOwls hunt.\n")
     assert_finds(app, "owls", "night.md")
 
 
 def test_one_that_is_stopped_and_keeps_its_lock_is_not_relied_on(apps, docs, index, monkeypatch):
-    monkeypatch.setattr(duty, "SILENT_SECONDS", 2.0)
+    monkeypatch.setattr(service_module, "SILENT_SECONDS", 2.0)
     with ServedProcess(docs, index) as other:
         until_served(other)
         app = started(apps, docs, index)
-        until(lambda: app.service.state.duty is Duty.STANDBY and is_ready(app))
+        until(lambda: app.service.state.role is Role.STANDBY and is_ready(app))
         os.kill(other.process.pid, signal.SIGSTOP)
         write(docs, "night.md", "# Night\n\nOwls hunt.\n")
         assert_finds(app, "owls", "night.md")
-        assert app.service.state.duty is Duty.STANDBY
+        assert app.service.state.role is Role.STANDBY
 
 
 def test_a_folder_that_is_away_is_said_in_every_answer(apps, docs, index):
@@ -132,7 +132,7 @@ def test_what_cannot_be_written_is_said_and_heals_by_itself(apps, docs, index):
     index.write_text("in the way", encoding="utf-8")
     app = started(apps, docs, index)
     # While it tries again, it is starting, and the error is still said.
-    assert until(lambda: (now := app.service.state).duty is Duty.FAILING and now).error
+    assert until(lambda: (now := app.service.state).role is Role.FAILING and now).error
     response = ask(app, "lark")
     assert response.index.state is Readiness.UNAVAILABLE
     assert response.index.reason
@@ -178,7 +178,7 @@ def test_a_deleted_index_directory_is_made_again(apps, docs, index):
     until(lambda: is_ready(app))
     index.rename(index.with_name("gone"))
     assert_finds(app, "lark", "dawn.md")
-    until(lambda: app.service.state.duty is Duty.WATCHING and (index / "store.db").exists())
+    until(lambda: app.service.state.role is Role.WATCHING and (index / "store.db").exists())
     write(docs, "noon.md", "# Noon\n\nLizards bask.\n")
     assert_finds(app, "lizards", "noon.md")
 
@@ -196,12 +196,12 @@ def test_the_one_that_started_first_keeps_a_folder_that_was_named(apps, docs, in
     first = started(apps, docs, index)
     until(lambda: is_ready(first))
     second = started(apps, docs, index, search={"stemmer": "german"})
-    state = until(lambda: second.service.state.duty is Duty.STOOD_DOWN and second.service.state)
+    state = until(lambda: second.service.state.role is Role.STOOD_DOWN and second.service.state)
     assert 'search.stemmer: "english" there, "german" here' in state.error
     write(docs, "noon.md", "# Noon\n\nLizards are basking.\n")
     for app in (first, second):
         assert_finds(app, "bask", "noon.md")  # by the stored stemmer, whoever asks
-    assert first.service.state.duty is Duty.WATCHING
+    assert first.service.state.role is Role.WATCHING
     assert ask(first, "lark").index.state is Readiness.READY
     told = ask(second, "lark").index
     assert (told.state, told.complete) == (Readiness.DEGRADED, False)
@@ -214,12 +214,12 @@ def test_a_rebuild_takes_a_named_folder_over_and_gives_it_back(apps, docs, index
     with served(docs, index, search={"stemmer": "german"}) as other, other.manager() as manager:
         assert manager.update(rebuild=True).taken_over
         manager.fill()
-    until(lambda: first.service.state.duty is Duty.STOOD_DOWN)
+    until(lambda: first.service.state.role is Role.STOOD_DOWN)
     assert ask(first, "lark").index.state is Readiness.DEGRADED
     assert paths(ask(first, "lark"))[:1] == ["dawn.md"]
     with served(docs, index) as same, same.manager() as manager:
         manager.update(rebuild=True)
-    until(lambda: first.service.state.duty is Duty.WATCHING)
+    until(lambda: first.service.state.role is Role.WATCHING)
     until(lambda: is_ready(first))
 
 
@@ -227,17 +227,17 @@ def test_an_index_of_others_that_is_damaged_is_left_to_them(apps, docs, index):
     with served(docs, index) as first, first.manager() as manager:
         manager.update()
     second = started(apps, docs, index, search={"stemmer": "german"})
-    until(lambda: second.service.state.duty is Duty.STOOD_DOWN)
+    until(lambda: second.service.state.role is Role.STOOD_DOWN)
     damaged = b"not a database at all" * 100
     (index / "store.db").write_bytes(damaged)
-    until(lambda: second.service.state.duty is Duty.FAILING)
+    until(lambda: second.service.state.role is Role.FAILING)
     assert (index / "store.db").read_bytes() == damaged
 
 
 def test_without_watching_files_are_read_once(apps, docs, index):
     app = started(apps, docs, index, indexing={"watch": False})
     until(lambda: is_ready(app))
-    assert until(lambda: app.service.state.duty is Duty.UNWATCHED)
+    assert until(lambda: app.service.state.role is Role.UNWATCHED)
     assert watching(index) is None
 
 
@@ -276,9 +276,9 @@ def test_a_thread_that_died_is_seen_and_started_again(docs, index):
         service.start()
         until(lambda: deaths)
         until(lambda: service.state.restarts == 1)
-        until(lambda: service.state.is_alive and service.state.duty is Duty.UNWATCHED)
+        until(lambda: service.state.is_alive and service.state.role is Role.UNWATCHED)
         assert service.stop(60)
-        assert service.state.duty is Duty.ENDED
+        assert service.state.role is Role.ENDED
 
 
 def test_a_process_ends_with_its_input_and_leaves_no_lock(docs, index):
@@ -290,7 +290,7 @@ def test_a_process_ends_with_its_input_and_leaves_no_lock(docs, index):
 
 def test_it_ends_at_once_though_it_waits_for_changes(apps, docs, index, monkeypatch):
     """It looked up once a second: under load, more than a second after it was told to end."""
-    monkeypatch.setattr(duty, "TICK_SECONDS", 3600.0)
+    monkeypatch.setattr(service_module, "TICK_SECONDS", 3600.0)
     monkeypatch.setattr(watcher, "CHECK_SECONDS", 3600.0)
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
@@ -301,9 +301,9 @@ def test_what_those_found_who_only_read_is_said_in_the_next_answer(apps, docs, i
     """What is related was told from an older copy, and the next answer knew nothing of it."""
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
-    monkeypatch.setattr(duty, "TICK_SECONDS", 3600.0)
+    monkeypatch.setattr(service_module, "TICK_SECONDS", 3600.0)
     monkeypatch.setattr(watcher, "CHECK_SECONDS", 3600.0)
-    until(lambda: app.service.state.duty is Duty.WATCHING)
+    until(lambda: app.service.state.role is Role.WATCHING)
     os.utime(index / "store.db")
     seal(index, app.reader.position())  # a look of the library's; the next one finds it sound
     assert not ask(app, "lark").index.complete

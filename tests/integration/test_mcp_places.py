@@ -164,7 +164,7 @@ def test_no_answer_names_a_place_outside_the_documents(base: Path, era: str, hap
     app = an_app(base, CountingEmbedder(), search={"keyword_engine": "whoosh"})
     app.service.start()
     with in_memory(app) as server:
-        until(lambda: app.service.state.duty != "starting")
+        until(lambda: app.service.state.role != "starting")
         found = server.use(lambda client: everything(client, era), era)
     assert len(found) == 4 + len(CALLS) + len(READ) + 2
     texts = [text for text in strings(found) if not asked_in(text)]

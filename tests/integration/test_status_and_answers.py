@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from ragdocs.app import App
 from ragdocs.cli.main import main
 from ragdocs.diagnosis.gathering import gather_status
-from ragdocs.indexing.service import Duty
+from ragdocs.indexing.service import Role
 from ragdocs.library.requests import ListRequest
 from ragdocs.search.responses import Readiness
 from ragdocs.store import lock
@@ -108,7 +108,7 @@ def test_indexing_that_fails_heals_and_is_known_to_all(apps, docs, index):
         # Another server does not rely on it, and is in step.
         healthy = started(apps, docs, index)
         until(lambda: paths(ask(healthy, "lizards"))[:1] == ["noon.md"], PATIENCE)
-        assert healthy.service.state.duty is Duty.STANDBY
+        assert healthy.service.state.role is Role.STANDBY
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         until(lambda: server.ask("lark")["readiness"] == "ready", PATIENCE)
         assert server.ask(STATUS)["state"] == "ready"
@@ -120,7 +120,7 @@ def test_one_that_failed_leaves_no_lock(apps, docs, index):
     index.mkdir()
     change(Bench(index.parent), "CREATE TABLE theirs (x)")
     server = started(apps, docs, index)
-    until(lambda: server.service.state.duty is Duty.FAILING)
+    until(lambda: server.service.state.role is Role.FAILING)
     assert_agree(UNAVAILABLE, server, apps(served(docs, index)))
     server.close()
     until(lambda: watching(index) is None)  # on a busy machine its thread outlives it a little
@@ -130,7 +130,7 @@ def test_stood_down(apps, docs, index):
     first = started(apps, docs, index)
     assert_agree(READY, first)
     second = started(apps, docs, index, search={"stemmer": "german"})
-    until(lambda: second.service.state.duty is Duty.STOOD_DOWN)
+    until(lambda: second.service.state.role is Role.STOOD_DOWN)
     assert_agree(DEGRADED, second, apps(served(docs, index, search={"stemmer": "german"})))
     assert_agree(READY, first)
 
@@ -157,7 +157,7 @@ def test_a_model_that_fails_while_vectors_are_to_come(apps, docs, index):
     server.embedder.is_broken = True
     server.service.start()
     # Before the other one can: the model of that one is well, and would make the vectors.
-    until(lambda: server.service.state.duty is Duty.WATCHING, PATIENCE)
+    until(lambda: server.service.state.role is Role.WATCHING, PATIENCE)
     second = started(apps, docs, index)
     assert_agree(DEGRADED, server, second, apps(served(docs, index)))
 

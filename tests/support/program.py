@@ -75,7 +75,7 @@ def paths(response: SearchResponse) -> list[str]:
 
 def value(app: App, response: SearchResponse) -> dict[str, Any]:
     state = app.service.state
-    return {**told(response), "duty": state.duty, "error": state.error}
+    return {**told(response), "role": state.role, "error": state.error}
 
 
 def told(response: SearchResponse) -> dict[str, Any]:

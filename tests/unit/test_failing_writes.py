@@ -18,7 +18,7 @@ from ragdocs.indexing import update
 from ragdocs.indexing.changes import FoundFile, TreePath
 from ragdocs.indexing.manifest import SourceFile
 from ragdocs.indexing.reading import Ingestion
-from ragdocs.indexing.update import Batch, Preparation, Prepared, apply
+from ragdocs.indexing.update import Batch, Preparation, PreparedFile, apply
 from ragdocs.models import DocId, FileState
 from ragdocs.store.database import Database
 from ragdocs.store.reader import Reader
@@ -81,7 +81,7 @@ class Sabotaged(Place):
     def cache_is_right(self) -> bool:
         """What the manager remembers of the last commit is what the store holds."""
         with Reader.open(self.index) as reader, reader.snapshot() as snapshot:
-            remembered = self.manager._access.manifest.at(snapshot.position)
+            remembered = self.manager._session.manifest.at(snapshot.position)
             return remembered == snapshot.manifest()
 
     def edit(self, step: int) -> None:
@@ -250,7 +250,7 @@ def test_only_touched_but_not_indexed_any_more_is_read_as_a_new_file(tmp_path: P
     state = FileState(4, 5, "hash")
     failure = FileFailure(DOCS, "a.md", "SourceBinary", "a picture", state, READ_NS)
     source = SourceFile(DocId("docs:a.md"), DOCS, FoundFile("a.md", 4, 6, 7))
-    touched = Prepared(source, FileState(4, 6, "hash"), READ_NS + 1)
+    touched = PreparedFile(source, FileState(4, 6, "hash"), READ_NS + 1)
     with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
         with writer.transaction() as transaction:
             transaction.fail(failure)

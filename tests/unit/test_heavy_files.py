@@ -20,7 +20,7 @@ from ragdocs.config.choices import Stemmer
 from ragdocs.config.loading import load_config
 from ragdocs.errors import IndexCorrupt
 from ragdocs.indexing import update
-from ragdocs.indexing.update import Prepared
+from ragdocs.indexing.update import PreparedFile
 from ragdocs.indices import vocabulary
 from ragdocs.indices.fts5 import Fts5Index
 from ragdocs.indices.vocabulary import MAX_WORDS, WordList
@@ -353,7 +353,7 @@ def test_a_batch_is_full_by_what_it_will_store(monkeypatch):
 
     def prepare(file):
         document = SimpleNamespace(headings=(0,) * 30, links=(0,) * 10, code_blocks=())
-        return Prepared(file, state, 0, SimpleNamespace(document=document, chunks=(0,) * 10))
+        return PreparedFile(file, state, 0, SimpleNamespace(document=document, chunks=(0,) * 10))
 
     files = [SimpleNamespace(found=SimpleNamespace(size=10)) for _ in range(7)]
     found = [len(batch) for batch in update.batches(files, prepare, Event())]

@@ -410,7 +410,7 @@ def test_one_edit_does_not_read_the_manifest_again(place: Place):
     for number in range(3):
         place.write(f"{number}.md", "# A\n")
     place.update()
-    cache = place.manager._access.manifest
+    cache = place.manager._session.manifest
     readings = cache.readings
     place.write("0.md", "# Other\n")
     place.update("0.md")

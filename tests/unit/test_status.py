@@ -13,7 +13,7 @@ from ragdocs.diagnosis.gathering import gather_status
 from ragdocs.diagnosis.looks import EngineState, engine_folder, vectors_model
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.indexing.service import Duty, ServiceState
+from ragdocs.indexing.service import Role, ServiceState
 from ragdocs.indexing.session import Control
 from ragdocs.indexing.watcher import WatchMode
 from ragdocs.indices.engines import keyword_folder
@@ -204,7 +204,7 @@ def test_what_the_watcher_says(built, tmp_path):
 
 
 def test_a_process_knows_better_of_itself(built):
-    service = ServiceState(duty=Duty.FAILING, error="no room", watch=WatchMode.OFF)
+    service = ServiceState(role=Role.FAILING, error="no room", watch=WatchMode.OFF)
     status = status_of(built, service=service)
     assert status.watcher is not None
     assert (status.watcher.mode, status.watcher.trouble) == ("off", "no room")
@@ -213,7 +213,7 @@ def test_a_process_knows_better_of_itself(built):
 
 def test_a_process_that_stood_down_tells_who_has_the_index(built, tmp_path):
     bench = built.copy_to(tmp_path)
-    service = ServiceState(duty=Duty.STOOD_DOWN, error="built with other settings")
+    service = ServiceState(role=Role.STOOD_DOWN, error="built with other settings")
     with holding(bench, "try_watch_lock") as pid:
         status = status_of(bench, service=service, chunking={"max_leaf_chars": 900})
     assert "built with other settings" in status.summary
@@ -227,7 +227,7 @@ def test_standing_by_means_what_the_lock_says(built, tmp_path):
     bench = built.copy_to(tmp_path)
     with try_watch_lock(bench.index) as lock:
         lock.say({"mode": "watching"})
-        status = status_of(bench, service=ServiceState(duty=Duty.STANDBY))
+        status = status_of(bench, service=ServiceState(role=Role.STANDBY))
     assert status.watcher is not None
     assert status.watcher.mode == "watching"
 

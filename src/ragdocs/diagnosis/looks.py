@@ -36,7 +36,7 @@ from ragdocs.embedding.hub import MODELS, NEEDED_FILES
 from ragdocs.embedding.onnx import OnnxEmbedder
 from ragdocs.errors import IndexStoreError, RagdocsError
 from ragdocs.files import user_id
-from ragdocs.indexing.service import Duty, ServiceState
+from ragdocs.indexing.service import Role, ServiceState
 from ragdocs.indices.engine_folder import STATE_FILE, Damaged, DerivedFolder, State
 from ragdocs.locks import Holder
 from ragdocs.parsers.ids import encode_path
@@ -556,7 +556,7 @@ def warning_counts(warnings: Iterable[FileWarning]) -> tuple[WarningCount, ...]:
 # Who writes and who watches, as the locks tell; or what this process knows of itself.
 
 # Otherwise another process has the index, or nobody.
-_AT_WORK = (Duty.STARTING, Duty.WATCHING, Duty.UNWATCHED)
+_AT_WORK = (Role.STARTING, Role.WATCHING, Role.UNWATCHED)
 
 
 def look_at_writer(directory: Path) -> WriterStatus | None:
@@ -568,7 +568,7 @@ def look_at_watcher(directory: Path, service: ServiceState | None = None) -> Wat
     """None when nobody watches. `service` is this process's own, which knows better."""
     found = watching(directory)
     error = service.error if service else ""
-    if service is not None and (service.duty in _AT_WORK or (error and not found)):
+    if service is not None and (service.role in _AT_WORK or (error and not found)):
         about = Holder(os.getpid(), found.since if found else None)
         return _status(about, service.facts(), error)
     if found is None:

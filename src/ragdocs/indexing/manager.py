@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ragdocs.embedding.base import Embedder
 from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
 from ragdocs.indexing.changes import Hints, Outcome
-from ragdocs.indexing.session import LOST, Control, IndexAccess, IndexSetup
+from ragdocs.indexing.session import LOST, Control, IndexSetup, Session
 from ragdocs.indexing.update import Update, paths_of
 from ragdocs.indexing.vectors import SPARE_BYTES, Filled, Filler
 from ragdocs.indices.graph import detect, pair_weights
@@ -48,10 +48,8 @@ class _Computed:
 class CommunityUpdates:
     """Used by the one thread that writes; `update_some` computes in another one."""
 
-    def __init__(
-        self, access: IndexAccess, control: Control, first_rest: float = FIRST_REST
-    ) -> None:
-        self._access = access
+    def __init__(self, session: Session, control: Control, first_rest: float = FIRST_REST) -> None:
+        self._session = session
         self._control = control
         self._thread: threading.Thread | None = None
         self._computed: _Computed | None = None
@@ -65,11 +63,11 @@ class CommunityUpdates:
         whether other ones are stored now. What others hold or have broken is left for another time.
         """
         try:
-            computed = self._access.retried(lambda: self._compute(anew=anew))
+            computed = self._session.retry(lambda: self._compute(anew=anew))
         except IndexLocked:
             return False
         except LOST as error:
-            self._access.lose(StoreState.after(error))
+            self._session.lose(StoreState.after(error))
             return False
         return computed is not None and self._store(computed)
 
@@ -95,7 +93,7 @@ class CommunityUpdates:
         computed, error = self._computed, self._error
         self._computed = self._error = None
         if isinstance(error, LOST):
-            self._access.lose(StoreState.after(error))
+            self._session.lose(StoreState.after(error))
         elif error is not None and not isinstance(error, IndexStoreError):
             raise error
         if computed is not None:
@@ -115,7 +113,7 @@ class CommunityUpdates:
 
     def _compute(self, *, anew: bool = False) -> _Computed | None:
         """None when the stored ones are current, or it was stopped."""
-        with self._access.reader.snapshot() as snapshot:
+        with self._session.reader.snapshot() as snapshot:
             if not anew and self._is_current(snapshot):
                 self._looked = snapshot.position
                 return None
@@ -140,13 +138,13 @@ class CommunityUpdates:
             )
 
         try:
-            is_other, before, transaction = self._access.run(work)
+            is_other, before, transaction = self._session.run(work)
         except LOST as error:
-            self._access.lose(StoreState.after(error))
+            self._session.lose(StoreState.after(error))
             return False
         except IndexStoreError:  # busy, or a full disk: the next time will do
             return False
-        self._access.manifest.advance(before, transaction.position)
+        self._session.manifest.advance(before, transaction.position)
         self._looked = computed.origin.position
         return is_other
 
@@ -177,29 +175,29 @@ class IndexManager(Closable):
     ) -> None:
         self._setup = setup
         self._control = control or Control()
-        self._access = IndexAccess(setup, self._control)
-        self._filler = Filler(self._access, self._control, embedder, terms)
-        self._communities = CommunityUpdates(self._access, self._control)
+        self._session = Session(setup, self._control)
+        self._filler = Filler(self._session, self._control, embedder, terms)
+        self._communities = CommunityUpdates(self._session, self._control)
         self._shrunk: Position | None = None
         self._log_is_left = False
         """The commit after which there was no more space to give back."""
 
     def open(self) -> None:
         """Opens the store for writing now, with its checks, instead of at the first change."""
-        self._access.open()
+        self._session.open()
 
     def check_ours(self) -> None:
         """Raises OthersIndex when another program has made the index in a folder that the user has
         named; nothing is locked or written for that."""
-        self._access.check_ours()
+        self._session.check_ours()
 
     def look(self) -> StoreState:
         """The state of the store. What is found against it is mended by the next update."""
-        return self._access.look()
+        return self._session.look()
 
     def lose(self, state: StoreState) -> None:
         """The store was found gone or damaged: the next update opens, checks and repairs it."""
-        self._access.lose(state)
+        self._session.lose(state)
 
     def update(self, hints: Hints | None = None, *, rebuild: bool = False) -> Outcome:
         """Updates the index to match the files: with all of them, or where hints say.
@@ -214,7 +212,7 @@ class IndexManager(Closable):
             IndexStoreError: the directory cannot be written.
         """
         began = time.monotonic()
-        update = Update(self._setup, self._access, self._control)
+        update = Update(self._setup, self._session, self._control)
         try:
             self._run(update, hints, rebuild)
         except IndexLocked:
@@ -258,7 +256,7 @@ class IndexManager(Closable):
         """Forgets what is too much of unused vectors, or unused for too long: the others are kept
         for files that come back."""
         now = self._control.clock_ns() // 10**9
-        with self._access.reader.snapshot() as snapshot:
+        with self._session.reader.snapshot() as snapshot:
             vectors, chunks = (snapshot.ledger.count(table) for table in ("embeddings", "chunks"))
             looked = snapshot.looked_for_unused
         is_new = looked is not None and 0 <= now - looked < LOOK_SECONDS
@@ -273,18 +271,18 @@ class IndexManager(Closable):
         """One short step of giving back the space that deletions left; whether there may be more
         to do. What fails, on a full disk for example, is left for another time."""
         try:
-            with self._access.reader.snapshot() as snapshot:
+            with self._session.reader.snapshot() as snapshot:
                 is_known = snapshot.position == self._shrunk
                 self._shrunk = snapshot.position
                 if not self._log_is_left and (is_known or not snapshot.space.is_wasted):
                     return False
-            has_more = self._access.shrink_some()
-            self._log_is_left = not has_more and self._access.has_long_log
+            has_more = self._session.shrink_some()
+            self._log_is_left = not has_more and self._session.has_long_log
         except IndexLocked:
             self._shrunk = None
             return False
         except LOST as error:
-            self._access.lose(StoreState.after(error))
+            self._session.lose(StoreState.after(error))
             return False
         except IndexStoreError:
             return False
@@ -299,24 +297,24 @@ class IndexManager(Closable):
 
     def close(self) -> None:
         self._communities.close()
-        self._access.close()
+        self._session.close()
 
     def _run(self, update: Update, hints: Hints | None, rebuild: bool) -> None:
         must_examine = rebuild
         for restarts in range(MAX_RESTARTS + 1):
             try:
                 if must_examine:
-                    self._access.examine()
+                    self._session.examine()
                     must_examine = False
                 # What was emptied, by us or by others, is filled from all files.
-                is_whole = self._access.ready() and restarts == 0
+                is_whole = self._session.ready() and restarts == 0
                 paths = paths_of(hints) if is_whole else None
                 update.run(paths, anew=rebuild)
                 if paths is None:
-                    self._access.settle()
+                    self._session.settle()
                 return
             except LOST as error:
-                self._access.lose(StoreState.after(error))
+                self._session.lose(StoreState.after(error))
                 if not rebuild:
                     self.check_ours()
                 if restarts == MAX_RESTARTS:
@@ -326,7 +324,7 @@ class IndexManager(Closable):
         applied = update.applied
         documents = chunks = 0
         try:
-            with self._access.reader.snapshot() as snapshot:
+            with self._session.reader.snapshot() as snapshot:
                 documents = snapshot.ledger.count("documents")
                 chunks = snapshot.ledger.count("chunks")
         except (IndexLocked, *LOST):
@@ -344,7 +342,7 @@ class IndexManager(Closable):
             documents=documents,
             chunks=chunks,
             seconds=seconds,
-            taken_over=self._access.took_over,
-            rebuilt=self._access.take_rebuilt(),
+            taken_over=self._session.took_over,
+            rebuilt=self._session.take_rebuilt(),
             stopped=self._control.stop.is_set(),
         )

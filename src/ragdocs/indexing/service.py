@@ -26,7 +26,7 @@ from ragdocs.store.variants import DAY_SECONDS, drop_unused
 # What the indexing thread says of itself: written by it, read by any thread.
 
 
-class Duty(StrEnum):
+class Role(StrEnum):
     """What the thread is there for at the moment."""
 
     STARTING = "starting"
@@ -47,7 +47,7 @@ class Duty(StrEnum):
 class ServiceState:
     """`error` is why it fails or stood down, `trouble` what is wrong while the rest goes on."""
 
-    duty: Duty = Duty.STARTING
+    role: Role = Role.STARTING
     is_alive: bool = False
     watch: WatchMode = WatchMode.OFF
     watch_reason: str = ""
@@ -130,14 +130,14 @@ class ServiceParts:
     follow: Callable[[], None]
 
 
-class IndexDuty:
+class ServiceLoop:
     """The work of one thread, in stretches that end when it is stopped or something fails."""
 
     def __init__(self, parts: ServiceParts, board: Board, stop: threading.Event) -> None:
         self._parts = parts
         self._board = board
         self._stop = stop
-        self._was_in_step = False
+        self._was_up_to_date = False
         self._stood_down = False
         self._reported = StoreState()
         """The worst that readers have found since the last look of this thread."""
@@ -180,7 +180,7 @@ class IndexDuty:
             self._check_ours(manager)
             make_watcher = self._parts.make_watcher
             # What changed while it failed, or another one watched, is not known yet.
-            self._board.say(duty=Duty.STARTING, last_scan=None)
+            self._board.say(role=Role.STARTING, last_scan=None)
             try:
                 while not self._stop.is_set():
                     state = self._look(manager)
@@ -238,7 +238,7 @@ class IndexDuty:
             succession.close()
 
     def _watch(self, manager: IndexManager, lock: FileLock, watcher: Watcher) -> None:
-        self._board.say(duty=Duty.WATCHING, last_scan=None)
+        self._board.say(role=Role.WATCHING, last_scan=None)
         self._watching = (watcher, lock)
         try:
             watcher.start()  # before the scan, so that nothing falls between the two
@@ -261,7 +261,7 @@ class IndexDuty:
 
     def _stand_by(self, manager: IndexManager, state: StoreState) -> None:
         """Who watches sees what is wrong as soon as we do; but it may be of other settings."""
-        self._board.say(duty=Duty.STANDBY)
+        self._board.say(role=Role.STANDBY)
         succession = self._succession = self._succession or Succession(self._parts.directory)
         if state.is_sound:
             self._unsound_since = None
@@ -282,7 +282,7 @@ class IndexDuty:
             return
         says = holder.says
         if holder.is_heard_within(SILENT_SECONDS) and not says.get("error"):
-            self._in_step()
+            self._mark_up_to_date()
             said = says.get("last_scan")
             last_scan = datetime.fromisoformat(said) if said else None
             kept, trouble = says.get("kept", ""), says.get("trouble", "")
@@ -295,10 +295,10 @@ class IndexDuty:
 
     def _keep_unwatched(self, manager: IndexManager, state: StoreState) -> None:
         is_known = state.is_sound and state.is_compared
-        if self._board.state.duty is not Duty.UNWATCHED or not is_known:
+        if self._board.state.role is not Role.UNWATCHED or not is_known:
             manager.open()
             self._update(manager, None)
-        self._board.say(duty=Duty.UNWATCHED)
+        self._board.say(role=Role.UNWATCHED)
         self._fill(manager)
         if not self._can_fill() and not self._can_shrink:
             self._stop.wait(TICK_SECONDS)
@@ -318,10 +318,10 @@ class IndexDuty:
         self._again = outcome.unsettled
         self._has_pending = True
         self._fill_at = 0.0
-        self._in_step()
+        self._mark_up_to_date()
 
-    def _in_step(self) -> None:
-        self._was_in_step = True
+    def _mark_up_to_date(self) -> None:
+        self._was_up_to_date = True
         self._board.say(progress=None, failures=0, error="")
 
     def _next_hints(self, watcher: Watcher) -> Hints | None:
@@ -345,7 +345,7 @@ class IndexDuty:
         state = manager.look()
         if state.condition in (StoreCondition.CHANGED, StoreCondition.OTHER_SETTINGS):
             manager.check_ours()
-            if self._was_in_step:
+            if self._was_up_to_date:
                 self._update(manager, None)
                 state = manager.look()
         with self._reporting:
@@ -413,21 +413,21 @@ _log = logging.getLogger(__name__)
 
 
 class IndexService:
-    """Keeps the index in step until it is stopped; any thread may start, stop and ask it."""
+    """Keeps the index up to date until it is stopped; any thread may start, stop and ask it."""
 
     def __init__(self, parts: ServiceParts) -> None:
         self._board = Board()
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._duty = IndexDuty(parts, self._board, self._stop)
+        self._loop = ServiceLoop(parts, self._board, self._stop)
 
     @property
     def state(self) -> ServiceState:
         """A thread that has died is started again by this."""
         thread = self._thread
         if thread is not None and not thread.is_alive() and not self._stop.is_set():
-            self._board.say(duty=Duty.STARTING, restarts=self._board.state.restarts + 1)
+            self._board.say(role=Role.STARTING, restarts=self._board.state.restarts + 1)
             self.start()
         is_alive = self._thread is not None and self._thread.is_alive()
         return replace(self._board.state, is_alive=is_alive)
@@ -442,12 +442,12 @@ class IndexService:
             try:
                 thread.start()
             except RuntimeError as error:  # no room for a thread: asking for the state tries again
-                self._board.say(duty=Duty.FAILING, error=str(error))
+                self._board.say(role=Role.FAILING, error=str(error))
 
     def stop(self, timeout: float | None = None) -> bool:
         """Ends the thread; False when it was still at work after that time."""
         self._stop.set()
-        self._duty.wake()
+        self._loop.wake()
         thread = self._thread
         if thread is None:
             return True
@@ -455,35 +455,35 @@ class IndexService:
             thread.join(timeout)
         if thread.is_alive():
             return False
-        self._duty.release()
-        self._board.say(duty=Duty.ENDED, progress=None)
+        self._loop.release()
+        self._board.say(role=Role.ENDED, progress=None)
         return True
 
     def report(self, state: StoreState) -> None:
         """A reader found the store changed or damaged: it is checked and repaired."""
-        self._duty.report(state)
+        self._loop.report(state)
 
     def _run(self) -> None:
         while not self._stop.is_set():
             self._attempt()
             failures = self._board.state.failures
             self._stop.wait(PAUSES[min(failures, len(PAUSES)) - 1])
-        self._duty.release()  # whoever stopped it may not have waited for this
+        self._loop.release()  # whoever stopped it may not have waited for this
 
     def _attempt(self) -> None:
-        """One stretch of duty; it ends by itself only when it fails."""
+        """One run of the loop; it ends by itself only when it fails."""
         try:
-            self._duty.run()
+            self._loop.run()
         except OthersIndex as error:
-            self._fail(Duty.STOOD_DOWN, error)
+            self._fail(Role.STOOD_DOWN, error)
         except (RagdocsError, OSError) as error:
-            self._fail(Duty.FAILING, error)
+            self._fail(Role.FAILING, error)
         except Exception as error:
             _log.exception("the indexing thread failed")
-            self._fail(Duty.FAILING, error)
+            self._fail(Role.FAILING, error)
 
-    def _fail(self, duty: Duty, error: Exception) -> None:
+    def _fail(self, role: Role, error: Exception) -> None:
         failures = self._board.state.failures + 1
         text = str(error) or type(error).__name__
-        self._board.say(duty=duty, progress=None, failures=failures, error=text)
-        self._duty.tell_failure(stood_down=duty is Duty.STOOD_DOWN)
+        self._board.say(role=role, progress=None, failures=failures, error=text)
+        self._loop.tell_failure(stood_down=role is Role.STOOD_DOWN)

@@ -162,7 +162,7 @@ _PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _T = TypeVar("_T")
 
 
-class IndexAccess:
+class Session:
     """A reader for all, and a writer for one thread: the one that uses it first."""
 
     def __init__(self, setup: IndexSetup, control: Control) -> None:
@@ -197,7 +197,7 @@ class IndexAccess:
         if not self._state.is_sound:
             return self._state
         try:
-            return self.retried(self._look)
+            return self.retry(self._look)
         except LOST as error:
             return self.lose(StoreState.after(error))
 
@@ -220,7 +220,7 @@ class IndexAccess:
         """
         if found.is_sound or time.monotonic() < self._trusted_until:
             return
-        with self._locked():
+        with self._take_lock():
             position = self.reader.position()
             is_as_left = (
                 self._writer.is_as_left(position)
@@ -233,13 +233,13 @@ class IndexAccess:
     def settle(self) -> None:
         """All files were compared with the store as it is: from here on it must go on. Not only
         from the next look on: until then an older copy may have been put in its place."""
-        self._seen = self.retried(self.reader.position)
+        self._seen = self.retry(self.reader.position)
 
     def ready(self) -> bool:
         """Makes sure that there is a store to read; False when it had to be opened for that."""
         if self._state.is_sound:
             try:
-                self._confirm(self.retried(self.reader.look))
+                self._confirm(self.retry(self.reader.look))
                 return True
             except LOST as error:
                 self.lose(StoreState.after(error))
@@ -270,7 +270,7 @@ class IndexAccess:
         """
         if not takes_over:
             self.check_ours()
-        self.retried(lambda: self._open_locked(takes_over))
+        self.retry(lambda: self._open_locked(takes_over))
 
     def examine(self) -> None:
         """Reads all of the store, which needs no lock, and rebuilds what is wrong in it. A
@@ -286,14 +286,14 @@ class IndexAccess:
                 Reader.open(self._setup.directory, self._setup.fingerprint) as reader,
                 reader.snapshot() as snapshot,
             ):
-                wrong = self._examined(snapshot)
+                wrong = self._find_wrong(snapshot)
         except LOST as error:
             self.lose(StoreState.after(error))
         self.open(takes_over=True)
         if wrong:
             self.run(lambda transaction: transaction.remake_indices(wrong))
 
-    def _examined(self, snapshot: Snapshot) -> list[str]:
+    def _find_wrong(self, snapshot: Snapshot) -> list[str]:
         """The names of the indices that are not as they should be. LOST when more is wrong. Those
         that are behind are made anew by whoever opens the store."""
         documents = snapshot.document_keys()
@@ -323,10 +323,10 @@ class IndexAccess:
             IndexLocked: nobody else let go in time, or it was stopped.
             IndexIncompatible, IndexCorrupt, IndexMissing: see LOST.
         """
-        return self.retried(lambda: self._run_locked(work))
+        return self.retry(lambda: self._run_locked(work))
 
     @contextmanager
-    def prepared(self, texts: Iterable[str]) -> Generator[None]:
+    def prepare(self, texts: Iterable[str]) -> Generator[None]:
         """Works out for the indices inside the store what it can of texts that a transaction will
         store: not while it holds the lock."""
         preparing = [table for table in self._setup.tables if isinstance(table, Prepares)]
@@ -361,10 +361,10 @@ class IndexAccess:
         with lock:
             if self._writer is None:
                 self._open(takes_over=False)
-                if reason := self._opened().rebuilt:
+                if reason := self._get_writer().rebuilt:
                     raise IndexIncompatible(f"the index was emptied: {reason}")
             try:
-                return work(self._opened())
+                return work(self._get_writer())
             except IndexLocked:
                 raise
             except BaseException:
@@ -380,7 +380,7 @@ class IndexAccess:
         self.manifest.forget()
         return self._state
 
-    def retried(self, action: Callable[[], _T]) -> _T:
+    def retry(self, action: Callable[[], _T]) -> _T:
         deadline = time.monotonic() + self._control.lock_seconds
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             try:
@@ -410,13 +410,13 @@ class IndexAccess:
             writer.close()
 
     def _run_locked(self, work: Callable[[Transaction], _T]) -> _T:
-        with self._locked():
+        with self._take_lock():
             if self._writer is None:
                 self._open(takes_over=False)
-                if reason := self._opened().rebuilt:
+                if reason := self._get_writer().rebuilt:
                     raise IndexIncompatible(f"the index was emptied: {reason}")
             try:
-                with self._opened().transaction() as transaction:
+                with self._get_writer().transaction() as transaction:
                     done = work(transaction)
                 self._check_visible(transaction.position)
                 return done
@@ -428,7 +428,7 @@ class IndexAccess:
                 raise
 
     def _open_locked(self, takes_over: bool) -> None:
-        with self._locked():
+        with self._take_lock():
             if self._writer is None:
                 self._open(takes_over=takes_over)
 
@@ -469,10 +469,10 @@ class IndexAccess:
         release_all(self._setup.directory)
         reset_shared_memory(self._setup.directory)
 
-    def _locked(self) -> FileLock:
+    def _take_lock(self) -> FileLock:
         return write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop)
 
-    def _opened(self) -> Writer:
+    def _get_writer(self) -> Writer:
         assert self._writer is not None
         return self._writer
 

@@ -35,7 +35,7 @@ from ragdocs.indexing.reading import (
     relative_parts,
     too_many_open,
 )
-from ragdocs.indexing.session import Control, IndexAccess, IndexSetup
+from ragdocs.indexing.session import Control, IndexSetup, Session
 from ragdocs.models import DateSource, DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import FileFailure, ManifestEntry, Position
@@ -45,7 +45,7 @@ from ragdocs.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedFile:
     """A file that was read: new content, or a failure, or neither when it is as it was."""
 
     file: SourceFile
@@ -74,11 +74,11 @@ class Prepared:
         parts = (document.headings, document.links, document.code_blocks, self.content.chunks)
         return sum(map(len, parts))
 
-    def failed(self, error: Exception) -> "Prepared":
+    def failed(self, error: Exception) -> "PreparedFile":
         return failed(self.file, self.read_ns, error)
 
 
-def failed(file: SourceFile, read_ns: int, error: Exception) -> Prepared:
+def failed(file: SourceFile, read_ns: int, error: Exception) -> PreparedFile:
     """With the state that was found, so that the file is not read again until it changes.
 
     For want of memory or the like, without a state: it is read again whenever it is looked at.
@@ -90,7 +90,7 @@ def failed(file: SourceFile, read_ns: int, error: Exception) -> Prepared:
     reason = str(error) if known else f"{encode_path(file.path)}: it cannot be indexed ({kind})"
     noted = None if isinstance(error, (MemoryError, OSError)) else state
     failure = FileFailure(file.tree, file.path, kind, reason, noted, read_ns)
-    return Prepared(file, state, read_ns, failure=failure)
+    return PreparedFile(file, state, read_ns, failure=failure)
 
 
 class Preparation:
@@ -114,7 +114,7 @@ class Preparation:
         self.is_limited = False
         """Whether there was no descriptor left for some file."""
 
-    def prepare(self, file: SourceFile) -> Prepared | None:
+    def prepare(self, file: SourceFile) -> PreparedFile | None:
         """None when it could not be read, and that says nothing of the file that was found, which
         has changed or for which there was no descriptor left: look again."""
         ingestion = self._ingestions[file.tree]
@@ -122,7 +122,7 @@ class Preparation:
         try:
             data = ingestion.read(file.path)
             if self._is_only_touched(file, data.state):
-                return Prepared(file, data.state, read_ns)
+                return PreparedFile(file, data.state, read_ns)
             content = ingestion.parse(file.path, data)
         except Exception as error:  # whatever one file does to the parser, the others go on
             is_our_limit = reading.is_our_limit(error.__cause__)
@@ -130,7 +130,7 @@ class Preparation:
             if is_our_limit or not self.is_as_found(file):
                 return None
             return failed(file, read_ns, error)
-        return Prepared(file, content.state, read_ns, content)
+        return PreparedFile(file, content.state, read_ns, content)
 
     def is_as_found(self, file: SourceFile) -> bool:
         ingestion = self._ingestions[file.tree]
@@ -172,7 +172,7 @@ class Batch:
     `moved` are files of the batch that are removed documents under another name.
     """
 
-    prepared: tuple[Prepared, ...] = ()
+    prepared: tuple[PreparedFile, ...] = ()
     removals: tuple[ManifestEntry, ...] = ()
     moved: frozenset[DocId] = frozenset()
 
@@ -225,7 +225,9 @@ def apply(transaction: Transaction, batch: Batch, basis: Manifest, now: Manifest
     return applied
 
 
-def _store(transaction: Transaction, one: Prepared, applied: Applied, *, is_moved: bool) -> None:
+def _store(
+    transaction: Transaction, one: PreparedFile, applied: Applied, *, is_moved: bool
+) -> None:
     if one.content is not None:
         try:
             transaction.put(one.content, one.read_ns)
@@ -243,7 +245,7 @@ def _store(transaction: Transaction, one: Prepared, applied: Applied, *, is_move
     _count(applied, one, is_moved=is_moved)
 
 
-def _count(applied: Applied, one: Prepared, *, is_moved: bool) -> None:
+def _count(applied: Applied, one: PreparedFile, *, is_moved: bool) -> None:
     if one.failure is not None:
         applied.failures[one.doc_id] = one.failure
     elif one.file.is_unchanged(one.state):
@@ -285,8 +287,8 @@ def _remove(
 class Commits:
     """One update's way into the store. `is_whole`: it looks at all trees."""
 
-    def __init__(self, access: IndexAccess, *, is_whole: bool) -> None:
-        self._access = access
+    def __init__(self, session: Session, *, is_whole: bool) -> None:
+        self._session = session
         self._is_whole = is_whole
         self._left = self._told = 0
 
@@ -300,7 +302,7 @@ class Commits:
 
     def store(self, batch: Batch, basis: Manifest) -> Applied:
         """One transaction, done again while others write: so nothing is noted before its end."""
-        manifest = self._access.manifest
+        manifest = self._session.manifest
         left = self._left - len(batch.prepared) - len(batch.removals)
 
         def work(transaction: Transaction) -> tuple[Applied, Position, Transaction]:
@@ -309,15 +311,15 @@ class Commits:
             self._tell(transaction, left)
             return applied, before, transaction
 
-        with self._access.prepared(_texts(batch)):
-            applied, before, transaction = self._access.run(work)
+        with self._session.prepare(_texts(batch)):
+            applied, before, transaction = self._session.run(work)
         manifest.advance(before, transaction.position, applied.written)
         self._left = self._told = left
         return applied
 
     def finish(self) -> None:
         """All trees were looked at, and what was found is stored: says so, unless it is said."""
-        if self._is_whole and self._access.retried(self._waiting) != 0:
+        if self._is_whole and self._session.retry(self._waiting) != 0:
             self._left = 0
             self.store(Batch(), {})
 
@@ -329,7 +331,7 @@ class Commits:
             transaction.expect(max(left, waiting + left - self._told))
 
     def _waiting(self) -> int | None:
-        with self._access.reader.snapshot() as snapshot:
+        with self._session.reader.snapshot() as snapshot:
             return snapshot.waiting
 
 
@@ -356,12 +358,12 @@ TURN_SECONDS = 0.06
 """Whoever waits for the lock tries every 50 ms. Between files that are read there is time enough
 for that; between removals it must be left to them."""
 
-Read = tuple[SourceFile, Prepared | None]
+Read = tuple[SourceFile, PreparedFile | None]
 _T = TypeVar("_T")
 
 
 def batches(
-    files: Iterable[SourceFile], prepare: Callable[[SourceFile], Prepared | None], stop: Event
+    files: Iterable[SourceFile], prepare: Callable[[SourceFile], PreparedFile | None], stop: Event
 ) -> Iterator[list[Read]]:
     """Files with what was prepared of each; ends early, without the last batch, when stopped."""
     batch: list[Read] = []
@@ -543,11 +545,11 @@ Paths = frozenset[TreePath] | None
 class Update:
     """What has been done so far, round by round."""
 
-    def __init__(self, setup: IndexSetup, access: IndexAccess, control: Control) -> None:
+    def __init__(self, setup: IndexSetup, session: Session, control: Control) -> None:
         self._setup = setup
-        self._access = access
+        self._session = session
         self._control = control
-        self._commits = Commits(access, is_whole=True)
+        self._commits = Commits(session, is_whole=True)
         self.applied = Applied()
         self.unchanged = 0
         self.kept: tuple[Kept, ...] = ()
@@ -558,7 +560,7 @@ class Update:
     def run(self, paths: Paths, *, anew: bool = False) -> None:
         """`anew` reads every file and stores it again, whatever is known of it."""
         self.applied = Applied()  # what was done to a store that was lost does not count
-        self._commits = Commits(self._access, is_whole=paths is None)
+        self._commits = Commits(self._session, is_whole=paths is None)
         stop = self._control.stop
         if not stop.is_set():
             self._round(paths, anew=anew, is_first=True)
@@ -574,7 +576,7 @@ class Update:
         trees = len(self._setup.trees)
         self._control.on_progress(Progress(Phase.SCANNING, 0, trees))
         # Before the files are looked at: what others store meanwhile then shows as a difference.
-        basis = self._access.retried(self._access.manifest.current)
+        basis = self._session.retry(self._session.manifest.current)
         scans = survey(self._setup, paths)
         if any(_is_limited(scan) for scan in scans.values()):
             raise too_many_open()
@@ -600,7 +602,7 @@ class Update:
             self._is_limited = preparation.is_limited
 
     def _is_dated_by_file(self, doc_id: DocId) -> bool:
-        with self._access.reader.snapshot() as snapshot:
+        with self._session.reader.snapshot() as snapshot:
             document = snapshot.document(doc_id)
         return document is None or document.date_source is DateSource.MTIME
 

@@ -12,7 +12,7 @@ from functools import partial
 from ragdocs.embedding.base import Embedder
 from ragdocs.errors import EmbeddingError, IndexIncompatible, IndexLocked, IndexStoreError
 from ragdocs.indexing.changes import Phase, Progress
-from ragdocs.indexing.session import LOST, Control, IndexAccess
+from ragdocs.indexing.session import LOST, Control, Session
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.store.embeddings import FLOAT_BYTES, UnusedVector
 from ragdocs.store.integrity import StoreState
@@ -74,12 +74,12 @@ class Filler:
 
     def __init__(
         self,
-        access: IndexAccess,
+        session: Session,
         control: Control,
         embedder: Embedder | None,
         terms: TermVectors | None,
     ) -> None:
-        self._access = access
+        self._session = session
         self._control = control
         self._embedder = embedder
         self._terms = terms
@@ -88,7 +88,7 @@ class Filler:
         self._at: Position | None = None
         self._window: list[PendingText] = []
         self._size = FIRST_TEXTS
-        self._siblings = SiblingVectors(access.directory)
+        self._siblings = SiblingVectors(session.directory)
         self._done = self._total = 0
 
     def fill_some(self) -> Filled:
@@ -104,7 +104,7 @@ class Filler:
             return Filled(self._phase, error=str(error))
         except LOST as error:
             # The next update opens the store again; there is nothing to be done before that.
-            self._access.lose(StoreState.after(error))
+            self._session.lose(StoreState.after(error))
             self._complete = self._at = None
             return Filled(self._phase, error=str(error))
         except IndexLocked:
@@ -134,7 +134,7 @@ class Filler:
             return 0
         self._embedder.load()
         models = {self._embedder.identity}
-        with self._access.reader.snapshot() as snapshot:
+        with self._session.reader.snapshot() as snapshot:
             unused = snapshot.unused_vectors(models, tables)
             used = snapshot.ledger.count("embeddings") - len(unused)
         excess = find_excess(unused, used * self._embedder.dimension * FLOAT_BYTES, now)
@@ -146,7 +146,7 @@ class Filler:
             dropped += self._store(partial(_drop, part, models))
         gone = {one.key for one in excess}
         try:
-            self._access.mark_unused([one.key for one in unused if one.key not in gone], now)
+            self._session.mark_unused([one.key for one in unused if one.key not in gone], now)
         except LOST:
             raise
         except IndexStoreError:
@@ -154,7 +154,7 @@ class Filler:
         return dropped
 
     def _fill(self, embedder: Embedder) -> Filled:
-        texts = self._access.retried(lambda: self._next(embedder))
+        texts = self._session.retry(lambda: self._next(embedder))
         if not texts:
             return Filled(self._phase)
         began = time.monotonic()
@@ -184,7 +184,7 @@ class Filler:
 
     def _next(self, embedder: Embedder) -> list[PendingText]:
         """The next texts without a vector; none when all is complete."""
-        with self._access.reader.snapshot() as snapshot:
+        with self._session.reader.snapshot() as snapshot:
             # After an edit the newest come first; and others may have embedded what was fetched.
             if not self._window or snapshot.position != self._at:
                 self._fetch(snapshot, embedder.identity)
@@ -225,13 +225,13 @@ class Filler:
             return put(transaction), before, transaction
 
         try:
-            stored, before, transaction = self._access.run(work)
+            stored, before, transaction = self._session.run(work)
         except IndexIncompatible as error:
             # Others may only have been killed in the middle of a commit. A vector belongs to its
             # text, whatever became of the rest: so it is opened, with its checks, and tried again.
-            self._access.lose(StoreState.after(error))
-            stored, before, transaction = self._access.run(work)
-        self._access.manifest.advance(before, transaction.position)
+            self._session.lose(StoreState.after(error))
+            stored, before, transaction = self._session.run(work)
+        self._session.manifest.advance(before, transaction.position)
         if self._at == before:
             self._at = transaction.position
         return stored

@@ -402,7 +402,7 @@ O_co = TypeVar("O_co", bound=OpenIndex, covariant=True)
 O = TypeVar("O", bound=OpenIndex)  # noqa: E741
 
 
-class Library(Protocol[O_co]):
+class EngineLibrary(Protocol[O_co]):
     """What an engine does with files. `version`: all that decides what is in them."""
 
     @property
@@ -427,7 +427,7 @@ class _Adopted(Generic[O]):
 class DerivedIndex(Generic[O]):
     """The newest whole state of the folder; safe to use from several threads."""
 
-    def __init__(self, path: Path, library: Library[O], entries: Entries) -> None:
+    def __init__(self, path: Path, library: EngineLibrary[O], entries: Entries) -> None:
         self._folder = DerivedFolder(path)
         self._library = library
         self._entries = entries

@@ -136,7 +136,7 @@ class TantivyIndex:
 
 
 class TantivyLibrary:
-    """Reads and writes the files; see `derived_index.Library`."""
+    """Reads and writes the files; see `engine_folder.EngineLibrary`."""
 
     def __init__(self, weights: Weights, analysis: str) -> None:
         self._weights = scaled(weights)

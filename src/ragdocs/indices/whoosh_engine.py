@@ -79,7 +79,7 @@ class _Column(Protocol):
     def load(self) -> list[int]: ...
 
 
-class Reader(Protocol):
+class WhooshReader(Protocol):
     """What we use of whoosh's readers."""
 
     def __contains__(self, term: tuple[str, bytes]) -> bool: ...
@@ -97,7 +97,7 @@ class _PickleStream(Protocol):
 
 
 class _Writer(Protocol):
-    def reader(self) -> Reader: ...
+    def reader(self) -> WhooshReader: ...
     def delete_document(self, docnum: int) -> None: ...
     def add_document(self, **fields: object) -> None: ...
 
@@ -145,7 +145,7 @@ def _schema() -> object:
 class Segment:
     """A part of the index: whoosh's reader, and the number and length of each chunk in it."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: WhooshReader) -> None:
         import numpy as np
 
         self.reader = reader
@@ -168,7 +168,7 @@ class WhooshIndex:
 
 
 class WhooshLibrary:
-    """Reads and writes the files; see `derived_index.Library`."""
+    """Reads and writes the files; see `engine_folder.EngineLibrary`."""
 
     def __init__(self, weights: Weights, analysis: str) -> None:
         self._weights = [weights[field] for field in FIELDS]

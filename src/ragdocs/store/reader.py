@@ -24,7 +24,7 @@ from ragdocs.store.integrity import (
     read_seal,
 )
 from ragdocs.store.records import Position
-from ragdocs.store.snapshot import Remembered, Snapshot
+from ragdocs.store.snapshot import RowCache, Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
 
 MOST_IDLE = 3
@@ -59,7 +59,7 @@ class Reader(Closable):
         self._lock = threading.Lock()
         self._closed = False
         self._seen: Position | None = None
-        self._remembered: Remembered | None = None
+        self._rows: RowCache | None = None
         _readers.add(self)
 
     @classmethod
@@ -92,7 +92,7 @@ class Reader(Closable):
     @contextmanager
     def snapshot(self) -> Generator[Snapshot]:
         """The store as it is now, and as it stays until the end of the block."""
-        with self._borrowed() as (database, is_replaced):
+        with self._borrow() as (database, is_replaced):
             # Before the commit that is looked at: another thread may see a later one meanwhile.
             seen, sealed = self._seen, read_seal(self._directory)
             try:
@@ -104,7 +104,7 @@ class Reader(Closable):
                 is_changed = is_other or is_broken(self._directory, meta.position, sealed)
                 state = self._make_state(meta, is_changed=is_changed or is_replaced)
                 try:
-                    yield Snapshot(database, meta, self._remember(meta.position), state)
+                    yield Snapshot(database, meta, self._rows_of(meta.position), state)
                 except (RagdocsError, OSError):
                     raise
                 except Exception as error:
@@ -136,7 +136,7 @@ class Reader(Closable):
             database.close()
 
     @contextmanager
-    def _borrowed(self) -> Generator[tuple[Database, bool]]:
+    def _borrow(self) -> Generator[tuple[Database, bool]]:
         database, is_replaced = self._take()
         try:
             yield database, is_replaced
@@ -181,17 +181,17 @@ class Reader(Closable):
         if not is_changed:
             return StoreState(is_compared=is_compared)
         with self._lock:
-            self._remembered = None
+            self._rows = None
         state = StoreState(StoreCondition.CHANGED, CHANGED_BY_OTHERS, is_compared)
         if self._report is not None:
             self._report(state)
         return state
 
-    def _remember(self, position: Position) -> Remembered:
+    def _rows_of(self, position: Position) -> RowCache:
         with self._lock:
-            if self._remembered is None or not self._remembered.serves(position):
-                self._remembered = Remembered(position)
-            return self._remembered
+            if self._rows is None or not self._rows.serves(position):
+                self._rows = RowCache(position)
+            return self._rows
 
     def _give_back(self, database: Database) -> None:
         with self._lock:

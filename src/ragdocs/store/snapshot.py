@@ -63,7 +63,7 @@ Numbers = dict[int | str, int]
 
 
 @dataclass(slots=True)
-class Remembered:
+class RowCache:
     """Filled by every snapshot of the commit, in whichever thread."""
 
     position: Position
@@ -107,12 +107,10 @@ class ChunkPlace(NamedTuple):
 class Snapshot:
     """A consistent view of the store, valid within `Reader.snapshot`."""
 
-    def __init__(
-        self, database: Database, meta: Meta, remembered: Remembered, state: StoreState
-    ) -> None:
+    def __init__(self, database: Database, meta: Meta, rows: RowCache, state: StoreState) -> None:
         self._database = database
         self._meta = meta
-        self._remembered = remembered
+        self._rows = rows
         self.state = state
         """Whether the store was as the last commit left it when this began."""
         self._headings: dict[DocId, tuple[Heading, ...]] = {}
@@ -146,7 +144,7 @@ class Snapshot:
 
     def numbers(self, view: str) -> Numbers:
         """What an index has read of this commit already, for it to read less and to add to."""
-        return self._remembered.numbers.setdefault(view, {})
+        return self._rows.numbers.setdefault(view, {})
 
     def changes_since(self, seen: Position) -> tuple[Change, ...] | None:
         """The documents touched after that commit; None: start over from the store itself."""
@@ -159,12 +157,12 @@ class Snapshot:
     def documents_by_id(self, doc_ids: Iterable[DocId]) -> dict[DocId, StoredDocument]:
         """Those of the documents that are still there; four times as fast as one by one."""
         wanted = list(doc_ids)
-        read = self._remembered.documents
+        read = self._rows.documents
         unread = [doc_id for doc_id in wanted if doc_id not in read]
         for row in self._database.all_in(f"{SELECT_DOCUMENTS} WHERE id IN (*)", unread):
             document = _known_documents[row]
             read[document.id] = document
-            self._remembered.bytes += tables.document_row_bytes(row)
+            self._rows.bytes += tables.document_row_bytes(row)
         return {doc_id: read[doc_id] for doc_id in wanted if doc_id in read}
 
     def documents(self, tree: TreeName | None = None) -> Iterator[StoredDocument]:
@@ -195,12 +193,12 @@ class Snapshot:
     def chunks_by_key(self, keys: Iterable[ChunkKey]) -> dict[ChunkKey, StoredChunk]:
         """Those of the chunks that are still there."""
         wanted = list(keys)
-        read = self._remembered.chunks
+        read = self._rows.chunks
         unread = [key for key in wanted if key not in read]
         for row in self._database.all_in(f"{SELECT_CHUNKS} WHERE c.key IN (*)", unread):
             chunk = _known_chunks[row]
             read[chunk.key] = chunk
-            self._remembered.bytes += tables.chunk_row_bytes(row)
+            self._rows.bytes += tables.chunk_row_bytes(row)
         return {key: read[key] for key in wanted if key in read}
 
     def chunks_near(

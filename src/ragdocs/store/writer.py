@@ -73,7 +73,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedStore:
     """A checked connection, why its store was emptied, and whether another program had made it."""
 
     database: Database
@@ -81,7 +81,7 @@ class Prepared:
     took_over: bool = False
 
 
-def open_prepared(path: Path, expected: Expected) -> Prepared:
+def open_prepared(path: Path, expected: Expected) -> PreparedStore:
     created = create_file(path)
     if not created and is_empty(path):
         # Those who still have it open would not let it be made a store again: it needs a new file.
@@ -95,12 +95,12 @@ def open_prepared(path: Path, expected: Expected) -> Prepared:
         raise
 
 
-def _prepare(database: Database, expected: Expected, created: bool) -> Prepared:
+def _prepare(database: Database, expected: Expected, created: bool) -> PreparedStore:
     """Makes the store usable; says why it had to be emptied, unless it is simply new."""
     _configure(database)
     if not table_names(database):
         _empty(database, expected)
-        return Prepared(database, None if created else f"{database.path} was empty")
+        return PreparedStore(database, None if created else f"{database.path} was empty")
     _check_ours(database)
     try:
         check_compatible(database, expected.fingerprint, expected.settings)
@@ -110,11 +110,11 @@ def _prepare(database: Database, expected: Expected, created: bool) -> Prepared:
             raise
         check_pages(database)
         _empty(database, expected)
-        return Prepared(database, error.what, took_over=is_others)
+        return PreparedStore(database, error.what, took_over=is_others)
     check_structure(database)
     if expected.deep:
         check_rows(database)
-    return Prepared(database, None)
+    return PreparedStore(database, None)
 
 
 def _configure(database: Database) -> None:
@@ -207,7 +207,7 @@ def _empty(database: Database, expected: Expected) -> None:
 class Writer(Closable):
     """An open store that can be changed, one transaction at a time, by one thread."""
 
-    def __init__(self, prepared: Prepared, expected: Expected) -> None:
+    def __init__(self, prepared: PreparedStore, expected: Expected) -> None:
         self._database = prepared.database
         self._directory = prepared.database.path.parent
         self._fingerprint = expected.fingerprint
@@ -247,7 +247,7 @@ class Writer(Closable):
             release_all(directory)
             take_copies(path)
         try:
-            writer = cls._whole(path, expected)
+            writer = cls._open_whole(path, expected)
         except OpenedReadOnly:
             release_all(directory)
             raise
@@ -255,12 +255,12 @@ class Writer(Closable):
             release_all(directory)  # Windows deletes no file that is open
             delete_files(path)
             reason = error.what
-            writer = cls._whole(path, expected)
+            writer = cls._open_whole(path, expected)
         writer.rebuilt = writer.rebuilt or reason
         return writer
 
     @classmethod
-    def _whole(cls, path: Path, expected: Expected) -> Self:
+    def _open_whole(cls, path: Path, expected: Expected) -> Self:
         """With its indices, of which those that are behind or damaged are made anew."""
         writer = cls(open_prepared(path, expected), expected)
         try:
@@ -326,7 +326,7 @@ class Writer(Closable):
 
         Raises Unsealed when something else has changed the store since the last one.
         """
-        with self._begun() as meta:
+        with self._begin() as meta:
             is_remade = bring_up(self._database, self._indices, meta.position)
             transaction = Transaction(self._database, meta, self._indices)
             yield transaction
@@ -347,7 +347,7 @@ class Writer(Closable):
             self._database
         ):  # it could not be converted: no step would help
             return False
-        with self._begun() as meta:
+        with self._begin() as meta:
             found = stored_index.measure(self._database)
             if found.is_wasted:
                 stored_index.shrink(self._database, self._indices, found)
@@ -371,13 +371,13 @@ class Writer(Closable):
 
         Raises Unsealed as `transaction` does.
         """
-        with self._begun() as meta:
+        with self._begin() as meta:
             mark_unused(self._database, keys, now)
             self._database.run("COMMIT")
         self._seal(meta.position)
 
     @contextmanager
-    def _begun(self) -> Generator[Meta]:
+    def _begin(self) -> Generator[Meta]:
         """A transaction on the store as it was left; rolled back unless it was committed."""
         if not self._database.is_in_place():
             raise IndexIncompatible(f"{self._database.path} was replaced: open it again")
@@ -388,7 +388,7 @@ class Writer(Closable):
             if not self.is_as_left(meta.position):
                 where = self._database.path
                 raise Unsealed(f"{where} was changed by another program: it is checked")
-            with self._sealed_again(meta.position):
+            with self._seal_again(meta.position):
                 yield meta
         finally:
             self._database.rollback()
@@ -406,7 +406,7 @@ class Writer(Closable):
         self._database.close()
 
     @contextmanager
-    def _sealed_again(self, position: Position) -> Generator[None]:
+    def _seal_again(self, position: Position) -> Generator[None]:
         """What fails, on a full disk for example, may have left pages in the log that count for
         nothing."""
         try:

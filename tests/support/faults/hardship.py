@@ -51,7 +51,7 @@ class Hardship:
     def settle(self, server: ServedProcess) -> None:
         """After a start, which takes as long as it takes."""
         heal(server.ask, self._asked, self._docs, seconds=60)
-        until(lambda: server.ask("x")["duty"] == "watching")
+        until(lambda: server.ask("x")["role"] == "watching")
 
     def edit(
         self, server: ServedProcess, dated: Callable[[Path], None] = lambda path: None
@@ -98,7 +98,7 @@ class Hardship:
 
     def _is_declared(self, server: ServedProcess, *, is_answered: bool) -> None:
         said = until(lambda: (now := server.ask("x"))["error"] and now)
-        assert said["duty"] in ("failing", "starting", "watching"), said
+        assert said["role"] in ("failing", "starting", "watching"), said
         query, paths = next(iter(self._asked.items()))
         answer = server.ask(query)
         assert not answer["complete"], answer

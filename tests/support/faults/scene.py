@@ -132,7 +132,7 @@ class Running:
         ]
         self._servers += started
         for server in started:
-            until(lambda server=server: server.ask("x")["duty"] in ("watching", "standby"))
+            until(lambda server=server: server.ask("x")["role"] in ("watching", "standby"))
             until(lambda server=server: server.ask("x")["complete"])
 
     def go_on(self) -> None:

@@ -82,7 +82,7 @@ class KillStorm:
     def _is_well(self, server: Server) -> bool:
         """It has taken over from the dead, and nothing fails."""
         answer = server.ask("x")
-        is_ready = answer["readiness"] == "ready" and answer["duty"] == "watching"
+        is_ready = answer["readiness"] == "ready" and answer["role"] == "watching"
         return is_ready and not answer["error"]
 
     def _server(self) -> Server:

@@ -163,4 +163,4 @@ class Asker:
 
 
 def _shortened(answer: dict[str, Any]) -> str:
-    return str({name: answer[name] for name in ("readiness", "reason", "duty", "error")})
+    return str({name: answer[name] for name in ("readiness", "reason", "role", "error")})
