@@ -39,7 +39,7 @@ from query_latency import (
     writer_of,
 )
 
-from ragdocs.config.choices import KeywordEngine as Choice
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.indices.analysis import code_analyzer
 from ragdocs.indices.code import CodeEngine
@@ -69,7 +69,7 @@ def build(directory: Path, words: Words, chunks: int) -> None:
                     transaction.put(file, READ_NS)
 
 
-def engine_of(directory: Path, choice: Choice) -> KeywordEngine:
+def engine_of(directory: Path, choice: KeywordEngineName) -> KeywordEngine:
     settings = SETTINGS.model_copy(update={"keyword_engine": choice})
     return keyword_setup(settings, ANALYZER, directory).engine
 
@@ -117,15 +117,17 @@ def halves(taken: Sequence[float]) -> str:
     return f"{np.quantile(taken, 0.5):8.2f} {np.quantile(taken, 0.95):8.2f}"
 
 
-def verdict(choice: Choice, chunks: int, taken: Sequence[float]) -> str:
-    if chunks != TARGET_CHUNKS or choice is Choice.WHOOSH:
+def verdict(choice: KeywordEngineName, chunks: int, taken: Sequence[float]) -> str:
+    if chunks != TARGET_CHUNKS or choice is KeywordEngineName.WHOOSH:
         return ""
     is_met = np.quantile(taken, 0.5) < TARGET_P50 and np.quantile(taken, 0.95) < TARGET_P95
     word = "met" if is_met else "NOT met"
     return f"  target {TARGET_P50:g} / {TARGET_P95:g} ms: {word}"
 
 
-def run(directory: Path, choice: Choice, asked: Sequence[str], options: argparse.Namespace) -> None:
+def run(
+    directory: Path, choice: KeywordEngineName, asked: Sequence[str], options: argparse.Namespace
+) -> None:
     chunks = int(directory.name)
     with Reader.open(directory) as reader:
         engine = engine_of(directory, choice)
@@ -160,7 +162,9 @@ def run(directory: Path, choice: Choice, asked: Sequence[str], options: argparse
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--chunks", type=int, nargs="+", default=list(SIZES))
-    arguments.add_argument("--engines", nargs="+", default=[each.value for each in Choice])
+    arguments.add_argument(
+        "--engines", nargs="+", default=[each.value for each in KeywordEngineName]
+    )
     arguments.add_argument("--rounds", type=int, default=2)
     arguments.add_argument("--folder", type=Path, help="keep the stores here and use them again")
     arguments.add_argument("--json", type=Path, help="add the figures to this file")
@@ -182,7 +186,7 @@ def main() -> None:
             if not store_path(directory).exists():
                 build(directory, Words(embedder, 1), chunks)
             for name in options.engines:
-                run(directory, Choice(name), asked, options)
+                run(directory, KeywordEngineName(name), asked, options)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ragdocs.config.choices import EmbeddingProvider, KeywordEngine, Stemmer
-from ragdocs.config.fingerprint import Difference, Making, differences, read_making
+from ragdocs.config.choices import EmbeddingProvider, KeywordEngineName, Stemmer
+from ragdocs.config.fingerprint import FingerprintDifference, Making, differences, read_making
 from ragdocs.config.resolved import Config, TreeScope
 from ragdocs.config.trust import in_words
 from ragdocs.errors import (
@@ -260,7 +260,7 @@ class Assembly:
     def _version(self) -> str:
         """Of this program's indices, whatever the settings are."""
         plain = _with_search(
-            self.config, stemmer=Stemmer.ENGLISH, keyword_engine=KeywordEngine.FTS5
+            self.config, stemmer=Stemmer.ENGLISH, keyword_engine=KeywordEngineName.FTS5
         )
         making = Assembly(plain).making
         return f"{making.schema} {sorted(making.tables.items())}"
@@ -312,7 +312,7 @@ class StoredAssembly(Assembly):
 
     @property
     def _engine_directory(self) -> Path:
-        if self.config.search.keyword_engine is KeywordEngine.FTS5:
+        if self.config.search.keyword_engine is KeywordEngineName.FTS5:
             return self.directory
         return self._private_folder
 
@@ -344,9 +344,9 @@ def _as_stored(config: Config, stored: Making) -> Config:
         raise OtherVersion("the index was made with a stemmer that this program lacks") from None
     engine = config.search.keyword_engine
     if FTS5_TABLE in stored.tables:
-        engine = KeywordEngine.FTS5
-    elif engine is KeywordEngine.FTS5:
-        engine = KeywordEngine.WHOOSH
+        engine = KeywordEngineName.FTS5
+    elif engine is KeywordEngineName.FTS5:
+        engine = KeywordEngineName.WHOOSH
     return _with_search(config, stemmer=stemmer, keyword_engine=engine)
 
 
@@ -557,7 +557,7 @@ class App(Assembly, Closable):
         finally:
             self._views.release()  # whoever only asks this may never close the application
 
-    def differences(self, stored: str) -> tuple[Difference, ...]:
+    def differences(self, stored: str) -> tuple[FingerprintDifference, ...]:
         """Between the settings that a store was made with, and these."""
         making = read_making(stored)
         return differences(making, self.making) if making else ()

@@ -150,9 +150,9 @@ def test_what_is_advised_works_on_the_same_documents_when_it_is_copied(folder: P
 
 def test_a_server_advises_whole_paths(folder: Path):
     """Whoever reads its answer may stand elsewhere."""
-    from ragdocs.cli.main import Place
+    from ragdocs.cli.main import CommandPlace
 
-    place = Place(None, (folder / "my notes",), Path("the index"))
+    place = CommandPlace(None, (folder / "my notes",), Path("the index"))
     old = os.getcwd()
     os.chdir(folder)
     try:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from ragdocs.cli.index_run import Orders, run
 from ragdocs.cli.main import main, named
-from ragdocs.cli.progress import Lines, Silence
+from ragdocs.cli.progress import ProgressLines, Silence
 from ragdocs.config.loading import load_config
 from ragdocs.embedding import model_files
 from ragdocs.errors import IndexLocked, IndexStoreError
@@ -273,20 +273,20 @@ def test_on_a_terminal_there_are_bars_and_they_go_away(folder):
 
 def test_numbers_are_told_now_and_then_and_at_the_end_of_a_phase():
     now, said = [0.0], []
-    lines = Lines(said.append, lambda: now[0])
+    lines = ProgressLines(said.append, lambda: now[0])
     lines.report(Progress(Phase.SCANNING, 0, 1))
     for done in range(0, 951, 10):
         now[0] += 0.25
         lines.report(Progress(Phase.READING, done, 1000, 2 * done))
-    assert [one.partition(",")[0] for one in said] == [
-        "reading: 200 of 1000 files",
-        "reading: 400 of 1000 files",
-        "reading: 600 of 1000 files",
-        "reading: 800 of 1000 files",
+    assert [one.partition(", ")[0] for one in said] == [
+        "reading: 200 of 1,000 files",
+        "reading: 400 of 1,000 files",
+        "reading: 600 of 1,000 files",
+        "reading: 800 of 1,000 files",
     ]
-    assert said[0] == "reading: 200 of 1000 files, 400 chunks, 80/s, about 20 s left"
+    assert said[0] == "reading: 200 of 1,000 files, 400 chunks, 80/s, about 20 s left"
     lines.begin(Phase.EMBEDDING)
-    assert said[-1] == "reading: 950 of 1000 files, 1900 chunks, 80/s, about 1 s left"
+    assert said[-1] == "reading: 950 of 1,000 files, 1900 chunks, 80/s, about 1 s left"
     lines.report(Progress(Phase.EMBEDDING, 1, 1, 1))
     lines.close()
     lines.close()
@@ -543,7 +543,7 @@ def test_only_a_command_that_has_an_option_to_wait_names_it(folder):
 
 def test_files_without_text_give_no_rate():
     said: list[str] = []
-    lines = Lines(said.append)
+    lines = ProgressLines(said.append)
     lines.report(Progress(Phase.READING, 1, 1, 0))
     lines.close()
     assert said == ["reading: 1 of 1 file"]

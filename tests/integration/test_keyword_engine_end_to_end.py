@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragdocs.config.choices import KeywordEngine
+from ragdocs.config.choices import KeywordEngineName
 from tests.support.engine import Engine
 
 NOTES = {
@@ -13,7 +13,7 @@ NOTES = {
 }
 
 
-@pytest.fixture(params=[choice.value for choice in KeywordEngine])
+@pytest.fixture(params=[choice.value for choice in KeywordEngineName])
 def engine(request, tmp_path):
     def start(texts=NOTES):
         return Engine(tmp_path, texts, keyword_engine=request.param, semantic_weight=0.0)

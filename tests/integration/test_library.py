@@ -15,16 +15,16 @@ from ragdocs.config.settings import ContextConfig
 from ragdocs.errors import QueryError
 from ragdocs.indexing.ignore import matches_any
 from ragdocs.indexing.manager import IndexManager
-from ragdocs.library.answers import Extent, TextState
+from ragdocs.library.answers import DocumentPart, TextState
 from ragdocs.library.library import Library, LibrarySetup
 from ragdocs.library.related import MAX_CHARS
 from ragdocs.library.requests import (
     ContextRequest,
     DocumentRequest,
+    EditedFile,
     ListKind,
     ListRequest,
     RelatedRequest,
-    SourceFile,
 )
 from ragdocs.search.budget import tokens
 from ragdocs.search.orchestrator import QueryOrchestrator
@@ -176,7 +176,7 @@ def test_a_document_is_given_word_for_word(indexed):
     assert (found.byte_start, found.byte_end) == (0, len(GUIDE.encode()))
     assert (found.title, found.extent, found.state) == (
         "Authentication",
-        Extent.DOCUMENT,
+        DocumentPart.DOCUMENT,
         TextState.CURRENT,
     )
     assert found.tokens == found.total_tokens == tokens(GUIDE)
@@ -228,7 +228,7 @@ def test_a_section_is_its_heading_down_to_the_next_of_its_level(indexed):
     found = indexed.get("docs:auth#token-refresh")
     start, end = GUIDE.index("## Token"), GUIDE.index("## Logout")
     assert found.text == GUIDE[start:end]
-    assert found.extent is Extent.SECTION
+    assert found.extent is DocumentPart.SECTION
     assert found.heading_path == ("Authentication", "Sign in", "Token refresh")
     assert lines_of(GUIDE, found.line_start, found.line_end) == found.text
     assert GUIDE.encode()[found.byte_start : found.byte_end].decode() == found.text
@@ -281,7 +281,7 @@ def test_every_chunk_can_be_read_by_its_id(indexed):
 
 def test_a_chunk_above_others_is_read_with_all_of_them(indexed):
     found = indexed.get("docs:guide/auth.md#sign-in")
-    assert found.extent is Extent.CHUNK
+    assert found.extent is DocumentPart.CHUNK
     assert found.text == GUIDE[GUIDE.index("# Sign in") :]
 
 
@@ -293,7 +293,7 @@ def test_a_line_range_is_exact(indexed, first, count):
     by_name = indexed.get(f"docs:auth.md:{first}-{first + count}")
     assert by_name.text == expected
     assert (by_name.line_start, by_name.line_end) == (first, first + count)
-    assert by_name.extent is Extent.LINES
+    assert by_name.extent is DocumentPart.LINES
 
 
 def test_lines_past_the_end_are_the_last_ones_or_an_error(indexed):
@@ -445,7 +445,7 @@ def test_any_text_is_given_whole_in_pages_and_lines_from_file_and_store_alike(tm
 
 def test_the_outline_has_lines_and_sizes_that_fit_the_text(indexed):
     found = indexed.get("docs:auth", outline=True)
-    assert found.extent is Extent.OUTLINE
+    assert found.extent is DocumentPart.OUTLINE
     assert [(each.level, each.text) for each in found.outline] == [
         (0, ""),
         (1, "Sign in"),
@@ -885,7 +885,7 @@ def context(indexed, *files, rules=(), request=None, **settings):
 
 
 def test_source_code_finds_its_documentation(knowledge):
-    found = context(knowledge, SourceFile("src/net/retry.py", RETRY))
+    found = context(knowledge, EditedFile("src/net/retry.py", RETRY))
     assert found.results[0].path in ("http/retries.md", "retries.md")
     terms = {term.word: term for term in found.explanation.terms}
     assert {"backoff", "jitter", "requests"} <= set(terms)
@@ -908,7 +908,7 @@ def test_a_diff_finds_the_same(knowledge):
 
 @pytest.mark.parametrize("name", ["docs/self.md", "docs/docs/self.md", "{root}/docs/docs/self.md"])
 def test_the_files_themselves_are_not_their_documentation(knowledge, name):
-    file = SourceFile(name.format(root=knowledge.folder), KNOWLEDGE["docs/self.md"])
+    file = EditedFile(name.format(root=knowledge.folder), KNOWLEDGE["docs/self.md"])
     found = context(knowledge, file)
     assert found.files[0].doc_id == "docs:docs/self.md"
     assert found.results
@@ -916,7 +916,7 @@ def test_the_files_themselves_are_not_their_documentation(knowledge, name):
 
 
 def test_a_file_that_only_shares_a_name_is_not_taken_for_the_document(knowledge):
-    found = context(knowledge, SourceFile("other/project/self.md", "exponential backoff\n"))
+    found = context(knowledge, EditedFile("other/project/self.md", "exponential backoff\n"))
     assert found.files[0].doc_id is None
     assert "docs:docs/self.md" in {result.doc_id for result in found.results}
 
@@ -928,7 +928,7 @@ def test_rules_add_words_restrict_trees_and_give_documents(knowledge):
         {"match": "src/**", "include": ["docs:auth/tokens.md", "docs:gone.md"]},
         {"match": "*.rs", "terms": ["never"], "include": ["docs:http/pools.md"]},
     ]
-    found = context(knowledge, SourceFile("src/retry.py", RETRY), rules=rules)
+    found = context(knowledge, EditedFile("src/retry.py", RETRY), rules=rules)
     assert found.files[0].rules == ("*.py", "src/**")
     assert [(each.doc_id, each.because) for each in found.included] == [
         ("docs:style.md", "*.py"),
@@ -944,7 +944,7 @@ def test_rules_add_words_restrict_trees_and_give_documents(knowledge):
 
 def test_an_inclusion_outside_the_trees_is_told_by_its_name_alone(knowledge):
     rules = [{"match": "*", "include": ["/somewhere/secret/plan.md"]}]
-    found = context(knowledge, SourceFile("a.py", RETRY), rules=rules)
+    found = context(knowledge, EditedFile("a.py", RETRY), rules=rules)
     (note,) = [note for note in found.notes if "plan.md" in note]
     assert "secret" not in note
 
@@ -954,7 +954,7 @@ def words(found):
 
 
 def test_every_setting_changes_the_terms(knowledge):
-    file = SourceFile("x.txt", "backoff backoff jitter sockets sockets budget budget\n")
+    file = EditedFile("x.txt", "backoff backoff jitter sockets sockets budget budget\n")
     assert words(context(knowledge, file)) == {"backoff", "sockets", "budget"}
     assert "jitter" in words(context(knowledge, file, min_term_frequency=1))
     assert len(words(context(knowledge, file, terms=1))) == 1
@@ -963,37 +963,37 @@ def test_every_setting_changes_the_terms(knowledge):
 
 
 def test_a_short_text_that_repeats_nothing_counts_by_every_word(knowledge):
-    assert words(context(knowledge, SourceFile("", "jitter and sockets"))) == {"jitter", "sockets"}
+    assert words(context(knowledge, EditedFile("", "jitter and sockets"))) == {"jitter", "sockets"}
 
 
 def test_the_words_of_a_path_count_without_any_text(knowledge):
-    found = context(knowledge, SourceFile("src/http/connectionPools.ts"))
+    found = context(knowledge, EditedFile("src/http/connectionPools.ts"))
     assert found.results[0].path == "http/pools.md"
     assert {term.origins for term in found.explanation.terms} == {("path",)}
 
 
 def test_several_files_have_the_same_say(knowledge):
-    long = SourceFile("a.txt", "sockets pool " * 2_000)
-    short = SourceFile("b.txt", "token refreshed token refreshed\n")
+    long = EditedFile("a.txt", "sockets pool " * 2_000)
+    short = EditedFile("b.txt", "token refreshed token refreshed\n")
     found = context(knowledge, long, short)
     assert {"http/pools.md", "auth/tokens.md"} <= {result.path for result in found.results[:3]}
 
 
 def test_a_long_file_does_not_push_out_a_short_one(knowledge):
-    long = SourceFile("", "sockets " * 2_000 + "pool " * 500)
-    short = SourceFile("", "token token token expires\n")
+    long = EditedFile("", "sockets " * 2_000 + "pool " * 500)
+    short = EditedFile("", "token token token expires\n")
     assert words(context(knowledge, long, short, terms=2)) == {"sockets", "token"}
 
 
 def test_a_rare_word_tells_more_than_a_frequent_one(knowledge):
-    found = context(knowledge, SourceFile("", "subject " * 6 + "jitter " * 3))
+    found = context(knowledge, EditedFile("", "subject " * 6 + "jitter " * 3))
     assert [term.word for term in found.explanation.terms] == ["jitter", "subject"]
 
 
 def test_what_the_index_does_not_know_is_said(knowledge):
-    found = context(knowledge, SourceFile("", "qqqq wwww qqqq wwww"))
+    found = context(knowledge, EditedFile("", "qqqq wwww qqqq wwww"))
     assert any("no word of these files" in note for note in found.notes)
-    binary = context(knowledge, SourceFile("retries.png", b"\x89PNG\0\1\2\3" * 500))
+    binary = context(knowledge, EditedFile("retries.png", b"\x89PNG\0\1\2\3" * 500))
     assert "not text" in binary.files[0].problem
     assert binary.results[0].path.endswith("retries.md")
 
@@ -1002,10 +1002,10 @@ def test_what_the_index_does_not_know_is_said(knowledge):
     ("more", "message"),
     [
         ({}, "nothing is given"),
-        ({"files": (SourceFile("a"),) * 51}, "number of files"),
-        ({"files": (SourceFile("a", "x" * 1_000_001),)}, "too long"),
-        ({"files": (SourceFile("a" * 20_000, "x"),)}, "too long"),
-        ({"files": (SourceFile("a", "x" * 900_000),) * 5}, "together"),
+        ({"files": (EditedFile("a"),) * 51}, "number of files"),
+        ({"files": (EditedFile("a", "x" * 1_000_001),)}, "too long"),
+        ({"files": (EditedFile("a" * 20_000, "x"),)}, "too long"),
+        ({"files": (EditedFile("a", "x" * 900_000),) * 5}, "together"),
         ({"diff": b"x" * 4_000_001}, "together"),
         ({"diff": "x", "top_n": 0}, "top_n"),
         ({"diff": "x", "max_tokens": 10_001}, "max_tokens"),
@@ -1018,4 +1018,4 @@ def test_input_out_of_bounds_is_refused_with_the_bound(more, message):
 
 def test_an_unknown_tree_is_refused(knowledge):
     with pytest.raises(QueryError, match="no tree `nope`; there is `docs`, `notes`"):
-        context(knowledge, SourceFile("a.py", RETRY), request={"trees": frozenset({"nope"})})
+        context(knowledge, EditedFile("a.py", RETRY), request={"trees": frozenset({"nope"})})

@@ -16,7 +16,7 @@ from ragdocs.embedding.base import MAX_TOKENS, SPECIAL_TOKENS, QueryEmbedding, T
 from ragdocs.errors import QueryError
 from ragdocs.indices.keyword import FEW_UNITS, FEWEST_UNITS, Unit, compile_query, rarest
 from ragdocs.indices.vocabulary import TermFrequencies, Vocabulary
-from ragdocs.library.requests import SourceFile
+from ragdocs.library.requests import EditedFile
 from ragdocs.library.source_code import read_diff, read_sources
 from ragdocs.library.terms import TermCounter
 from ragdocs.limits import (
@@ -544,7 +544,7 @@ def test_a_word_is_looked_up_once_however_many_texts_were_added():
 
 def test_source_files_share_what_is_read_and_a_short_one_leaves_its_share():
     def read(*contents):
-        sources = read_sources([SourceFile("a.txt", content) for content in contents])
+        sources = read_sources([EditedFile("a.txt", content) for content in contents])
         return [len(source.pieces[-1].text) for source in sources]
 
     assert read("x" * 999_999) == [MAX_READ_SOURCE_CHARS]

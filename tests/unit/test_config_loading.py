@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragdocs.config.layers import Assigned, flatten, merge, unflatten
-from ragdocs.config.loading import Reading, load_config, read_config
-from ragdocs.config.problems import Origin, OriginKind
+from ragdocs.config.loading import ConfigReading, load_config, read_config
+from ragdocs.config.problems import OriginKind, SettingOrigin
 from ragdocs.config.resolved import Config, TreeScope
 from ragdocs.errors import ConfigError
 from tests.support.machine import trust_files
@@ -38,7 +38,7 @@ class Place:
     def user(self, text: str) -> Path:
         return self.write(self.home / ".config/mcp-markdown-ragdocs/config.toml", text)
 
-    def read(self, cwd: Path | None = None, **more: Any) -> Reading:
+    def read(self, cwd: Path | None = None, **more: Any) -> ConfigReading:
         environ = {**self.environ, **more.pop("environ", {})}
         return read_config(cwd=cwd or self.project, environ=environ, **more)
 
@@ -481,7 +481,7 @@ NAMES = st.sampled_from(["a", "b", "c"])
 PATHS = st.one_of(st.tuples(NAMES), st.tuples(st.just("tree"), NAMES), st.tuples(NAMES, NAMES))
 LAYERS = st.dictionaries(
     PATHS,
-    st.builds(Assigned, st.integers(), st.builds(Origin, st.sampled_from(OriginKind))),
+    st.builds(Assigned, st.integers(), st.builds(SettingOrigin, st.sampled_from(OriginKind))),
     max_size=5,
 )
 
@@ -518,7 +518,7 @@ TABLES = st.fixed_dictionaries(
 @settings(deadline=None)
 @given(TABLES)
 def test_a_table_survives_being_laid_flat(table):
-    origin = Origin(OriginKind.FLAG)
+    origin = SettingOrigin(OriginKind.FLAG)
     flat = {path: Assigned(value, origin) for path, value in flatten(table)}
 
     assert unflatten(flat) == table

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngine, Pooling, Stemmer
+from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngineName, Pooling, Stemmer
 from ragdocs.config.problems import ANY, Setting, key_text, settings, tables
 from ragdocs.config.settings import (
     ChunkingConfig,
@@ -77,7 +77,7 @@ DEFAULTS = {
     "search.query_expansion_max_words": 2,
     "search.query_expansion_max_terms": 10_000,
     "search.synonyms_enabled": False,
-    "search.keyword_engine": KeywordEngine.FTS5,
+    "search.keyword_engine": KeywordEngineName.FTS5,
     "search.stemmer": Stemmer.ENGLISH,
     "search.fuzzy_distance": 1,
     "search.merge_threshold": 2,

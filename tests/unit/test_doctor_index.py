@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from ragdocs.config.choices import KeywordEngine
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.diagnosis.case import Level, is_fine
 from ragdocs.diagnosis.doctor import examine, repair
 from ragdocs.diagnosis.looks import engine_folder
@@ -327,7 +327,7 @@ def test_an_engine_that_is_whole(bench, whoosh):
 
 @pytest.mark.parametrize("damage", ["flip", "grown", "gone", "state", "huge state"])
 def test_an_engine_whose_files_are_damaged(bench, whoosh, damage):
-    folder = engine_folder(bench.index, KeywordEngine.WHOOSH)
+    folder = engine_folder(bench.index, KeywordEngineName.WHOOSH)
     (state,) = folder.glob("state.json")
     largest = max(folder.glob("*-*/*"), key=lambda path: path.stat().st_size)
     if damage == "flip":
@@ -357,7 +357,7 @@ def test_the_folder_of_an_engine_that_is_not_in_use(bench, whoosh):
     assert found.level is Level.NOTE
     assert "keyword-whoosh" in found.message
     repaired(bench.case(), "leftovers")
-    assert not engine_folder(bench.index, KeywordEngine.WHOOSH).exists()
+    assert not engine_folder(bench.index, KeywordEngineName.WHOOSH).exists()
 
 
 # all of it

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ragdocs.app import App
-from ragdocs.config.choices import KeywordEngine
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.diagnosis.doctor import examine, repair
 from ragdocs.diagnosis.gathering import gather_status
 from ragdocs.diagnosis.looks import engine_folder
@@ -284,7 +284,7 @@ def test_a_folder_that_is_deleted_while_someone_waits_is_marked_again(tmp_path: 
 
 def test_an_engines_folder_does_not_come_before_the_mark(tmp_path: Path):
     folder = tmp_path / "index"
-    with DerivedFolder(engine_folder(folder, KeywordEngine.WHOOSH)).lock() as is_ours:
+    with DerivedFolder(engine_folder(folder, KeywordEngineName.WHOOSH)).lock() as is_ours:
         assert is_ours
     assert folder_state(folder) is FolderState.OURS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragdocs.config.choices import KeywordEngine
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.indices.engines import keyword_setup
@@ -25,7 +25,7 @@ from ragdocs.search.understanding import SMALL, look_up
 from ragdocs.store.records import ChunkKey
 from tests.support.stores import NOTES, EngineCorpus
 
-ENGINES = [choice.value for choice in KeywordEngine]
+ENGINES = [choice.value for choice in KeywordEngineName]
 
 
 @pytest.fixture(params=ENGINES)
@@ -93,7 +93,7 @@ def test_scores_are_near_the_default_engines(both, query):
     expected, found = dict(default.ask(query)), dict(other.ask(query))
     assert found.keys() == expected.keys()
     # whoosh keeps fractions and exact lengths; tantivy repeats terms and rounds lengths.
-    near = 0.02 if other.settings.keyword_engine is KeywordEngine.WHOOSH else 0.3
+    near = 0.02 if other.settings.keyword_engine is KeywordEngineName.WHOOSH else 0.3
     assert found == pytest.approx(expected, rel=near)
 
 

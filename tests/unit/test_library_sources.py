@@ -10,7 +10,7 @@ from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.library.answers import ContextTerm
 from ragdocs.library.context import query_text
-from ragdocs.library.requests import SourceFile
+from ragdocs.library.requests import EditedFile
 from ragdocs.library.source_code import (
     WEIGHTS,
     TermPlace,
@@ -67,7 +67,7 @@ def test_a_word_weighs_by_where_it_stands():
     notes = "# Hail\n\nAnd rain.\n"
     counter = TermCounter(text_analyzer(Stemmer.ENGLISH))
     for name, text in (("storm/front.py", code), ("storm.md", notes)):
-        for piece in read_source(SourceFile(name, text.encode())).pieces:
+        for piece in read_source(EditedFile(name, text.encode())).pieces:
             counter.add(piece.text, WEIGHTS[piece.place], piece.place, repeats=piece.repeats)
     counter.analyse()
     weights = {term: counter.weights[term] for term in ("front", "hail", "lightn", "thunder")}
@@ -140,9 +140,9 @@ def test_a_text_that_is_no_diff_is_read_as_text_and_said_so():
 
 
 def test_of_many_or_long_files_each_has_its_share():
-    (long,) = read_sources([SourceFile("a.txt", "word " * 100_000)])
+    (long,) = read_sources([EditedFile("a.txt", "word " * 100_000)])
     assert "first 100,000 characters" in long.problem
-    many = read_sources([SourceFile("a.txt", "word " * 10_000)] * 50)
+    many = read_sources([EditedFile("a.txt", "word " * 10_000)] * 50)
     assert all("first 2,000 characters" in each.problem for each in many)
     sources, problem = read_diff("".join(f"--- a/{n}\n+++ b/{n}\n" for n in range(150)))
     assert len(sources) == 50
@@ -152,7 +152,7 @@ def test_of_many_or_long_files_each_has_its_share():
 
 
 def pieces(name, content):
-    return {piece.place: piece.text for piece in read_source(SourceFile(name, content)).pieces}
+    return {piece.place: piece.text for piece in read_source(EditedFile(name, content)).pieces}
 
 
 def test_a_path_gives_its_parts_without_the_suffix():
@@ -175,18 +175,18 @@ def test_any_bytes_are_survived():
     for size in (0, 1, 100, 5_000):
         for name in ("a.py", "a.md", "", "a\ud800\0.md", "x/" * 50, "../../etc/passwd"):
             data = chance.randbytes(size)
-            source = read_source(SourceFile(name, data))
+            source = read_source(EditedFile(name, data))
             source.gist.encode()
             source.name.encode()
             read_diff(data)
-            read_source(SourceFile(name, data.decode("utf-8", "surrogateescape")))
-    assert "not text" in read_source(SourceFile("a.md", b"\0\1\2" * 1000)).problem
+            read_source(EditedFile(name, data.decode("utf-8", "surrogateescape")))
+    assert "not text" in read_source(EditedFile("a.md", b"\0\1\2" * 1000)).problem
 
 
 @settings(max_examples=50)
 @given(st.text(max_size=300), st.text(max_size=20))
 def test_a_gist_is_never_read_as_operators(text, name):
-    gist = read_source(SourceFile(name + ".py", "# " + text)).gist
+    gist = read_source(EditedFile(name + ".py", "# " + text)).gist
     assert not parse_query(gist).is_strict
     assert len(gist) <= 1_000
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ragdocs.app import App
-from ragdocs.config.choices import KeywordEngine
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.diagnosis.gathering import gather_status
 from ragdocs.diagnosis.looks import EngineState, engine_folder, vectors_model
 from ragdocs.embedding.base import EmbeddingCounts
@@ -340,12 +340,12 @@ def test_the_engine_beside_the_store(bench):
     found = status_of(bench, **settings)
     assert found.keyword.state == EngineState.IN_STEP
     assert found.disk.engines > 0
-    folder = engine_folder(bench.index, KeywordEngine.WHOOSH)
+    folder = engine_folder(bench.index, KeywordEngineName.WHOOSH)
     (folder / "state.json").write_bytes(b"{")
     assert status_of(bench, **settings).keyword.state == EngineState.DAMAGED
 
 
-@pytest.mark.parametrize("engine", KeywordEngine)
+@pytest.mark.parametrize("engine", KeywordEngineName)
 def test_engines_are_looked_for_where_they_are(tmp_path, engine):
     assert engine_folder(tmp_path, engine) == keyword_folder(tmp_path, engine)
 

@@ -11,7 +11,7 @@ from ragdocs.chunking.splitting import embedding_text
 from ragdocs.errors import EmbeddingError, IndexCorrupt
 from ragdocs.indices import vector, view
 from ragdocs.indices.vector import FlatVectors, VectorIndex
-from ragdocs.indices.view import IN_FLIGHT_SECONDS, Progress
+from ragdocs.indices.view import IN_FLIGHT_SECONDS, AppliedCommit
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, VectorBatch
@@ -318,7 +318,7 @@ def test_a_request_with_a_late_snapshot_does_not_turn_the_index_back(writer, rea
 
 def test_a_snapshot_from_before_is_late_only_for_a_while(writer, reader):
     now = [0.0]
-    seen = Progress(clock=lambda: now[0])
+    seen = AppliedCommit(clock=lambda: now[0])
     put(writer, note("a.md", "ship"))
     with reader.snapshot() as old:
         seen.reach(old.position)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.main import (
-    Place,
+    CommandPlace,
     documents_here,
     existing_folders,
     here,
@@ -24,8 +24,8 @@ from ragdocs.errors import ConfigError, FileKept, RagdocsError
 from ragdocs.text import advised, json_text, toml_key, toml_string, toml_value
 
 if TYPE_CHECKING:
-    from ragdocs.config.loading import Reading
-    from ragdocs.config.problems import KeyPath, Origin, Problem
+    from ragdocs.config.loading import ConfigReading
+    from ragdocs.config.problems import KeyPath, Problem, SettingOrigin
     from ragdocs.config.resolved import Config, InForce
     from ragdocs.config.trust import Ignored
 
@@ -39,7 +39,7 @@ WRONG = 2
 @place_options
 @json_option
 @click.pass_context
-def check_config(context: click.Context, place: Place, as_json: bool) -> None:
+def check_config(context: click.Context, place: CommandPlace, as_json: bool) -> None:
     """Check the configuration, and say everything that is wrong with it.
 
     Exits with 0 when it can be used, with 2 when it cannot.
@@ -68,7 +68,7 @@ def check_config(context: click.Context, place: Place, as_json: bool) -> None:
 @click.option(
     "--defaults", is_flag=True, help="Every setting there is, with its default; reads no file."
 )
-def show_config(place: Place, as_json: bool, changed: bool, defaults: bool) -> None:
+def show_config(place: CommandPlace, as_json: bool, changed: bool, defaults: bool) -> None:
     """Show the settings in force, and where each comes from.
 
     The answer is written as TOML. With --defaults, every setting is shown with what it does, even
@@ -114,7 +114,7 @@ def _defaults_value() -> dict[str, object]:
     return {"settings": found}
 
 
-def _show_reading(reading: Reading) -> None:
+def _show_reading(reading: ConfigReading) -> None:
     from ragdocs.config.trust import in_words
     from ragdocs.text import printable
 
@@ -134,7 +134,7 @@ def _show_reading(reading: Reading) -> None:
         click.echo(f"The configuration cannot be used: {_problems(reading)}.", err=True)
 
 
-def _problems(reading: Reading) -> str:
+def _problems(reading: ConfigReading) -> str:
     from ragdocs.text import number_of
 
     return number_of(len(reading.problems), "problem")
@@ -177,7 +177,7 @@ def _tree_lines(config: Config) -> Iterator[str]:
         yield f"exclude = {toml_value(tree.exclude)}"
 
 
-def _reading_value(reading: Reading) -> dict[str, object]:
+def _reading_value(reading: ConfigReading) -> dict[str, object]:
     from ragdocs.text import plain_value
 
     return {
@@ -199,7 +199,7 @@ def _problem_value(problem: Problem) -> dict[str, object]:
     }
 
 
-def _origin_value(origin: Origin) -> dict[str, object]:
+def _origin_value(origin: SettingOrigin) -> dict[str, object]:
     from ragdocs.text import printable
 
     return {"kind": origin.kind.value, "where": printable(origin.where), "line": origin.line}

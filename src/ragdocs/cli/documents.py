@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from ragdocs.cli.indexing import Reading, reading_options
+from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.main import NOTHING_FOUND
 from ragdocs.errors import QueryError
 from ragdocs.limits import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         SimilarEntry,
     )
     from ragdocs.library.library import Library
-    from ragdocs.library.requests import ContextRequest, DocumentRequest, ListRequest, SourceFile
+    from ragdocs.library.requests import ContextRequest, DocumentRequest, EditedFile, ListRequest
 
 # `context`: the documentation that matters for source files, or for a change to them.
 
@@ -74,7 +74,7 @@ class _Asked(TypedDict):
 @click.option("--explain", is_flag=True, help="Show the terms and the query they make.")
 @reading_options
 @click.pass_context
-def context(click_context: click.Context, reading: Reading, **asked: Unpack[_Asked]) -> None:
+def context(click_context: click.Context, reading: OpenedIndex, **asked: Unpack[_Asked]) -> None:
     """Find the documentation for source files, or for a diff.
 
     Exits as `query` does.
@@ -113,12 +113,12 @@ def _request(asked: _Asked, config: "Config") -> "ContextRequest":
     )
 
 
-def _source(name: str, config: "Config") -> "SourceFile":
-    from ragdocs.library.requests import SourceFile
+def _source(name: str, config: "Config") -> "EditedFile":
+    from ragdocs.library.requests import EditedFile
 
     try:
         with open(name, "rb") as file:
-            return SourceFile(_relative(name, config), file.read(MAX_SOURCES_CHARS))
+            return EditedFile(_relative(name, config), file.read(MAX_SOURCES_CHARS))
     except OSError as error:
         raise QueryError(f"{escaped(name)} cannot be read: {error.strerror}") from error
 
@@ -175,7 +175,7 @@ def _explained(explanation: "ContextExplanation") -> Iterator[str]:
 @click.option("--outline", is_flag=True, help="The headings, with their lines and sizes.")
 @click.option("--full", "full_document", is_flag=True, help="All of the document it is in.")
 @reading_options
-def get(reference: str, reading: Reading, outline: bool, full_document: bool) -> None:
+def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool) -> None:
     """Show a document, a section, or some of its lines.
 
     REFERENCE is an id that a search gave, a path, `path#heading` or `path:10-40`. A file's name
@@ -259,7 +259,7 @@ class _Chosen(TypedDict):
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag.")
 @reading_options
 @click.pass_context
-def ls(context: click.Context, kind: str, reading: Reading, **chosen: Unpack[_Chosen]) -> None:
+def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack[_Chosen]) -> None:
     """List trees, documents, headings, tags or chunks.
 
     Exits with 0 when there are any, with 1 when there are none.
@@ -342,7 +342,7 @@ _NOTHING = "nothing is linked with it, and nothing is like it"
 )
 @reading_options
 @click.pass_context
-def related(context: click.Context, reference: str, reading: Reading, limit: int) -> None:
+def related(context: click.Context, reference: str, reading: OpenedIndex, limit: int) -> None:
     """Show what a document or section is linked with, and what is like it.
 
     REFERENCE is what `get` takes. Links, backlinks, the documents of its community, and what is

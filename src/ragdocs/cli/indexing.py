@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ragdocs.cli.main import Place, json_option, place_options, refuse_everything
+from ragdocs.cli.main import CommandPlace, json_option, place_options, refuse_everything
 from ragdocs.errors import (
     IndexCorrupt,
     IndexFolderForeign,
@@ -77,10 +77,10 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class OpenedIndex:
     """The options of every command that reads the index."""
 
-    place: Place
+    place: CommandPlace
     as_json: bool
     no_update: bool
 
@@ -110,9 +110,9 @@ def reading_options(command: Callable[..., _T]) -> Callable[..., _T]:
     @place_options
     @wraps(command)
     def with_reading(
-        *arguments: object, place: Place, as_json: bool, no_update: bool, **options: object
+        *arguments: object, place: CommandPlace, as_json: bool, no_update: bool, **options: object
     ) -> _T:
-        return command(*arguments, reading=Reading(place, as_json, no_update), **options)
+        return command(*arguments, reading=OpenedIndex(place, as_json, no_update), **options)
 
     return with_reading
 
@@ -154,7 +154,12 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
     @click.pass_context
     @wraps(command)
     def with_wishes(
-        *arguments: object, no_vectors: bool, wait: float, quiet: bool, as_json: bool, place: Place
+        *arguments: object,
+        no_vectors: bool,
+        wait: float,
+        quiet: bool,
+        as_json: bool,
+        place: CommandPlace,
     ) -> _T:
         return command(*arguments, place, _Wishes(no_vectors, wait, quiet, as_json))
 
@@ -163,7 +168,7 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
 
 @click.command("update")
 @_run_options
-def update(context: click.Context, place: Place, wishes: _Wishes) -> None:
+def update(context: click.Context, place: CommandPlace, wishes: _Wishes) -> None:
     """Update the index to match the files; only changed files are read.
 
     Exits with 0 when all files are indexed, 1 when some could not be, 2 for wrong use, 3 when the
@@ -178,7 +183,7 @@ def update(context: click.Context, place: Place, wishes: _Wishes) -> None:
 
 @click.command("rebuild-index")
 @_run_options
-def rebuild_index(context: click.Context, place: Place, wishes: _Wishes) -> None:
+def rebuild_index(context: click.Context, place: CommandPlace, wishes: _Wishes) -> None:
     """Check the whole index, then read every file again.
 
     For an index that is in doubt; after edits `update` is enough. Text that has a vector keeps it,
@@ -192,7 +197,7 @@ def rebuild_index(context: click.Context, place: Place, wishes: _Wishes) -> None
     context.exit(_run(place, wishes, rebuild=True))
 
 
-def _run(place: Place, wishes: _Wishes, *, rebuild: bool) -> int:
+def _run(place: CommandPlace, wishes: _Wishes, *, rebuild: bool) -> int:
     from ragdocs.app import index_directory
     from ragdocs.cli.index_run import KEPT, Orders, opening, run, taken_from
     from ragdocs.cli.progress import display

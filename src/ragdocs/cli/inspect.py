@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragdocs.cli.indexing import Reading, reading_options
-from ragdocs.cli.main import Place, place_options
+from ragdocs.cli.indexing import OpenedIndex, reading_options
+from ragdocs.cli.main import CommandPlace, place_options
 from ragdocs.errors import SourceUnreadable
 from ragdocs.models import TreeName
 from ragdocs.text import escaped, json_text, number_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("words", nargs=-1, required=True, metavar="QUERY...")
 @click.option("--strict", is_flag=True, help="Read it as `query --strict` does.")
 @reading_options
-def inspect_query(words: tuple[str, ...], reading: Reading, strict: bool) -> None:
+def inspect_query(words: tuple[str, ...], reading: OpenedIndex, strict: bool) -> None:
     """Show how QUERY is parsed, analysed, completed and classified.
 
     Nothing is searched. Without an index (and with --no-update) all is shown that does not depend
@@ -145,7 +145,7 @@ inspect.add_command(inspect_query)
 @click.option("--embedded", is_flag=True, help="Show the text that each leaf gives the embedder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @place_options
-def inspect_document(file: Path, place: Place, embedded: bool, as_json: bool) -> None:
+def inspect_document(file: Path, place: CommandPlace, embedded: bool, as_json: bool) -> None:
     """Draw FILE's chunk tree: ids, lines, sizes, and what will be embedded.
 
     \b

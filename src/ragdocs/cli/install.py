@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ragdocs.cli.edit_files import KeptFile, NotPlain, Taken, read_kept, with_entry
-from ragdocs.cli.main import Place, documents_here, here, place_options
+from ragdocs.cli.main import CommandPlace, documents_here, here, place_options
 from ragdocs.cli.status import short
 from ragdocs.diagnosis.clients import CLIENTS, Client, starts_this_program, user_place
 from ragdocs.errors import ConfigError, FileKept
 from ragdocs.text import advised, escaped
 
 if TYPE_CHECKING:
-    from ragdocs.config.loading import Reading
+    from ragdocs.config.loading import ConfigReading
     from ragdocs.config.resolved import Config
 
 # `agents`: what an agent should be told about the tools, for its AGENTS.md or CLAUDE.md.
@@ -160,7 +160,7 @@ def fetched_program(*, by_name: bool) -> Launch:
     return Launch(os.path.abspath(found) if found else "uvx", (DISTRIBUTION,))
 
 
-def server(program: Launch, place: Place) -> Launch:
+def server(program: Launch, place: CommandPlace) -> Launch:
     return Launch(program.command, (*program.arguments, "mcp", *_place_arguments(place)))
 
 
@@ -173,7 +173,7 @@ def _executable() -> Path | None:
     return next((one for one in candidates if one.is_file() and os.access(one, os.X_OK)), None)
 
 
-def _place_arguments(place: Place) -> list[str]:
+def _place_arguments(place: CommandPlace) -> list[str]:
     """What was given; without any of it, what is in force here, for a client starts elsewhere."""
     from ragdocs.config.loading import problem_text
 
@@ -190,7 +190,7 @@ def _place_arguments(place: Place) -> list[str]:
     return [part for option, path in given for part in (option, _whole(path))]
 
 
-def _project(reading: "Reading") -> Path | None:
+def _project(reading: "ConfigReading") -> Path | None:
     """The folder of the nearest project file. Named as a file it would be the user's own word,
     whatever the project puts into it later."""
     from ragdocs.config.locations import folder_of, user_file
@@ -364,7 +364,7 @@ def _wish_options(command: Callable[..., _T]) -> Callable[..., _T]:
 @click.command("install")
 @_wish_options
 @place_options
-def install(wish: _Wish, place: Place) -> None:
+def install(wish: _Wish, place: CommandPlace) -> None:
     """Have an MCP client start the server: put its entry into the client's settings.
 
     Nothing else in the file is touched, and a copy of it is kept. A file that is not plain JSON is

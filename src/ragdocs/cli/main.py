@@ -29,7 +29,7 @@ from ragdocs.errors import (
 from ragdocs.text import escaped, remember_typed
 
 if TYPE_CHECKING:
-    from ragdocs.config.loading import Reading
+    from ragdocs.config.loading import ConfigReading
     from ragdocs.config.resolved import Config, Tree
     from ragdocs.mcp_server.host import Backend
 
@@ -260,7 +260,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommandPlace:
     """What was said on the command line of where things are; the configuration says the rest."""
 
     config_file: Path | None = None
@@ -278,7 +278,7 @@ class Place:
             tell_ignored(config)
         return config
 
-    def reading(self) -> "Reading":
+    def reading(self) -> "ConfigReading":
         """The same with all that is wrong with it, for those who look into that."""
         from ragdocs.config.loading import read_config
 
@@ -377,7 +377,7 @@ def _with_place(
         index: Path | None,
         **options: object,
     ) -> _T:
-        place = Place(config_file, docs, index)
+        place = CommandPlace(config_file, docs, index)
         remember_typed(place.typed(whole_paths=click.get_current_context().info_name == "mcp"))
         return command(*arguments, place=place, **options)
 
@@ -443,7 +443,7 @@ def _reason(error: Exception) -> str:
     show_default=True,
     help="What is said on stderr. Only debug shows text of queries or documents.",
 )
-def serve(place: Place, log_level: str) -> None:
+def serve(place: CommandPlace, log_level: str) -> None:
     """Serve the documents to an MCP client, over standard input and output.
 
     The index is built and kept up to date in the background.
@@ -457,7 +457,7 @@ def serve(place: Place, log_level: str) -> None:
     run(lambda: _open(place), log_level)
 
 
-def _open(place: Place) -> "Backend":
+def _open(place: CommandPlace) -> "Backend":
     from ragdocs.app import App
     from ragdocs.mcp_server.served_app import FIRST_SECONDS, ServedApp
 

@@ -62,7 +62,7 @@ class Extra:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reranker:
+class RerankerModel:
     """The cross-encoder that is configured, whether it is used or not."""
 
     model: str
@@ -79,7 +79,7 @@ class Models:
     builtin: Builtin
     extras: tuple[Extra, ...]
     fetched: tuple[str, ...]
-    cross_encoder: Reranker
+    cross_encoder: RerankerModel
 
 
 def list_models(config: Config) -> Models:
@@ -147,7 +147,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _reranker(config: Config) -> Reranker:
+def _reranker(config: Config) -> RerankerModel:
     settings = config.search
     model = str(settings.rerank_model)
     folder = problem = ""
@@ -163,7 +163,7 @@ def _reranker(config: Config) -> Reranker:
             problem = f"only its name is given: put {NEEDED_FILES} into a folder, and name that"
     except RagdocsError as error:
         problem = str(error)
-    return Reranker(
+    return RerankerModel(
         model=printable(model),
         enabled=settings.rerank_enabled,
         folder=printable(folder),

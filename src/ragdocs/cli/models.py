@@ -13,7 +13,7 @@ from ragdocs.config.choices import EmbeddingProvider
 from ragdocs.text import escaped, size_text
 
 if TYPE_CHECKING:
-    from ragdocs.cli.model_list import Builtin, Extra, Models, Reranker
+    from ragdocs.cli.model_list import Builtin, Extra, Models, RerankerModel
 
 
 @click.group("models", invoke_without_command=True)
@@ -139,7 +139,7 @@ def _extra(extra: "Extra") -> str:
     return f"Extra {extra.name}: not installed (needs {missing})"
 
 
-def _reranker(model: "Reranker") -> Iterator[str]:
+def _reranker(model: "RerankerModel") -> Iterator[str]:
     state = "on" if model.enabled else "off"
     yield f"Re-ranking: {state} (search.rerank_enabled), by {short(model.model)}"
     if model.problem:

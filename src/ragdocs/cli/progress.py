@@ -45,7 +45,7 @@ def display(*, quiet: bool) -> Display:
         from ragdocs.cli.rich_output import Bars
 
         return Bars()
-    return Lines(lambda line: click.echo(line, err=True))
+    return ProgressLines(lambda line: click.echo(line, err=True))
 
 
 class Silence:
@@ -83,7 +83,7 @@ class Pace:
         return (self._clock() - self._began) / progress.done * left
 
 
-class Lines:
+class ProgressLines:
     """For logs: a line every few seconds, and one when a phase ends that had something to do."""
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
 
-from ragdocs.cli.indexing import Reading, reading_options
+from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
 from ragdocs.limits import MAX_TOP_N
 from ragdocs.text import advised, escaped
@@ -289,7 +289,10 @@ class _Options(QueryOptions):
 @reading_options
 @click.pass_context
 def query(
-    context: click.Context, words: tuple[str, ...], reading: Reading, **options: Unpack[_Options]
+    context: click.Context,
+    words: tuple[str, ...],
+    reading: OpenedIndex,
+    **options: Unpack[_Options],
 ) -> None:
     """Find the passages that answer a question.
 
@@ -311,7 +314,7 @@ def query(
     context.exit(_run(reading, words, options))
 
 
-def _run(reading: Reading, words: tuple[str, ...], options: _Options) -> int:
+def _run(reading: OpenedIndex, words: tuple[str, ...], options: _Options) -> int:
     request = request_of(words, options)
     with reading.app() as app:
         response = app.search(request)

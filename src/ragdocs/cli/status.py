@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragdocs.cli.main import Place, json_option, tolerant_place_options
+from ragdocs.cli.main import CommandPlace, json_option, tolerant_place_options
 from ragdocs.text import advised, escaped, number_of, size_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _CHECK_WIDTH = len("configuration")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely, and say what.")
 @json_option
 @click.pass_context
-def run_doctor(context: click.Context, place: Place, fix: bool, as_json: bool) -> None:
+def run_doctor(context: click.Context, place: CommandPlace, fix: bool, as_json: bool) -> None:
     """Examine everything: settings, folders, every row of the index, the model, clients.
 
     Without --fix nothing is changed. With it, permissions are set, leftovers, damaged engine
@@ -159,7 +159,7 @@ Field = tuple[str, list[str]]
 @tolerant_place_options
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON, with everything.")
 @click.pass_context
-def show_status(context: click.Context, place: Place, as_json: bool) -> None:
+def show_status(context: click.Context, place: CommandPlace, as_json: bool) -> None:
     """Say what the index holds, and whether it is in order.
 
     Quick: no model is loaded and nothing is changed; `doctor` looks deeper. Exits with 0 when the

@@ -10,7 +10,7 @@ class Fusion(StrEnum):
     RRF = "rrf"
 
 
-class KeywordEngine(StrEnum):
+class KeywordEngineName(StrEnum):
     """What finds words: SQLite's own engine, or one of two that live beside the store."""
 
     FTS5 = "fts5"

@@ -18,7 +18,7 @@ _TABLES = "tables"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FingerprintDifference:
     """One setting, as the index has it (`stored`) and as it is here (`own`): in JSON."""
 
     key: str
@@ -81,11 +81,11 @@ def read_making(text: str) -> Making | None:
     return Making(schema, cast("dict[str, object]", settings), versions)
 
 
-def differences(stored: Making, own: Making) -> tuple[Difference, ...]:
+def differences(stored: Making, own: Making) -> tuple[FingerprintDifference, ...]:
     """By key; tables only where no setting explains them."""
     there, here = (dict(_flat(one.settings)) for one in (stored, own))
     found = [
-        Difference(key, there.get(key, _NOT_SET), here.get(key, _NOT_SET))
+        FingerprintDifference(key, there.get(key, _NOT_SET), here.get(key, _NOT_SET))
         for key in sorted({*there, *here})
         if there.get(key) != here.get(key)
     ]
@@ -94,7 +94,7 @@ def differences(stored: Making, own: Making) -> tuple[Difference, ...]:
     if "search.stemmer" in {one.key for one in found}:
         unlike = [name for name in unlike if name not in stored.tables or name not in own.tables]
     found += [
-        Difference(
+        FingerprintDifference(
             f"{_TABLES}.{name}", stored.tables.get(name, "none"), own.tables.get(name, "none")
         )
         for name in unlike

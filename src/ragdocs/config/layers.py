@@ -18,9 +18,9 @@ from ragdocs.config.problems import (
     Findings,
     KeyPath,
     Locate,
-    Origin,
     OriginKind,
     Problem,
+    SettingOrigin,
     aliases,
     explain,
     find,
@@ -215,7 +215,7 @@ class Assigned:
     """A value, where it was given, and the folder that it must not lead out of, if any."""
 
     value: object
-    origin: Origin
+    origin: SettingOrigin
     within: Path | None = None
 
 
@@ -245,9 +245,9 @@ def layer_of(table: Table, source: Source, findings: Findings) -> Layer:
     lines = key_lines(source.text)
     renamed = _aliases_used(table)
 
-    def locate(path: KeyPath) -> Origin:
+    def locate(path: KeyPath) -> SettingOrigin:
         written = renamed.get(path, path)
-        return Origin(source.kind, source.where, line_of(lines, written))
+        return SettingOrigin(source.kind, source.where, line_of(lines, written))
 
     table = _with_real_names(table, renamed, locate, findings)
     try:
@@ -289,7 +289,7 @@ def environment_layers(
             findings.notes.extend(_meant_by(variable, name))
             continue
         if not is_known(path):
-            origin = Origin(OriginKind.ENVIRONMENT, variable)
+            origin = SettingOrigin(OriginKind.ENVIRONMENT, variable)
             findings.problems.append(unknown_variable(path, origin))
             continue
         table: Table = {}
@@ -305,7 +305,7 @@ def _meant_by(variable: str, name: str) -> Iterator[Problem]:
     for path in settings():
         if name in ("_".join(map(str, path)), str(path[-1])):
             meant = VARIABLE_PREFIX + LEVEL.join(map(str, path)).upper()
-            origin = Origin(OriginKind.ENVIRONMENT, variable)
+            origin = SettingOrigin(OriginKind.ENVIRONMENT, variable)
             yield Problem(origin, "", f"is not read; the setting is {meant}")
             return
 

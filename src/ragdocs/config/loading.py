@@ -41,16 +41,24 @@ from ragdocs.config.problems import (
     ANY,
     Findings,
     KeyPath,
-    Origin,
     OriginKind,
     Problem,
+    SettingOrigin,
     explain,
     key_text,
     settings,
 )
 from ragdocs.config.resolved import DEFAULT_TREE, DOCUMENTS_PATH, Config, Tree, trees_of
 from ragdocs.config.settings import NEEDS, IndexingConfig, Need, Settings
-from ragdocs.config.trust import Ignored, Ledger, Request, Standing, granted, ignored, request_of
+from ragdocs.config.trust import (
+    Ignored,
+    Request,
+    Standing,
+    TrustLedger,
+    granted,
+    ignored,
+    request_of,
+)
 from ragdocs.errors import ConfigError
 from ragdocs.files import open_file, user_id
 from ragdocs.text import printable, toml_value
@@ -94,7 +102,7 @@ def _is_usual(config: Config, key: str) -> bool:
     return config.value_of(key) == settings()[tuple(key.split("."))].default
 
 
-def _given_at(config: Config, key: str) -> Origin | None:
+def _given_at(config: Config, key: str) -> SettingOrigin | None:
     """Where the user has set it, or a key of the table that it is; None: nowhere."""
     inside = (one for at, one in config.origins.items() if at.startswith(f"{key}."))
     every = (config.origins[key], *inside)
@@ -199,7 +207,7 @@ def read(path: Path, kind: OriginKind, findings: Findings) -> ConfigFile | None:
         text = _text(path)
         table = _parsed(text)
     except _Unusable as error:
-        origin = Origin(kind, str(path), error.line)
+        origin = SettingOrigin(kind, str(path), error.line)
         findings.problems.append(Problem(origin, "", str(error)))
         return None
     return ConfigFile(Source(kind, str(path), folder_of(path), text), path, table)
@@ -221,7 +229,7 @@ def project_chain(start: Path, findings: Findings, foreign: list[Path]) -> Itera
                 f"this folder has two configurations, {PROJECT_FOLDER}/config.toml and "
                 f"{SINGLE_FILE}: keep one"
             )
-            origin = Origin(OriginKind.PROJECT, str(folder))
+            origin = SettingOrigin(OriginKind.PROJECT, str(folder))
             findings.problems.append(Problem(origin, "", message))
         for path in there:
             file = read(path, OriginKind.PROJECT, findings)
@@ -258,7 +266,7 @@ def _is_there(path: Path, findings: Findings) -> bool:
         return False
     except OSError as error:
         # A folder above that may not be searched is no reason to fail, but worth saying.
-        origin = Origin(OriginKind.PROJECT, str(path))
+        origin = SettingOrigin(OriginKind.PROJECT, str(path))
         message = f"cannot look for a configuration here: {error.strerror}"
         findings.notes.append(Problem(origin, "", message))
         return False
@@ -322,11 +330,11 @@ def _line(message: str, text: str) -> int | None:
 
 # From files, environment and flags to the configuration in force, or to all that is wrong.
 
-_BY_DEFAULT = Origin(OriginKind.DEFAULT)
+_BY_DEFAULT = SettingOrigin(OriginKind.DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ConfigReading:
     """What reading brought: a configuration, or the problems why there is none."""
 
     config: Config | None
@@ -378,7 +386,7 @@ def read_config(
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
-) -> Reading:
+) -> ConfigReading:
     """`config_file` alone, or the files found from `cwd` upwards and then the user's.
 
     The environment overrides files, `flags` (tables as in a file) override both. Flags that name
@@ -415,7 +423,7 @@ def read_config(
     config = _config(whole, merged, paths, cache, _Patterns(layers, given, whole.indexing))
     config = replace(config, ignored=unheard)
     notes = (*findings.notes, *advise(config))
-    return Reading(config, (), notes, paths, unheard)
+    return ConfigReading(config, (), notes, paths, unheard)
 
 
 def read_project_files(
@@ -436,15 +444,17 @@ def problem_text(problems: Iterable[Problem]) -> str:
     )
 
 
-def _failed(findings: Findings, files: tuple[Path, ...], unheard: tuple[Ignored, ...]) -> Reading:
-    return Reading(None, tuple(findings.problems), tuple(findings.notes), files, unheard)
+def _failed(
+    findings: Findings, files: tuple[Path, ...], unheard: tuple[Ignored, ...]
+) -> ConfigReading:
+    return ConfigReading(None, tuple(findings.problems), tuple(findings.notes), files, unheard)
 
 
 def _working_directory(cwd: Path | None, findings: Findings) -> Path | None:
     try:
         return (cwd or Path.cwd()).resolve()
     except OSError as error:
-        origin = Origin(OriginKind.PROJECT, "the working directory")
+        origin = SettingOrigin(OriginKind.PROJECT, "the working directory")
         findings.problems.append(Problem(origin, "", f"cannot be used: {error.strerror}"))
         return None
 
@@ -500,7 +510,7 @@ def _found_files(
 
 def _foreign_files(files: Iterable[Path]) -> Iterator[Ignored]:
     for file in files:
-        origin = Origin(OriginKind.PROJECT, str(file))
+        origin = SettingOrigin(OriginKind.PROJECT, str(file))
         yield Ignored(origin, "", None, "", Standing.FOREIGN)
 
 
@@ -530,7 +540,7 @@ class _Layers:
         own: Layer = {}
         trusted: Layer = {}
         projects: list[ProjectFile] = []
-        ledger = Ledger(trust_file(environ))
+        ledger = TrustLedger(trust_file(environ))
         for file in reversed(files):
             layer = layer_of(file.table, file.source, findings)
             if file.project is None:
@@ -571,7 +581,7 @@ class _Patterns:
         self._flags = flags
         self._made = {tuple(range(len(layers.projects))): whole}
 
-    def of(self, root: Path, origin: Origin) -> IndexingConfig:
+    def of(self, root: Path, origin: SettingOrigin) -> IndexingConfig:
         heard = tuple(
             number
             for number, file in enumerate(self._layers.projects)
@@ -581,7 +591,7 @@ class _Patterns:
             self._made[heard] = self._merged(heard)
         return self._made[heard]
 
-    def _is_heard(self, number: int, file: ProjectFile, root: Path, origin: Origin) -> bool:
+    def _is_heard(self, number: int, file: ProjectFile, root: Path, origin: SettingOrigin) -> bool:
         if origin.kind is OriginKind.USER:
             return False
         if root.is_relative_to(file.request.project):
@@ -601,7 +611,7 @@ class _Patterns:
         return Settings.model_validate(unflatten(only)).indexing
 
 
-def _judged(request: Request, layer: Layer, ledger: Ledger) -> ProjectFile:
+def _judged(request: Request, layer: Layer, ledger: TrustLedger) -> ProjectFile:
     standing = request.standing(ledger)
     return ProjectFile(request, standing, granted(layer, request, standing), layer)
 
@@ -634,7 +644,7 @@ def _configured_tree(layers: Layer, flags: Layer) -> KeyPath | None:
 def _checked(merged: Layer, findings: Findings) -> Settings | None:
     """The merged whole; its values were checked one by one, so now only together."""
 
-    def locate(path: KeyPath) -> Origin:
+    def locate(path: KeyPath) -> SettingOrigin:
         return merged[path].origin if path in merged else _BY_DEFAULT
 
     try:
@@ -666,7 +676,7 @@ def _config(
     )
 
 
-def _origins(merged: Layer) -> dict[str, Origin]:
+def _origins(merged: Layer) -> dict[str, SettingOrigin]:
     origins = {key_text(path): _BY_DEFAULT for path in settings() if ANY not in path}
     origins.update({key_text(path): one.origin for path, one in merged.items()})
     del origins["root"]  # speaks of one file, not of the whole

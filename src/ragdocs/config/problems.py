@@ -16,7 +16,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from ragdocs.config.settings import ContextRule, Settings, TreeConfig
-from ragdocs.config.values import CROSS_ERROR, SETTING_ERROR, Authority, Disagreement, Section
+from ragdocs.config.values import (
+    CROSS_ERROR,
+    SETTING_ERROR,
+    Authority,
+    Disagreement,
+    SettingsSection,
+)
 from ragdocs.text import advised, printable, toml_value, type_name
 
 # The settings as a list: what the models say, in the form that messages and documents need.
@@ -25,7 +31,7 @@ KeyPath = tuple[str | int, ...]
 ANY = "*"
 """Stands for a tree's name, or a rule's number, in the path of a setting."""
 
-_LISTED: Mapping[KeyPath, type[Section]] = {
+_LISTED: Mapping[KeyPath, type[SettingsSection]] = {
     ("tree",): TreeConfig,
     ("context", "rules"): ContextRule,
 }
@@ -126,7 +132,7 @@ def key_text(path: KeyPath) -> str:
     return text
 
 
-def _tables(model: type[Section], path: KeyPath) -> Iterator[Table]:
+def _tables(model: type[SettingsSection], path: KeyPath) -> Iterator[Table]:
     fields = model.model_fields
     below = {name: _section(field, (*path, name)) for name, field in fields.items()}
     own = tuple(
@@ -141,11 +147,11 @@ def _tables(model: type[Section], path: KeyPath) -> Iterator[Table]:
             yield from _tables(section, (*deeper, ANY) if deeper in _LISTED else deeper)
 
 
-def _section(field: FieldInfo, path: KeyPath) -> type[Section] | None:
+def _section(field: FieldInfo, path: KeyPath) -> type[SettingsSection] | None:
     if path in _LISTED:
         return _LISTED[path]
     kind = field.annotation
-    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+    return kind if isinstance(kind, type) and issubclass(kind, SettingsSection) else None
 
 
 def _setting(path: KeyPath, field: FieldInfo) -> Setting:
@@ -224,7 +230,7 @@ class OriginKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingOrigin:
     """Where a value was written: a file and its line, a variable, or the command line."""
 
     kind: OriginKind
@@ -240,7 +246,7 @@ class Origin:
 class Problem:
     """One thing to put right; or, among the notes, to know."""
 
-    origin: Origin
+    origin: SettingOrigin
     key: str
     message: str
     allowed: str = ""
@@ -266,7 +272,7 @@ class Findings:
     notes: list[Problem] = field(default_factory=list[Problem])
 
 
-Locate = Callable[[KeyPath], Origin]
+Locate = Callable[[KeyPath], SettingOrigin]
 
 
 def explain(error: ValidationError, locate: Locate) -> list[Problem]:
@@ -292,7 +298,7 @@ def _explained(error: ValidationError, locate: Locate) -> Iterator[Problem]:
             yield _unfit(item, path, locate(path))
 
 
-def unknown(path: KeyPath, origin: Origin, *, is_table: bool = False) -> Problem:
+def unknown(path: KeyPath, origin: SettingOrigin, *, is_table: bool = False) -> Problem:
     """A key that means nothing: a setting that does nothing is worse than a missing one."""
     table = general(path[:-1])
     name = _folded(str(path[-1]))
@@ -306,7 +312,7 @@ def unknown(path: KeyPath, origin: Origin, *, is_table: bool = False) -> Problem
     )
 
 
-def unknown_variable(path: KeyPath, origin: Origin) -> Problem:
+def unknown_variable(path: KeyPath, origin: SettingOrigin) -> Problem:
     """The same for a variable of the environment, whose whole name may be mistyped."""
     variables = {key_text(one): variable_of(one) for one in settings() if ANY not in one}
     close = difflib.get_close_matches(_folded(key_text(path)), variables, 1, _CLOSE)
@@ -360,7 +366,7 @@ def _header(path: KeyPath) -> str:
     return next((table.header for table in tables() if table.path == path), "")
 
 
-def _unfit(item: ErrorDetails, path: KeyPath, origin: Origin) -> Problem:
+def _unfit(item: ErrorDetails, path: KeyPath, origin: SettingOrigin) -> Problem:
     setting = find(path) or find(path[:-1])
     allowed = setting.allowed if setting else f"a table, {_header(general(path))}"
     if item["type"] == SETTING_ERROR and setting is None:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from ragdocs.config.problems import (
     ANY,
-    Origin,
     OriginKind,
     Setting,
+    SettingOrigin,
     Table,
     aliases,
     key_text,
@@ -122,7 +122,9 @@ def example_file() -> str:
 
 
 def reference_page() -> str:
-    mistake = unknown(("chunking", "max_leaf_char"), Origin(OriginKind.PROJECT, ".ragdocs.toml", 2))
+    mistake = unknown(
+        ("chunking", "max_leaf_char"), SettingOrigin(OriginKind.PROJECT, ".ragdocs.toml", 2)
+    )
     head = _PAGE_HEAD.replace("{mistake}", "\n".join(textwrap.wrap(str(mistake), _WIDTH)))
     return "\n".join([head, "## Settings\n", *map(_page_table, tables()), _page_aliases()])
 

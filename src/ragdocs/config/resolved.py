@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ragdocs.config.layers import Assigned, Layer
 from ragdocs.config.locations import IndexPlace
-from ragdocs.config.problems import KeyPath, Origin, OriginKind, key_text, settings
+from ragdocs.config.problems import KeyPath, OriginKind, SettingOrigin, key_text, settings
 from ragdocs.config.settings import (
     ChunkingConfig,
     ContextConfig,
@@ -53,7 +53,7 @@ class InForce:
 
     key: str
     value: object
-    origin: Origin
+    origin: SettingOrigin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Config:
     trees: tuple[Tree, ...]
     index_place: IndexPlace
     files: tuple[Path, ...]
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, SettingOrigin]
     ignored: tuple[Ignored, ...] = ()
 
     def in_force(self) -> Iterator[InForce]:
@@ -83,7 +83,7 @@ class Config:
             if key in self.origins:
                 yield InForce(key, self.value_of(key), self.origins[key])
 
-    def tree_origin(self, tree: Tree) -> Origin:
+    def tree_origin(self, tree: Tree) -> SettingOrigin:
         """Where the tree was given; the one made from `documents_path`, where that was."""
         key = f"tree.{tree.name}"
         return self.origins[key if key in self.origins else key_text(DOCUMENTS_PATH)]
@@ -135,7 +135,7 @@ class Config:
 
 
 def trees_of(
-    merged: Layer, whole: Settings, common: Callable[[Path, Origin], IndexingConfig]
+    merged: Layer, whole: Settings, common: Callable[[Path, SettingOrigin], IndexingConfig]
 ) -> tuple[Tree, ...]:
     """The configured trees by name; and `docs` when there is none, or when its folder was given.
 
@@ -158,5 +158,5 @@ def trees_of(
     return tuple(sorted(trees, key=lambda tree: tree.name))
 
 
-def _scope(origin: Origin) -> TreeScope:
+def _scope(origin: SettingOrigin) -> TreeScope:
     return TreeScope.GLOBAL if origin.kind is OriginKind.USER else TreeScope.LOCAL

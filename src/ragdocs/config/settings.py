@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field
 
-from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngine, Pooling, Stemmer
+from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngineName, Pooling, Stemmer
 from ragdocs.config.values import (
     AUTO,
     MAX_TREES,
@@ -27,7 +27,7 @@ from ragdocs.config.values import (
     PatternOrPatterns,
     Patterns,
     Prefix,
-    Section,
+    SettingsSection,
     Strings,
     TreeKey,
     is_hasty,
@@ -41,7 +41,7 @@ from ragdocs.config.values import (
 MAX_CHARS = 100_000
 
 
-class ChunkingConfig(Section):
+class ChunkingConfig(SettingsSection):
     """How a document is cut into the passages that are found and returned."""
 
     min_leaf_chars: int = setting(
@@ -105,7 +105,7 @@ class ChunkingConfig(Section):
 # [context] and [[context.rules]]: how `context` finds the documentation for source files.
 
 
-class ContextRule(Section):
+class ContextRule(SettingsSection):
     """What `context` adds for source files whose path matches. All matching rules apply."""
 
     match: PatternOrPatterns = Field(
@@ -120,7 +120,7 @@ class ContextRule(Section):
     )
 
 
-class ContextConfig(Section):
+class ContextConfig(SettingsSection):
     """How `context` turns source files into a query."""
 
     terms: int = setting(50, "At most this many terms make the query.", least=1, most=1000)
@@ -140,7 +140,7 @@ class ContextConfig(Section):
 # [embedding]: what turns text into vectors.
 
 
-class EmbeddingConfig(Section):
+class EmbeddingConfig(SettingsSection):
     """What turns text into vectors."""
 
     provider: Annotated[EmbeddingProvider, Lax] = setting(
@@ -231,7 +231,7 @@ _READS_ELSEWHERE = Authority(
 )
 
 
-class IndexingConfig(Section):
+class IndexingConfig(SettingsSection):
     """Which files are indexed, where the index is kept, and how it stays in step."""
 
     documents_path: Folder = setting(
@@ -280,7 +280,7 @@ class IndexingConfig(Section):
     watch: bool = setting(True, "Follow changes while the server runs.")
 
 
-class TreeConfig(Section):
+class TreeConfig(SettingsSection):
     """One folder of documents. A nearer file's table of the same name replaces this one whole."""
 
     path: Folder = Field(
@@ -322,7 +322,7 @@ class RankSumCurve(NamedTuple):
         )
 
 
-class BoostsConfig(Section):
+class BoostsConfig(SettingsSection):
     """How much a word counts by the field it stands in, before saturation (BM25F)."""
 
     title: float = setting(3.0, "The document's title.", least=0, most=100)
@@ -336,7 +336,7 @@ class BoostsConfig(Section):
     content: float = setting(1.0, "The text itself.", least=0, most=100)
 
 
-class AdvancedSearchConfig(Section):
+class AdvancedSearchConfig(SettingsSection):
     """Graph communities, weights by score spread, and HyDE."""
 
     community_detection_enabled: bool = setting(
@@ -376,7 +376,7 @@ _ORDERING = frozenset(
 """Who sets one of these wants another order than that of the confidence."""
 
 
-class SearchConfig(Section):
+class SearchConfig(SettingsSection):
     """How results are found, ranked, thinned and returned."""
 
     semantic_weight: float = setting(1.0, "Weight of vector search.", least=0, most=100)
@@ -472,8 +472,8 @@ class SearchConfig(Section):
         10_000, "At most this many terms make that vocabulary.", least=0, most=1_000_000
     )
     synonyms_enabled: bool = setting(False, "Add WordNet synonyms (extra `synonyms`).")
-    keyword_engine: Annotated[KeywordEngine, Lax] = setting(
-        KeywordEngine.FTS5, "What finds words; tantivy is an extra, for very large folders."
+    keyword_engine: Annotated[KeywordEngineName, Lax] = setting(
+        KeywordEngineName.FTS5, "What finds words; tantivy is an extra, for very large folders."
     )
     stemmer: Annotated[Stemmer, Lax] = setting(
         Stemmer.ENGLISH, "The language whose word endings are ignored."
@@ -557,7 +557,7 @@ class SearchConfig(Section):
 # page, the error messages and the checks are all made from what stands there.
 
 
-class Settings(Section):
+class Settings(SettingsSection):
     """A whole file."""
 
     root: bool = setting(

@@ -23,7 +23,7 @@ from typing import cast
 
 from ragdocs.config.layers import Assigned, Layer
 from ragdocs.config.locations import TRUST_FILE
-from ragdocs.config.problems import KeyPath, Origin, authority_of, find, key_text
+from ragdocs.config.problems import KeyPath, SettingOrigin, authority_of, find, key_text
 from ragdocs.config.values import Authority, absolute, leaves_project
 from ragdocs.files import is_link, open_file, user_id
 from ragdocs.files import replace as replace_file
@@ -76,7 +76,7 @@ class Ask:
 
     path: KeyPath
     value: object
-    origin: Origin
+    origin: SettingOrigin
     authority: Authority
 
     @property
@@ -91,7 +91,7 @@ class Ignored:
     `because` is why not even the user's earlier word counts.
     """
 
-    origin: Origin
+    origin: SettingOrigin
     key: str
     value: object
     meaning: str
@@ -115,7 +115,7 @@ class Grants:
     problem: str = ""
 
 
-class Ledger:
+class TrustLedger:
     """The file of grants, read when the first project file asks for something."""
 
     def __init__(self, path: Path | None) -> None:
@@ -145,7 +145,7 @@ class Request:
     asks: tuple[Ask, ...]
     chosen: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    def standing(self, ledger: Ledger) -> Standing:
+    def standing(self, ledger: TrustLedger) -> Standing:
         """Reads nothing but the file of grants, unless that has a grant for these settings."""
         if not self.asks:
             return Standing.MODEST

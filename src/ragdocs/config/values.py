@@ -222,7 +222,7 @@ Inclusions = Annotated[tuple[Annotated[str, BeforeValidator(_document_or_path)],
 TreeKey = Annotated[str, AfterValidator(_tree_name)]
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """What all sections share: frozen, no unknown key, no guessing of types, no NaN."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ragdocs.app import App
-from ragdocs.config.loading import Reading
+from ragdocs.config.loading import ConfigReading
 from ragdocs.text import printable
 
 # What the checks examine: a configuration as it was read, and the machine around it.
@@ -42,7 +42,7 @@ class Machine:
 class Case:
     """One examination. Without a usable configuration there is no application."""
 
-    reading: Reading
+    reading: ConfigReading
     machine: Machine
     opened: App | None
 

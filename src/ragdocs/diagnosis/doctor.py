@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ragdocs.app import App
-from ragdocs.config.loading import Reading
+from ragdocs.config.loading import ConfigReading
 from ragdocs.diagnosis.case import Case, Finding, Level, Machine, Repair, Repaired
 from ragdocs.diagnosis.folder_checks import (
     check_engine,
@@ -79,7 +79,9 @@ CHECKS = (
 )
 
 
-def open_case(reading: Reading, machine: Machine | None = None, app: App | None = None) -> Case:
+def open_case(
+    reading: ConfigReading, machine: Machine | None = None, app: App | None = None
+) -> Case:
     """`app`: one that is there already, of the same configuration."""
     opened = app or (App(reading.config) if reading.config else None)
     return Case(reading, machine or Machine(), opened)

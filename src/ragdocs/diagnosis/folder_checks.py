@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ragdocs.config.choices import KeywordEngine
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.fingerprint import read_making
 from ragdocs.diagnosis.case import Case, Finding, Level, Repair, at
 from ragdocs.diagnosis.looks import (
@@ -49,7 +49,7 @@ def check_engine(case: Case) -> Iterator[Finding]:
     engine = case.app.config.search.keyword_engine
     generation = look_at_store(case.directory, "").holdings.generation
     found = look_at_keyword(case.directory, engine, generation)
-    if engine is KeywordEngine.FTS5:
+    if engine is KeywordEngineName.FTS5:
         yield Finding(Level.OK, "fts5, inside the store")
         return
     folder = engine_folder(case.directory, engine)
@@ -124,7 +124,7 @@ def check_leftovers(case: Case) -> Iterator[Finding]:
 def _unused_engines(case: Case) -> Iterator[Finding]:
     if is_foreign(case.directory) or _is_others(case):
         return
-    for engine in KeywordEngine:
+    for engine in KeywordEngineName:
         folder = engine_folder(case.directory, engine)
         if engine is case.app.config.search.keyword_engine or not os.path.lexists(folder):
             continue

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ragdocs.app import App
-from ragdocs.config.choices import KeywordEngine
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.resolved import Config
 from ragdocs.diagnosis.status import (
     DiskUse,
@@ -74,7 +74,7 @@ from ragdocs.text import advised, printable
 MAX_ENTRIES = 20_000
 """No index has so many files; whatever has is not ours to walk through."""
 LOCKS = (WRITE_LOCK, WATCH_LOCK)
-_ENGINES = frozenset(f"{ENGINE_PREFIX}{engine.value}" for engine in KeywordEngine)
+_ENGINES = frozenset(f"{ENGINE_PREFIX}{engine.value}" for engine in KeywordEngineName)
 _LOGS = frozenset(STORE_FILE + side for side in SIDE_FILES)
 _SHARED_MEMORY = "-shm"
 _KINDS = (
@@ -103,7 +103,7 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """Something in the directory, or below one of the engines' folders."""
 
     path: Path
@@ -128,7 +128,7 @@ def kind_of(mode: int) -> str:
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
 
 
-def entries(directory: Path) -> Iterator[Entry]:
+def entries(directory: Path) -> Iterator[FolderEntry]:
     """All that is the program's, and what else lies directly beside it. Raises OSError."""
     seen = 0
     pending: list[tuple[Path, Part | None]] = [(directory, None)]
@@ -210,7 +210,7 @@ def _moment(seconds: float | None) -> str:
         return ""
 
 
-def _listed(folder: Path, within: Part | None) -> Iterator[Entry]:
+def _listed(folder: Path, within: Part | None) -> Iterator[FolderEntry]:
     try:
         with os.scandir(folder) as listing:
             found = sorted(listing, key=lambda entry: entry.name)
@@ -223,7 +223,7 @@ def _listed(folder: Path, within: Part | None) -> Iterator[Entry]:
             status = entry.stat(follow_symlinks=False)
         except OSError:  # gone meanwhile
             continue
-        yield Entry(Path(entry.path), within or _part_of(entry.name), status)
+        yield FolderEntry(Path(entry.path), within or _part_of(entry.name), status)
 
 
 def _part_of(name: str) -> Part:
@@ -261,14 +261,14 @@ class EngineState(StrEnum):
     NOT_INSTALLED = "not installed"
 
 
-def engine_folder(directory: Path, engine: KeywordEngine) -> Path:
+def engine_folder(directory: Path, engine: KeywordEngineName) -> Path:
     """As `keyword_engines.keyword_folder`, which loads every engine."""
     return directory / f"{ENGINE_PREFIX}{engine.value}"
 
 
-def look_at_keyword(directory: Path, engine: KeywordEngine, generation: int) -> KeywordStatus:
+def look_at_keyword(directory: Path, engine: KeywordEngineName, generation: int) -> KeywordStatus:
     """`generation` is the store's."""
-    if engine is KeywordEngine.FTS5:
+    if engine is KeywordEngineName.FTS5:
         return KeywordStatus(engine=engine.value, state=EngineState.INSIDE, generation=generation)
     if find_spec(engine.value) is None:
         problem = f"the keyword engine {engine.value} is not installed: install it, or set another"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ragdocs import __version__
 from ragdocs.app import App
-from ragdocs.config.loading import Reading
+from ragdocs.config.loading import ConfigReading
 from ragdocs.config.locations import SINGLE_FILE, folder_of
 from ragdocs.config.problems import Problem
 from ragdocs.config.resolved import Tree
@@ -31,7 +31,7 @@ from ragdocs.diagnosis.clients import (
     registrations,
 )
 from ragdocs.diagnosis.looks import (
-    Entry,
+    FolderEntry,
     Part,
     StoreLook,
     disk_use,
@@ -143,7 +143,7 @@ _RERANKING = "search.rerank_enabled"
 _SYNONYMS = "search.synonyms_enabled"
 
 
-def absent_parts(reading: Reading) -> Iterator[Problem]:
+def absent_parts(reading: ConfigReading) -> Iterator[Problem]:
     """What is set and has no effect because something outside of the settings is not there."""
     from ragdocs.diagnosis.looks import missing_reranker
     from ragdocs.search.wordnet import wordnet_folder
@@ -329,7 +329,9 @@ def _of_directory(directory: Path, status: os.stat_result) -> Iterator[Finding]:
         yield from _of_entries(directory, status, found)
 
 
-def _of_entries(directory: Path, status: os.stat_result, found: list[Entry]) -> Iterator[Finding]:
+def _of_entries(
+    directory: Path, status: os.stat_result, found: list[FolderEntry]
+) -> Iterator[Finding]:
     ours = [entry for entry in found if entry.part is not Part.FOREIGN]
     others = [entry for entry in ours if entry.status.st_uid != user_id()]
     wrong = [change for entry in ours if (change := _wrong_mode(entry))]
@@ -374,7 +376,7 @@ def _too_open(directory: Path, wrong: list[tuple[Path, int]]) -> Finding:
     )
 
 
-def _wrong_mode(entry: Entry) -> tuple[Path, int] | None:
+def _wrong_mode(entry: FolderEntry) -> tuple[Path, int] | None:
     if not (entry.is_file or entry.is_folder) or has_other_names(entry.status):
         return None
     mode = FOLDER_MODE if entry.is_folder else FILE_MODE

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from ragdocs.config.loading import load_config
 from ragdocs.config.locations import PROJECT_FOLDER, IndexPlace, cache_folder
 from ragdocs.config.resolved import Config
-from ragdocs.config.values import Section
+from ragdocs.config.values import SettingsSection
 from ragdocs.errors import EvaluationError
 from ragdocs.evaluation.labelled_set import (
     LABELS,
@@ -77,7 +77,7 @@ _OFF: MappingProxyType[str, tuple[str, object]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class SettingsVariant:
     """The configuration without one part."""
 
     part: str
@@ -85,17 +85,17 @@ class Variant:
     config: Config
 
 
-def without_each(config: Config) -> Iterator[Variant]:
+def without_each(config: Config) -> Iterator[SettingsVariant]:
     """Only of what is on."""
     for part, (key, off) in _OFF.items():
         changed = _with(config, key.split("."), off)
         if changed != config:
-            yield Variant(part, f"{key} = {toml_value(off)}", changed)
+            yield SettingsVariant(part, f"{key} = {toml_value(off)}", changed)
 
 
 def _with(config: Config, path: Sequence[str], value: object) -> Config:
     section, *inner, setting = path
-    chosen = cast("Section", getattr(config, section))
+    chosen = cast("SettingsSection", getattr(config, section))
     changes: dict[str, object] = {setting: value}
     for name in inner:
         changes = {name: getattr(chosen, name).model_copy(update=changes)}

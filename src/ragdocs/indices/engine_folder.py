@@ -22,7 +22,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.files import is_obstacle, open_file, replace, user_id
 from ragdocs.indices.keyword import Entries, Entry
-from ragdocs.indices.view import IN_FLIGHT_SECONDS, Progress
+from ragdocs.indices.view import IN_FLIGHT_SECONDS, AppliedCommit
 from ragdocs.locks import try_lock
 from ragdocs.models import DocId
 from ragdocs.store.folder import claim_folder
@@ -431,7 +431,7 @@ class DerivedIndex(Generic[O]):
         self._folder = DerivedFolder(path)
         self._library = library
         self._entries = entries
-        self._progress = Progress()
+        self._progress = AppliedCommit()
         self._adopted: _Adopted[O] | None = None
         self._damage = ""
         self._catching_up = threading.Lock()

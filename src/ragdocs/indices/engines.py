@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragdocs.config.choices import KeywordEngine as Choice
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
@@ -21,21 +21,21 @@ class KeywordSetup:
     tables: tuple[StoredIndex, ...]
 
 
-def keyword_folder(directory: Path, choice: Choice) -> Path:
+def keyword_folder(directory: Path, choice: KeywordEngineName) -> Path:
     """Where an engine that lives beside the store keeps its files."""
     return directory / f"keyword-{choice.value}"
 
 
 def keyword_tables(settings: SearchConfig, analyzer: Analyzer) -> tuple[StoredIndex, ...]:
     """What the engine keeps inside the store; nothing for one that lives beside it."""
-    if settings.keyword_engine is not Choice.FTS5:
+    if settings.keyword_engine is not KeywordEngineName.FTS5:
         return ()
     return (Fts5Index(analyzer, analysis_fingerprint(settings.stemmer)),)
 
 
 def folder_version(settings: SearchConfig) -> str:
     """What the files of an engine beside the store depend on, of all settings; empty for none."""
-    if settings.keyword_engine is Choice.FTS5:
+    if settings.keyword_engine is KeywordEngineName.FTS5:
         return ""
     return f"{settings.keyword_engine.value};{weights_version(_weights(settings))}"
 
@@ -46,11 +46,11 @@ def keyword_setup(settings: SearchConfig, analyzer: Analyzer, directory: Path) -
     weights = _weights(settings)
     folder = keyword_folder(directory, settings.keyword_engine)
     match settings.keyword_engine:
-        case Choice.FTS5:
+        case KeywordEngineName.FTS5:
             return KeywordSetup(Fts5Engine(weights), keyword_tables(settings, analyzer))
-        case Choice.WHOOSH:
+        case KeywordEngineName.WHOOSH:
             return KeywordSetup(WhooshEngine(folder, Entries(analyzer), weights, analysis), ())
-        case Choice.TANTIVY:
+        case KeywordEngineName.TANTIVY:
             return KeywordSetup(TantivyEngine(folder, Entries(analyzer), weights, analysis), ())
 
 

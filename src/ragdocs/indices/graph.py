@@ -9,7 +9,7 @@ from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragdocs.indices.view import Progress, Scope
+from ragdocs.indices.view import AppliedCommit, Scope
 from ragdocs.models import DocId, LinkKind
 from ragdocs.store.records import ChangeKind, Position, ResolvedLink
 from ragdocs.store.snapshot import Snapshot
@@ -185,7 +185,7 @@ class GraphIndex:
 
     def __init__(self) -> None:
         self._links = _Links()
-        self._progress = Progress()
+        self._progress = AppliedCommit()
         self._lock = threading.Lock()
         self._catching_up = threading.Lock()
 

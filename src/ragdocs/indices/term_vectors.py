@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragdocs.indices.vector import VectorModel
-from ragdocs.indices.view import Progress
+from ragdocs.indices.view import AppliedCommit
 from ragdocs.indices.vocabulary import KnownWord, Vocabulary, term_hash
 from ragdocs.store.records import PendingText
 from ragdocs.store.snapshot import Snapshot
@@ -54,7 +54,7 @@ class TermVectors:
         self._identity = ""
         self._terms = _NONE
         self._embeddings = 0
-        self._progress = Progress()
+        self._progress = AppliedCommit()
         self._catching_up = threading.Lock()
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ragdocs.errors import REBUILD, EmbeddingError, IndexCorrupt
-from ragdocs.indices.view import Hit, Progress, Scope
+from ragdocs.indices.view import AppliedCommit, Hit, Scope
 from ragdocs.models import DocId
 from ragdocs.store.records import ChangeKind, ChunkKey, Position, VectorBatch
 from ragdocs.store.snapshot import Snapshot
@@ -418,7 +418,7 @@ class VectorIndex:
         self._is_usual = is_usual
         self._identity = _NO_MODEL
         self._vectors: FlatVectors | None = None
-        self._progress = Progress()
+        self._progress = AppliedCommit()
         self._uncounted = 0
         self._embeddings = 0
         self._lock = threading.Lock()

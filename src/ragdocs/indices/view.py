@@ -62,7 +62,7 @@ IN_FLIGHT_SECONDS = 30.0
 """A request is answered well within this; an older snapshot than that means an older store."""
 
 
-class Progress:
+class AppliedCommit:
     """The commit that a view has applied. Guarded by the view's own lock."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -15,7 +15,7 @@ from ragdocs.store.records import StoredDocument
 # What `get` and `list` answer with. Plain values: everything here can become JSON as it is.
 
 
-class Extent(StrEnum):
+class DocumentPart(StrEnum):
     """What part of a document is given."""
 
     DOCUMENT = "document"
@@ -76,7 +76,7 @@ class DocumentText:
     tags: tuple[str, ...]
     modified: datetime
     heading_path: tuple[str, ...]
-    extent: Extent
+    extent: DocumentPart
     line_start: int
     line_end: int
     byte_start: int | None

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from ragdocs.errors import NotThere, QueryError, SourceError
 from ragdocs.library.answers import (
+    DocumentPart,
     DocumentText,
-    Extent,
     OutlineEntry,
     TextState,
     short,
@@ -230,7 +230,7 @@ class DocumentPlace:
     """What is meant within a document, by lines or by a node of its chunk tree; neither is all."""
 
     id: str
-    extent: Extent
+    extent: DocumentPart
     heading_path: tuple[str, ...]
     lines: tuple[int, int] | None = None
     chunk_id: ChunkId | None = None
@@ -254,13 +254,13 @@ def place_of(snapshot: Snapshot, target: ReferenceTarget) -> DocumentPlace:
 
 
 def whole_place(document: StoredDocument) -> DocumentPlace:
-    return DocumentPlace(document.id, Extent.DOCUMENT, (short(document.title),))
+    return DocumentPlace(document.id, DocumentPart.DOCUMENT, (short(document.title),))
 
 
 def lines_place(document: StoredDocument, first: int, last: int) -> DocumentPlace:
     if not 1 <= first <= last:
         raise QueryError(f"lines {first}-{last} are no range: they count from 1, upwards")
-    return DocumentPlace(document.id, Extent.LINES, (short(document.title),), (first, last))
+    return DocumentPlace(document.id, DocumentPart.LINES, (short(document.title),), (first, last))
 
 
 def characters(
@@ -298,10 +298,10 @@ def _chunk_range(
 def _chunk_place(stored: StoredChunk) -> DocumentPlace:
     chunk, span = stored.chunk, stored.chunk.span
     if chunk.kind is NodeKind.PART:
-        return DocumentPlace(chunk.id, Extent.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
+        return DocumentPlace(chunk.id, DocumentPart.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
     # A section has whole lines, of which its leaves may have more.
     lines = span.line_start, span.line_end
-    return DocumentPlace(chunk.id, Extent.CHUNK, chunk.breadcrumb, lines, is_body=True)
+    return DocumentPlace(chunk.id, DocumentPart.CHUNK, chunk.breadcrumb, lines, is_body=True)
 
 
 def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) -> DocumentPlace:
@@ -314,7 +314,7 @@ def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) 
     for section in found:
         if section.heading.slug == slug:
             lines = section.span.line_start, section.span.line_end
-            return DocumentPlace(f"{document.id}#{slug}", Extent.SECTION, section.path, lines)
+            return DocumentPlace(f"{document.id}#{slug}", DocumentPart.SECTION, section.path, lines)
     raise NotThere(_unknown(document, fragment, found))
 
 
@@ -324,7 +324,7 @@ def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) ->
         raise NotThere(f"`{shown(document.id)}` begins with a heading: nothing stands before it")
     path = (short(document.title),)
     name = f"{document.id}#{PREAMBLE}"
-    return DocumentPlace(name, Extent.SECTION, path, (1, first - 1), is_body=True)
+    return DocumentPlace(name, DocumentPart.SECTION, path, (1, first - 1), is_body=True)
 
 
 def _unknown(document: StoredDocument, fragment: str, found: Sequence[HeadedSection]) -> str:
@@ -399,12 +399,12 @@ class DocumentReader:
 
     def _target(self, document: StoredDocument, values: dict[str, Value]) -> ReferenceTarget:
         name, first, last = str(values["name"]), values["first"], values["last"]
-        match Extent(str(values["extent"])):
-            case Extent.CHUNK:
+        match DocumentPart(str(values["extent"])):
+            case DocumentPart.CHUNK:
                 return ReferenceTarget(document, chunk=self._snapshot.chunk(ChunkId(name)))
-            case Extent.SECTION:
+            case DocumentPart.SECTION:
                 return ReferenceTarget(document, fragment=name.partition("#")[2])
-            case Extent.LINES:
+            case DocumentPart.LINES:
                 return ReferenceTarget(document, lines=(int(str(first)), int(str(last))))
             case _:
                 return ReferenceTarget(document)
@@ -450,7 +450,7 @@ class DocumentReader:
             cursor = self._cursor(wanted, stop, entries[stop].line_start)
         return replace(
             _blank(wanted),
-            extent=Extent.OUTLINE,
+            extent=DocumentPart.OUTLINE,
             line_start=min((entry.line_start for entry in page.entries), default=1),
             line_end=max((entry.line_end for entry in page.entries), default=last_line),
             total_lines=last_line,

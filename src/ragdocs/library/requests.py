@@ -132,7 +132,7 @@ class RelatedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
+class EditedFile:
     """A file that is worked on: its path as the user sees it, and its content, any bytes at all.
 
     Without content, only the words of the path count.
@@ -146,7 +146,7 @@ class SourceFile:
 class ContextRequest:
     """The documentation for source files, for a unified diff, or for both."""
 
-    files: tuple[SourceFile, ...] = ()
+    files: tuple[EditedFile, ...] = ()
     diff: str | bytes = ""
     top_n: int = DEFAULT_PASSAGES
     max_tokens: int = DEFAULT_ANSWER_TOKENS

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import PurePosixPath
 
 from ragdocs.errors import SourceError
-from ragdocs.library.requests import SourceFile
+from ragdocs.library.requests import EditedFile
 from ragdocs.limits import MAX_READ_SOURCE_CHARS, MAX_SOURCE_FILES
 from ragdocs.models import TreeName
 from ragdocs.parsers.decoding import decode
@@ -216,12 +216,12 @@ class ReadSource:
     problem: str = ""
 
 
-def read_sources(files: Sequence[SourceFile]) -> list[ReadSource]:
+def read_sources(files: Sequence[EditedFile]) -> list[ReadSource]:
     room = fair_share(MAX_READ_SOURCE_CHARS, [len(file.content) for file in files])
     return [read_source(file, room) for file in files]
 
 
-def read_source(file: SourceFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSource:
+def read_source(file: EditedFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSource:
     """Any bytes at all are survived: what is not text counts by its path alone."""
     name = clean(file.name)
     try:

@@ -271,7 +271,7 @@ ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class AnswerLink:
     """A resource that the answer speaks of."""
 
     uri: str
@@ -284,7 +284,7 @@ class Given:
 
     structured: dict[str, Any]
     text: str
-    links: tuple[Link, ...] = ()
+    links: tuple[AnswerLink, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -319,7 +319,7 @@ def plain(answer: "DataclassInstance", cleaner: Cleaner | None = None) -> dict[s
     return cast(dict[str, Any], json_value(answer, clean, has_null=False))
 
 
-def _link_tokens(link: Link) -> int:
+def _link_tokens(link: AnswerLink) -> int:
     return tokens(
         compact_json({"type": "resource_link", **plain(link), "mimeType": "text/markdown"})
     )

@@ -12,8 +12,8 @@ from ragdocs.library.answers import (
     ContextAnswer,
     ContextFile,
     DocumentEntry,
+    DocumentPart,
     DocumentText,
-    Extent,
     IncludedDocument,
     LinkEntry,
     Listing,
@@ -27,10 +27,10 @@ from ragdocs.library.answers import (
 from ragdocs.library.requests import (
     ContextRequest,
     DocumentRequest,
+    EditedFile,
     ListKind,
     ListRequest,
     RelatedRequest,
-    SourceFile,
 )
 from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
@@ -49,13 +49,13 @@ from ragdocs.mcp_server.addresses import (
     parse_address,
 )
 from ragdocs.mcp_server.answer import (
+    AnswerLink,
     Arguments,
     BadArguments,
     BriefIndexNote,
     Cursor,
     Given,
     IndexNote,
-    Link,
     Tokens,
     Word,
     brief_note,
@@ -275,7 +275,7 @@ class RelatedArguments(Arguments):
 
     def context_request(self) -> ContextRequest:
         return ContextRequest(
-            files=tuple(SourceFile(file.path, file.content) for file in self.files),
+            files=tuple(EditedFile(file.path, file.content) for file in self.files),
             diff=self.diff,
             top_n=self.limit,
             max_tokens=self.max_tokens,
@@ -335,7 +335,7 @@ def _given_document(found: DocumentText, index: BriefIndexNote) -> Given:
     structured |= {"uri": uri, "hidden_characters": cleaner.removed, "index": plain(index)}
     text = "\n".join(_document_lines(found, index, Cleaner()))
     path = Cleaner().clean(found.path)
-    return Given(structured, text, (Link(document_uri(found.doc_id), path),))
+    return Given(structured, text, (AnswerLink(document_uri(found.doc_id), path),))
 
 
 def _document_lines(found: DocumentText, index: BriefIndexNote, cleaner: Cleaner) -> Iterator[str]:
@@ -347,7 +347,7 @@ def _document_lines(found: DocumentText, index: BriefIndexNote, cleaner: Cleaner
     yield index.line()
     for note in found.notes:
         yield cleaner.clean(one_line(note))
-    if found.extent is Extent.OUTLINE:
+    if found.extent is DocumentPart.OUTLINE:
         yield from (cleaner.clean(outline_line(entry)) for entry in found.outline)
     else:
         text = cleaner.clean(found.text)

@@ -23,11 +23,11 @@ from ragdocs.limits import (
 )
 from ragdocs.mcp_server.addresses import document_of, lines_uri, reference
 from ragdocs.mcp_server.answer import (
+    AnswerLink,
     Arguments,
     BadArguments,
     Given,
     IndexNote,
-    Link,
     PathText,
     Tokens,
     Word,
@@ -177,7 +177,7 @@ LOW_CONFIDENCE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PlaceFields:
     """A section, or a chunk of it, by its id and its lines."""
 
     id: str
@@ -227,8 +227,8 @@ class FoundPassage:
     extent: str | None = None
     text_lines: tuple[int, int] | None = None
     answer_lines: tuple[int, int] | None = None
-    within: Place | None = None
-    matched: Place | None = None
+    within: PlaceFields | None = None
+    matched: PlaceFields | None = None
     parent_chunk_id: str | None = None
     snippet: ShownSnippet | None = None
     hidden_characters: int | None = None
@@ -284,11 +284,11 @@ def found_passages(
     return tuple(_passage(result, is_explained=is_explained) for result in results)
 
 
-def links_to(results: Sequence[SearchResult]) -> tuple[Link, ...]:
+def links_to(results: Sequence[SearchResult]) -> tuple[AnswerLink, ...]:
     """To the lines that are given of each."""
     clean = Cleaner().clean
     return tuple(
-        Link(
+        AnswerLink(
             lines_uri(found.doc_id, *found.text_lines),
             f"{clean(found.path)}:{found.line_start}-{found.line_end}",
         )
@@ -324,8 +324,8 @@ def _passage(result: SearchResult, *, is_explained: bool) -> FoundPassage:
     )
 
 
-def _place(place: responses.Place, cleaner: Cleaner) -> Place:
-    return Place(
+def _place(place: responses.Place, cleaner: Cleaner) -> PlaceFields:
+    return PlaceFields(
         id=cleaner.clean(place.id),
         heading_path=tuple(map(cleaner.clean, place.heading_path)),
         line_start=place.line_start,

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from ragdocs.errors import QueryError
 from ragdocs.indices.code import documents_with_language
-from ragdocs.indices.view import Progress, Scope, scope_of
+from ragdocs.indices.view import AppliedCommit, Scope, scope_of
 from ragdocs.memory import BoundedCache, bytes_of
 from ragdocs.models import DocId
 from ragdocs.search.candidates import Candidate
@@ -157,7 +157,7 @@ class Scopes:
         self._documents: dict[DocId, StoredDocument] = {}
         self._matching: dict[Filters, Scope] = {}
         self._matching_bytes = 0
-        self._progress = Progress()
+        self._progress = AppliedCommit()
         self._lock = threading.Lock()
 
     def of(self, snapshot: Snapshot, filters: Filters) -> Scope:
