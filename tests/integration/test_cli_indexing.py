@@ -286,7 +286,7 @@ def test_numbers_are_told_now_and_then_and_at_the_end_of_a_phase():
     ]
     assert said[0] == "reading: 200 of 1,000 files, 400 chunks, 80/s, about 20 s left"
     lines.begin(Phase.EMBEDDING)
-    assert said[-1] == "reading: 950 of 1,000 files, 1900 chunks, 80/s, about 1 s left"
+    assert said[-1] == "reading: 950 of 1,000 files, 1,900 chunks, 80/s, about 1 s left"
     lines.report(Progress(Phase.EMBEDDING, 1, 1, 1))
     lines.close()
     lines.close()
