@@ -224,10 +224,10 @@ class LockAttempt(Closable):
         """None when another has it. Raises OSError when the file cannot be made or opened."""
         self._tries += 1
         if self._descriptor is None:
-            self._prepare_folder(self._path.parent)
+            self._open_file()
         try:
             with _forking:
-                if self._descriptor is None:
+                if self._descriptor is None:  # in a child that was made in between
                     self._descriptor = _opened(self._path)
                 is_taken = _take(self._descriptor)
                 if is_taken and _is_own(self._path, self._descriptor):
@@ -239,6 +239,18 @@ class LockAttempt(Closable):
         if is_taken or self._tries % _LOOKED_AT_EVERY == 0:
             self.close()
         return None
+
+    def _open_file(self) -> None:
+        """Again, when the folder is deleted just after it was prepared."""
+        for number in range(_ATTEMPTS):
+            self._prepare_folder(self._path.parent)
+            try:
+                with _forking:
+                    self._descriptor = _opened(self._path)
+                    return
+            except FileNotFoundError:
+                if number + 1 == _ATTEMPTS:
+                    raise
 
     def _noted(self, descriptor: int) -> FileLock:
         taken = FileLock(self._path, descriptor)

@@ -20,6 +20,7 @@ from ragdocs.diagnosis.gathering import gather_status
 from ragdocs.diagnosis.looks import engine_folder
 from ragdocs.errors import IndexFolderForeign, IndexStoreError, OthersIndex
 from ragdocs.indices.engine_folder import DerivedFolder
+from ragdocs.locks import LockAttempt
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import Readiness
 from ragdocs.store.folder import (
@@ -461,3 +462,20 @@ def test_a_server_goes_on_when_its_index_is_backed_up_by_hard_links(tmp_path: Pa
         write(bench.docs, "more.md", "# More\n\nA quince.\n")
         assert until(lambda: "docs:more.md" in search(app, "quince"))
         until(lambda: app.index_state().state is Readiness.READY)
+
+
+def test_a_folder_that_is_deleted_just_after_it_was_made_is_made_again(tmp_path: Path):
+    folder, made = tmp_path / "index", list[Path]()
+
+    def prepare(where: Path) -> None:
+        where.mkdir(exist_ok=True)
+        made.append(where)
+        if len(made) == 1:
+            where.rmdir()
+
+    with LockAttempt(folder / "write.lock", prepare) as attempt:
+        held = attempt.take()
+    assert held
+    assert held.is_held
+    assert made == [folder, folder]
+    held.close()
