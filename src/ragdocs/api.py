@@ -1,4 +1,4 @@
-"""The Python API: an index of a folder, opened, brought in step, asked and closed.
+"""The Python API: an index of a folder, opened, brought up to date, asked and closed.
 
 The same parts as the command line and the server use, and the same types as their answers.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 WAIT_SECONDS = 2.0
-"""Another program that writes brings the index in step as well: opening need not wait for it."""
+"""Another program that writes brings the index up to date as well: opening need not wait for it."""
 
 
 class SearchOptions(TypedDict, total=False):
@@ -57,7 +57,7 @@ class SearchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """What bringing the index in step did: to the files' text, and to its vectors.
+    """What bringing the index up to date did: to the files' text, and to its vectors.
 
     `problem` is why texts have no vectors, if so: search then goes by words.
     """
@@ -82,7 +82,7 @@ def open_index(
 
     `settings` are tables as in a configuration file, and win over all files. `config_file` is read
     in place of the project's and the user's. With `update`, the index is built where there is none
-    and brought in step with the files, vectors included, unless a server does that already.
+    and brought up to date with the files, vectors included, unless a server does that already.
 
     Raises:
         ConfigError: the settings, or the folder, cannot be used.

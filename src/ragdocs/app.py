@@ -373,7 +373,7 @@ class TreeFiles:
         return CurrentFile(found.data, found.state.content_hash)
 
 
-# One index at work: kept in step with its files, searched, read. The edges know only this.
+# One index at work: kept up to date with its files, searched, read. The edges know only this.
 #
 # Nothing heavy is imported or opened before it is asked for; each part is made once.
 
@@ -473,7 +473,7 @@ class App(Assembly, Closable):
 
     @cached_property
     def service(self) -> "IndexService":
-        """The thread that keeps the index in step, not started yet."""
+        """The thread that keeps the index up to date, not started yet."""
         from ragdocs.indexing.service import IndexService, ServiceParts
 
         is_watching = self.config.indexing.watch

@@ -71,7 +71,7 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
     return None
 
 
-# What commands that read have in common: where, in step or not, and in which form.
+# What commands that read have in common: where, up to date or not, and in which form.
 
 _T = TypeVar("_T")
 

@@ -101,7 +101,7 @@ def _write(path: Path) -> None:
     except ValueError as error:
         raise FileKept(f"{short(str(path))} was left as it is: {error}") from error
     if file.data is not None and text == file.text():
-        click.echo(f"{short(str(path))} has them already, just so.")
+        click.echo(f"{short(str(path))} already has these lines.")
     else:
         file.replace(text)
         click.echo(f"{short(str(path))} has them now.")
@@ -420,7 +420,7 @@ def _put_into(path: Path, wish: _Wish, launch: "Launch") -> None:
         project = here() if wish.in_project else None
         planned = plan(wish.client, path, wish.name, launch, project)
         if planned.is_there_already:
-            click.echo(f'{short(str(path))} has "{wish.name}" already, just so.')
+            click.echo(f'{short(str(path))} has "{wish.name}" already, with the same content.')
         elif wish.dry_run:
             _show_difference(planned, wish, launch)
         else:

@@ -221,7 +221,7 @@ class EmbeddingConfig(SettingsSection):
             yield Disagreement("the embedding's class is missing", ("class_name", "provider"))
 
 
-# [indexing] and [tree.NAME]: which files are indexed, where the index is, how it stays in step.
+# [indexing] and [tree.NAME]: which files are indexed, where the index is, how it stays up to date.
 
 DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
 _READS_ELSEWHERE = Authority(
@@ -232,7 +232,7 @@ _READS_ELSEWHERE = Authority(
 
 
 class IndexingConfig(SettingsSection):
-    """Which files are indexed, where the index is kept, and how it stays in step."""
+    """Which files are indexed, where the index is kept, and how it stays up to date."""
 
     documents_path: Folder = setting(
         Path(),

@@ -97,7 +97,7 @@ class WriterStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchStatus:
-    """Who keeps the index in step with the files, and how; empty where nobody has said it.
+    """Who keeps the index up to date with the files, and how; empty where nobody has said it.
 
     `mode` is watching, polling or off, and `reason` why; `trouble` is what fails meanwhile.
     """

@@ -149,7 +149,7 @@ class CommunityUpdates:
         return is_other
 
 
-# Keeps one index in step with its files. Thin: each step is a module of its own.
+# Keeps one index up to date with its files. Thin: each step is a module of its own.
 #
 # For one thread: the one that first updates also fills and closes. Any number of managers, in any
 # number of processes, may work on one index directory.

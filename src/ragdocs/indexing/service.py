@@ -31,7 +31,7 @@ class Role(StrEnum):
 
     STARTING = "starting"
     WATCHING = "watching"
-    """It keeps the index in step with the files."""
+    """It keeps the index up to date with the files."""
     STANDBY = "standby"
     """Another process does; this one takes over when that one ends."""
     UNWATCHED = "not watching"
@@ -121,7 +121,7 @@ EMBEDDING_RETRY_SECONDS = 30.0
 class ServiceParts:
     """What the service is made from. Without a watcher, files are read once, at the start.
 
-    `follow` brings this process's own views in step with the store, so that queries need not.
+    `follow` brings this process's own views up to date with the store, so that queries need not.
     """
 
     directory: Path
@@ -197,7 +197,7 @@ class ServiceLoop:
 
     def tell_failure(self, *, stood_down: bool) -> None:
         """After a stretch that failed. Who watched keeps the lock, for only so do others know that
-        the index is not in step; they do not rely on it then. An index that another program has
+        the index is not up to date; they do not rely on it then. An index that another program has
         made is left to that one."""
         self._board.say(last_scan=None)
         self._stood_down |= stood_down
@@ -243,7 +243,7 @@ class ServiceLoop:
         try:
             watcher.start()  # before the scan, so that nothing falls between the two
             self._tell()
-            manager.open()  # with its checks: only what is whole can be in step
+            manager.open()  # with its checks: only what is whole can be up to date
             self._update(manager, None, watcher)
             self._tell()
             while not self._stop.is_set() and lock.is_held:

@@ -520,7 +520,7 @@ def written(streams: Streams) -> str:
     return " ".join([*streams.plain, *gap, *streams.wholes])
 
 
-# The default keyword engine: FTS5 inside the store, in step with it by the same commit.
+# The default keyword engine: FTS5 inside the store, up to date with it by the same commit.
 
 TABLE = "keyword"
 LARGE = 1_000

@@ -361,7 +361,7 @@ _GROWTH = 4
 
 
 class TantivyEngine(DerivedIndex[TantivyIndex]):
-    """Searches a folder of tantivy's files, which it keeps in step with the store."""
+    """Searches a folder of tantivy's files, which it keeps up to date with the store."""
 
     def __init__(self, path: Path, entries: Entries, weights: Weights, analysis: str) -> None:
         require_tantivy()

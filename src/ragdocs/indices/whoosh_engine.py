@@ -304,7 +304,7 @@ Found = Mapping[Unit, list[Postings]]
 
 
 class WhooshEngine(DerivedIndex[WhooshIndex]):
-    """Searches a folder of whoosh's files, which it keeps in step with the store."""
+    """Searches a folder of whoosh's files, which it keeps up to date with the store."""
 
     def __init__(self, path: Path, entries: Entries, weights: Weights, analysis: str) -> None:
         super().__init__(path, WhooshLibrary(weights, analysis), entries)

@@ -94,7 +94,7 @@ _MODULUS = 2**128
 
 
 class Ledger:
-    """Counts and sums by table; a transaction keeps its copy in step with what it writes."""
+    """Counts and sums by table; a transaction keeps its copy up to date with what it writes."""
 
     def __init__(self, entries: dict[str, tuple[int, int]] | None = None) -> None:
         self._entries = dict.fromkeys(TABLES, (0, 0)) | (entries or {})

@@ -207,7 +207,7 @@ class Transaction:
         return self._communities == origin.encoded()
 
     def remake_indices(self, names: Collection[str]) -> None:
-        """Makes some of the indices inside the store anew from its rows, though they are in step.
+        """Rebuilds some indices inside the store from its rows, though they are up to date.
 
         No document changes, but what is written shows as a commit.
         """
@@ -227,7 +227,7 @@ class Transaction:
         self._waiting = waiting
 
     def finish(self) -> bool:
-        """Brings links, log and description in step; False when there is nothing to commit."""
+        """Brings links, log and description up to date; False when there is nothing to commit."""
         if not self._dirty:
             return False
         rows = self._database.all_in("SELECT key FROM documents WHERE id IN (*)", self._sources)
