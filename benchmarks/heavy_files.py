@@ -100,23 +100,23 @@ def index(folder: Path) -> Cost:
 @contextmanager
 def transactions_timed() -> Generator[list[float], None, None]:
     """CPU seconds of each transaction, which holds the write lock from its beginning to its end."""
-    from ragdocs.store.writer import Writer
+    from ragdocs.store.writer import StoreWriter
 
     held: list[float] = [0.0]
-    transaction = Writer.transaction
+    transaction = StoreWriter.transaction
 
     @contextmanager
-    def timed(writer: Writer) -> Generator[object, None, None]:
+    def timed(writer: StoreWriter) -> Generator[object, None, None]:
         began = time.process_time()
         with transaction(writer) as opened:
             yield opened
         held.append(time.process_time() - began)
 
-    Writer.transaction = timed
+    StoreWriter.transaction = timed
     try:
         yield held
     finally:
-        Writer.transaction = transaction
+        StoreWriter.transaction = transaction
 
 
 def in_process(kind: str, size: int) -> Cost:

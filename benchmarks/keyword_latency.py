@@ -43,9 +43,9 @@ from ragdocs.config.choices import KeywordEngineName
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.indices.analysis import code_analyzer
 from ragdocs.indices.code import CodeEngine
-from ragdocs.indices.engines import keyword_setup
+from ragdocs.indices.engines import KeywordEngine, keyword_setup
 from ragdocs.indices.graph import GraphIndex
-from ragdocs.indices.keyword import KeywordEngine, compile_query, search_in_tiers
+from ragdocs.indices.keyword import compile_query, search_in_tiers
 from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.query_language import parse_query

@@ -59,7 +59,7 @@ from ragdocs.store.database import store_path
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import PendingText
 from ragdocs.store.tables import CommunityOrigin
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 
 PASSAGES, WORDS_PER_PASSAGE = 10, 90
 OWN_WORDS, OWN_SHARE = 40, 0.25
@@ -136,14 +136,14 @@ def unit_vectors(generator: np.random.Generator, count: int) -> Vectors:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def writer_of(directory: Path) -> Writer:
+def writer_of(directory: Path) -> StoreWriter:
     keyword = keyword_setup(SETTINGS, ANALYZER, directory)
     code, vocabulary = CodeIndex(code_analyzer()), VocabularyIndex(SETTINGS.stemmer)
     tables = [*keyword.tables, code, SignatureIndex(), vocabulary]
-    return Writer.open(directory, "bench", indices=tables)
+    return StoreWriter.open(directory, "bench", indices=tables)
 
 
-def build(writer: Writer, reader: Reader, embedder: BuiltinEmbedder, chunks: int) -> None:
+def build(writer: StoreWriter, reader: Reader, embedder: BuiltinEmbedder, chunks: int) -> None:
     generator = np.random.default_rng(1)
     files = notes(Words(embedder, 1), chunks // PASSAGES)
     while part := list(islice(files, DOCUMENTS_PER_COMMIT)):
@@ -161,7 +161,7 @@ def build(writer: Writer, reader: Reader, embedder: BuiltinEmbedder, chunks: int
         transaction.put_communities(numbers, origin)
 
 
-def embed_terms(writer: Writer, reader: Reader, embedder: BuiltinEmbedder) -> None:
+def embed_terms(writer: StoreWriter, reader: Reader, embedder: BuiltinEmbedder) -> None:
     """For query expansion, and by the real model: what it adds depends on it."""
     most = SETTINGS.query_expansion_max_terms
     with reader.snapshot() as snapshot:
@@ -174,7 +174,7 @@ def embed_terms(writer: Writer, reader: Reader, embedder: BuiltinEmbedder) -> No
 
 
 def store_vectors(
-    writer: Writer, embedder: BuiltinEmbedder, texts: Sequence[PendingText], rows: Vectors
+    writer: StoreWriter, embedder: BuiltinEmbedder, texts: Sequence[PendingText], rows: Vectors
 ) -> None:
     vectors = [(text.text_hash, row.tobytes()) for text, row in zip(texts, rows, strict=True)]
     with writer.transaction() as transaction:

@@ -34,7 +34,7 @@ from ragdocs.models import DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.markdown import Origin, parse_document
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 
 DIMENSION = 384
 PASSAGES = 10
@@ -72,7 +72,7 @@ def document(number: int, version: int = 0) -> IndexedFile:
 class Corpus:
     """A store that is written to and read."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: StoreWriter, reader: Reader) -> None:
         self.writer, self.reader = writer, reader
         self.model = Model()
         self._generator = np.random.default_rng(1)
@@ -94,7 +94,7 @@ class Corpus:
 def corpus_of(chunks: int) -> Iterator[Corpus]:
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder) / "index"
-        with Writer.open(directory, "bench") as writer, Reader.open(directory) as reader:
+        with StoreWriter.open(directory, "bench") as writer, Reader.open(directory) as reader:
             corpus = Corpus(writer, reader)
             count = chunks // PASSAGES
             for first in range(0, count, DOCUMENTS_PER_COMMIT):

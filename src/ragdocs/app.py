@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ragdocs.indexing.session import Control, IndexSetup
     from ragdocs.indexing.watcher import Watcher
     from ragdocs.indices.analysis import Analyzer
+    from ragdocs.indices.embedded import EmbeddedIndex, EmbeddedIndices
     from ragdocs.indices.engines import KeywordSetup
     from ragdocs.indices.term_vectors import TermVectors
     from ragdocs.library.documents import CurrentFile
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import IndexState, SearchResponse
-    from ragdocs.search.retrieval import Indices
-    from ragdocs.search.understanding import WordSources
+    from ragdocs.search.retrieval import QueryTools
     from ragdocs.store.integrity import StoreState
     from ragdocs.store.reader import Reader
     from ragdocs.store.records import Position
@@ -112,7 +112,7 @@ class Assembly:
         from ragdocs.indices.vocabulary import VocabularyIndex
 
         return (
-            *keyword_tables(self.config.search, self._analyzer),
+            *keyword_tables(self.config.search, self.analyzer),
             CodeIndex(code_analyzer()),
             SignatureIndex(),
             VocabularyIndex(self.config.search.stemmer),
@@ -135,7 +135,7 @@ class Assembly:
         settings = self.config.search
         if not settings.query_expansion_enabled or not self.has_meaning:
             return None
-        vocabulary = Vocabulary(self._analyzer)
+        vocabulary = Vocabulary(self.analyzer)
         return TermVectors(self.embedder, vocabulary, settings.query_expansion_max_terms)
 
     @property
@@ -169,23 +169,32 @@ class Assembly:
         return Watcher(self.config.trees, options)
 
     @cached_property
-    def indices(self) -> "Indices":
+    def indices(self) -> "EmbeddedIndices":
         from ragdocs.indices.analysis import code_analyzer
         from ragdocs.indices.code import CodeEngine
-        from ragdocs.indices.graph import GraphIndex
+        from ragdocs.indices.embedded import EmbeddedIndices
         from ragdocs.indices.vector import VectorIndex
-        from ragdocs.search.retrieval import Indices
+        from ragdocs.indices.vocabulary import Vocabulary
 
         is_usual = self.config.embedding.provider is EmbeddingProvider.BUILTIN
-        return Indices(
-            analyzer=self._analyzer,
+        return EmbeddedIndices(
             keyword=self._keyword.engine,
-            code=CodeEngine(code_analyzer(), self._analyzer),
+            code=CodeEngine(code_analyzer(), self.analyzer),
+            vocabulary=Vocabulary(self.analyzer),
             vector=VectorIndex(self.embedder, is_usual=is_usual) if self.has_meaning else None,
+            terms=self.terms,
+        )
+
+    @cached_property
+    def query_tools(self) -> "QueryTools":
+        from ragdocs.search.retrieval import QueryTools
+        from ragdocs.search.wordnet import WordNet
+
+        return QueryTools(
+            analyzer=self.analyzer,
             embedder=self.embedder if self.has_meaning else None,
-            graph=GraphIndex(),
             cross_encoder=self._cross_encoder,
-            words=self._words,
+            thesaurus=WordNet() if self.config.search.synonyms_enabled else None,
         )
 
     @property
@@ -205,18 +214,6 @@ class Assembly:
         )
 
     @property
-    def _words(self) -> "WordSources":
-        from ragdocs.indices.vocabulary import Vocabulary
-        from ragdocs.search.understanding import WordSources
-        from ragdocs.search.wordnet import WordNet
-
-        return WordSources(
-            vocabulary=Vocabulary(self._analyzer),
-            terms=self.terms,
-            thesaurus=WordNet() if self.config.search.synonyms_enabled else None,
-        )
-
-    @property
     def _cross_encoder(self) -> "CrossEncoder | None":
         from ragdocs.embedding.cross_encoder import open_cross_encoder
 
@@ -232,7 +229,7 @@ class Assembly:
     def _keyword(self) -> "KeywordSetup":
         from ragdocs.indices.engines import keyword_setup
 
-        return keyword_setup(self.config.search, self._analyzer, self._engine_directory)
+        return keyword_setup(self.config.search, self.analyzer, self._engine_directory)
 
     @property
     def _engine_directory(self) -> Path:
@@ -240,7 +237,7 @@ class Assembly:
         return self.directory
 
     @property
-    def _analyzer(self) -> "Analyzer":
+    def analyzer(self) -> "Analyzer":
         from ragdocs.indices.analysis import text_analyzer
 
         return text_analyzer(self.config.search.stemmer)
@@ -424,18 +421,25 @@ class Views(Closable):
         return reader
 
     @cached_property
+    def index(self) -> "EmbeddedIndex":
+        """Raises IndexMissing when nothing was indexed yet."""
+        from ragdocs.indices.embedded import EmbeddedIndex
+
+        return EmbeddedIndex(self.reader, self.parts.indices)
+
+    @cached_property
     def orchestrator(self) -> "QueryOrchestrator":
         from ragdocs.search.orchestrator import QueryOrchestrator
 
         parts = self.parts
         settings = parts.config.search
-        return QueryOrchestrator(self.reader, parts.indices, settings, parts.surroundings)
+        return QueryOrchestrator(self.index, parts.query_tools, settings, parts.surroundings)
 
     @cached_property
     def library(self) -> "Library":
         from ragdocs.library.library import Library
 
-        return Library(self.reader, self.parts.indices, self._library_setup())
+        return Library(self.index, self.parts.analyzer, self._library_setup())
 
     def release(self) -> None:
         """Closes connections that are not in use; the next question opens others."""
@@ -539,6 +543,16 @@ class App(Assembly, Closable):
                 return self._current(views).reader
 
         return self._ask(reader)
+
+    @property
+    def index(self) -> "EmbeddedIndex":
+        """Raises IndexMissing when nothing was indexed yet."""
+
+        def index(views: Views) -> "EmbeddedIndex":
+            with self._making:
+                return self._current(views).index
+
+        return self._ask(index)
 
     @property
     def reading(self) -> Assembly:

@@ -13,7 +13,7 @@ from ragdocs import open_index
 from ragdocs.app import App
 from ragdocs.library.requests import RelatedRequest
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import write
 from tests.support.machine import until
 from tests.support.mcp_clients import PROJECT, ServerProcess
@@ -185,7 +185,7 @@ def test_a_rebuild_puts_wrong_communities_right(docs, index):
     with App(config_of(docs, index), CountingEmbedder()) as app:
         setup = app.index_setup
         with (
-            Writer.open(
+            StoreWriter.open(
                 index, setup.fingerprint, settings=setup.settings, indices=setup.tables
             ) as writer,
             writer.transaction() as transaction,

@@ -28,7 +28,7 @@ from ragdocs.indexing.discovery import discover
 from ragdocs.models import TreeName
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support import stores
 from tests.support.documents import parse
 from tests.support.indexes import write
@@ -252,7 +252,7 @@ def test_the_examples_of_the_store_run(tmp_path):
     writing, reading = blocks(PROJECT / "docs" / "store.md", "python")
     indexed = stores.file("a.md", [stores.Section("A", "text")])
     names = {
-        "Writer": Writer,
+        "StoreWriter": StoreWriter,
         "Reader": Reader,
         "directory": tmp_path / "index",
         "fingerprint": stores.FINGERPRINT,

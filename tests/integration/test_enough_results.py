@@ -39,9 +39,9 @@ def looks(monkeypatch):
     made: list[tuple[int, frozenset[str] | None]] = []
     original = Fts5Engine.search
 
-    def counting(self, snapshot, query, limit, scope=None):
+    def counting(self, snapshot, query, limit, scope=None, allowed=None):
         made.append((limit, scope))
-        return original(self, snapshot, query, limit, scope)
+        return original(self, snapshot, query, limit, scope, allowed)
 
     monkeypatch.setattr(Fts5Engine, "search", counting)
     return made

@@ -11,7 +11,7 @@ from ragdocs.indexing.discovery import Scan, discover
 from ragdocs.indexing.reading import Ingestion
 from ragdocs.models import DocId, LinkKind, TreeName
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.documents import SEED_SIZES
 from tests.support.machine import takes_less_than
 
@@ -33,7 +33,7 @@ def ingestion(root: Path, max_bytes: int = 10_000_000) -> Ingestion:
 def store_all(root: Path, index: Path) -> Scan:
     scan = discover(Folder(root))
     assert isinstance(scan, Scan)
-    with Writer.open(index, "test") as writer, writer.transaction() as transaction:
+    with StoreWriter.open(index, "test") as writer, writer.transaction() as transaction:
         for file in scan.files:
             transaction.put(ingestion(root).take(file.path), time.time_ns())
     return scan

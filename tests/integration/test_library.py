@@ -15,6 +15,7 @@ from ragdocs.config.settings import ContextConfig
 from ragdocs.errors import QueryError
 from ragdocs.indexing.ignore import matches_any
 from ragdocs.indexing.manager import IndexManager
+from ragdocs.indices.embedded import EmbeddedIndex
 from ragdocs.library.answers import DocumentPart, TextState
 from ragdocs.library.library import Library, LibrarySetup
 from ragdocs.library.related import MAX_CHARS
@@ -51,7 +52,8 @@ class IndexedLibrary:
         self.parts = Assembly(config, self.embedder)
         self.write(texts)
         self.reader = Reader.open(self.parts.directory)
-        self.orchestrator = QueryOrchestrator(self.reader, self.parts.indices, config.search)
+        self.index = EmbeddedIndex(self.reader, self.parts.indices)
+        self.orchestrator = QueryOrchestrator(self.index, self.parts.query_tools, config.search)
         self.library = self.configured(**more)
 
     def configured(self, **more) -> Library:
@@ -62,7 +64,7 @@ class IndexedLibrary:
             "files": TreeFiles(self.parts.config),
             "matches": matches_any,
         }
-        return Library(self.reader, self.parts.indices, LibrarySetup(**{**usual, **more}))
+        return Library(self.index, self.parts.analyzer, LibrarySetup(**{**usual, **more}))
 
     def write(self, texts, removed: Sequence[str] = ()) -> None:
         self.edit(texts, removed)

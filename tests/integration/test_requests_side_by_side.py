@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from ragdocs.indices.embedded import EmbeddedIndex
 from ragdocs.search.orchestrator import QueryOrchestrator
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import Readiness
@@ -57,9 +58,9 @@ def search_while_edited(folder, keyword_engine, times):
     with Engine(folder, BEFORE, WordEmbedder(), keyword_engine=keyword_engine) as engine:
         orchestrator = engine.orchestrator
         editor = Editor(engine, times)
-        keyword = Interrupted(orchestrator._indices.keyword, editor)
-        indices = replace(orchestrator._indices, keyword=keyword)
-        interrupted = QueryOrchestrator(engine.reader, indices, orchestrator._settings)
+        keyword = Interrupted(engine.indices.keyword, editor)
+        index = EmbeddedIndex(engine.reader, replace(engine.indices, keyword=keyword))
+        interrupted = QueryOrchestrator(index, engine.tools, orchestrator._settings)
         try:
             return interrupted.search(QueryRequest(queries=("lark",))), editor.edits
         finally:

@@ -17,11 +17,11 @@ from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.requests import QueryRequest
-from ragdocs.search.retrieval import Indices
+from ragdocs.search.retrieval import QueryTools
 from ragdocs.search.stages import Reranker, StageTools, build_stages, run_stages
 from tests.support.engine import NOW, Engine, ParsedCorpus
 from tests.support.model_files import TinyCrossEncoder
-from tests.support.stores import ANALYZER, keyword_engine
+from tests.support.stores import ANALYZER, index_over
 
 MODEL = TinyCrossEncoder(
     meanings=[
@@ -159,15 +159,10 @@ def engine(tmp_path_factory):
 @contextmanager
 def searching(engine, settings, encoder):
     """The whole search over the engine's index, with the cross-encoder given."""
-    indices = Indices(
-        analyzer=ANALYZER,
-        keyword=keyword_engine(),
-        vector=VectorIndex(engine.embedder),
-        embedder=engine.embedder,
-        cross_encoder=encoder,
-    )
+    index = index_over(engine.reader, vector=VectorIndex(engine.embedder))
+    tools = QueryTools(analyzer=ANALYZER, embedder=engine.embedder, cross_encoder=encoder)
     surroundings = Surroundings(clock=lambda: NOW)
-    orchestrator = QueryOrchestrator(engine.reader, indices, settings, surroundings)
+    orchestrator = QueryOrchestrator(index, tools, settings, surroundings)
     yield lambda *queries, **given: orchestrator.search(QueryRequest(queries=queries, **given))
     orchestrator.close()
 

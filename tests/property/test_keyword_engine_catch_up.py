@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragdocs.indices.keyword import InTree, Unit, Without
+from ragdocs.indices.conditions import Unit, Without, in_tree
 from tests.support.stores import EngineCorpus
 
 NAMES = ["a.md", "b.md", "c.md", "x/a.md", "x/d.md"]
@@ -41,7 +41,7 @@ def answers(corpus):
     scores = {query: dict(corpus.ask(query)) for query in QUERIES}
     counts = {query: corpus.search(query).frequencies for query in QUERIES}
     sets = [corpus.matching(part) for part in (Unit(("ship",)), Without(Unit(("ship",))))]
-    return scores, counts, [*sets, corpus.matching(InTree("docs"))]
+    return scores, counts, [*sets, corpus.matching(in_tree("docs"))]
 
 
 @pytest.mark.parametrize("engine", ["whoosh", "tantivy"])

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.settings import AdvancedSearchConfig, SearchConfig
-from ragdocs.indices.signatures import (
-    MIN_BITS_SET,
-    estimated_jaccard,
-    jaccard,
-    ngram_signature,
-    ngrams,
-)
-from ragdocs.indices.view import Hit
+from ragdocs.indices.hits import Hit
+from ragdocs.indices.ngrams import MIN_BITS_SET, estimated_jaccard, jaccard, ngram_signature, ngrams
 from ragdocs.search.boosts import BoostRules, recency_factor
 from ragdocs.search.candidates import ChunkTree, Strategy, best_first, rescore, take_first
 from ragdocs.search.confidence import Calibration

@@ -1,12 +1,14 @@
 """Whatever happens, the vocabulary is that of a fresh build, and typed words come first."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragdocs.indices.keyword import KeywordQuery, Unit, search_in_tiers
+from ragdocs.indices.conditions import Unit
+from ragdocs.indices.keyword import KeywordQuery, search_in_tiers
 from tests.support.stores import Corpus, entries, keyword_engine, put_texts, vocabulary_store
 
 WORDS = ["apple", "apples", "pear", "getPear", "Straße", "node.js", "2024", "x_y", "東京", "the"]
@@ -59,7 +61,8 @@ def test_typed_words_always_come_before_guessed_ones(found, typed, guessed, limi
         engine = keyword_engine()
         with corpus.snapshot() as snapshot:
             alone = engine.search(snapshot, KeywordQuery(typed), 100)
-            both = search_in_tiers(engine, snapshot, KeywordQuery(typed, None, guessed), limit)
+            search = partial(engine.search, snapshot)
+            both = search_in_tiers(search, KeywordQuery(typed, None, guessed), limit)
     own = {hit.key: hit.score for hit in alone.hits}
     scores = [hit.score for hit in both.hits]
     assert scores == sorted(scores, reverse=True)

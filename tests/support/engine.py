@@ -18,6 +18,7 @@ from ragdocs.chunking.splitting import Limits
 from ragdocs.config.choices import Stemmer
 from ragdocs.config.loading import load_config
 from ragdocs.config.settings import SearchConfig
+from ragdocs.indices.embedded import EmbeddedIndex
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.models import DocId, NodeKind, TreeName
@@ -27,7 +28,7 @@ from ragdocs.search.requests import QueryRequest
 from ragdocs.search.vector_search import Bounds
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, PendingText, StoredChunk, StoredDocument
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.documents import SEED_SIZES, parse
 from tests.support.models import WordEmbedder, stored_vectors
 from tests.support.stores import ENGLISH, indexed, store_communities
@@ -35,10 +36,10 @@ from tests.support.stores import ENGLISH, indexed, store_communities
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def found_by(retrieval, snapshot, topic):
+def found_by(retrieval, view, topic):
     """What every index finds for one topic."""
     (started,) = retrieval.start([topic])
-    return retrieval.find(snapshot, retrieval.read(snapshot, started, ""), Bounds())
+    return retrieval.find(view, retrieval.read(view, started, ""), Bounds())
 
 
 class Engine:
@@ -68,11 +69,13 @@ class Engine:
         self.embedder = embedder or WordEmbedder()
         chosen = {name: settings[name] for name in ("keyword_engine",) if name in settings}
         parts = self._parts(SearchConfig(stemmer=self._stemmer, **chosen))
-        self.analyzer = parts.indices.analyzer
-        self.writer = Writer.open(folder, "test", indices=parts.tables)
+        self.analyzer = parts.analyzer
+        self.writer = StoreWriter.open(folder, "test", indices=parts.tables)
         self.reader = Reader.open(folder)
         self.update(texts)
         self.orchestrator = self.configured(**settings)
+        self.indices, self.tools = self.latest
+        self.index = EmbeddedIndex(self.reader, self.indices)
 
     def _parts(self, search: SearchConfig) -> Assembly:
         """The application's own, with the store where the test has it. Models that the settings
@@ -86,14 +89,11 @@ class Engine:
         self, thesaurus=None, cross_encoder=None, surroundings=None, **settings
     ) -> QueryOrchestrator:
         chosen = SearchConfig(**{**self.usual, "stemmer": self._stemmer, **settings})
-        indices = self._parts(chosen).indices
-        indices = replace(
-            indices,
-            cross_encoder=cross_encoder,
-            words=replace(indices.words, thesaurus=thesaurus),
-        )
+        parts = self._parts(chosen)
+        tools = replace(parts.query_tools, cross_encoder=cross_encoder, thesaurus=thesaurus)
+        self.latest = parts.indices, tools
         place = surroundings or Surroundings(clock=lambda: NOW)
-        return QueryOrchestrator(self.reader, indices, chosen, place)
+        return QueryOrchestrator(EmbeddedIndex(self.reader, parts.indices), tools, chosen, place)
 
     def find_communities(self) -> None:
         """What the index manager does."""

@@ -13,13 +13,16 @@ from pathlib import Path
 from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.config.choices import Stemmer
 from ragdocs.config.settings import BoostsConfig, SearchConfig
-from ragdocs.indices.analysis import analysis_fingerprint, text_analyzer
+from ragdocs.indices.analysis import analysis_fingerprint, code_analyzer, text_analyzer
+from ragdocs.indices.code import CodeEngine
+from ragdocs.indices.conditions import compile_filter
+from ragdocs.indices.embedded import EmbeddedIndex, EmbeddedIndices
 from ragdocs.indices.engine_folder import DerivedFolder
 from ragdocs.indices.engines import keyword_setup
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.graph import detect, pair_weights
 from ragdocs.indices.keyword import FIELDS, compile_query
-from ragdocs.indices.vocabulary import TABLE, VocabularyIndex
+from ragdocs.indices.vocabulary import TABLE, Vocabulary, VocabularyIndex
 from ragdocs.models import (
     Chunk,
     ChunkId,
@@ -43,12 +46,15 @@ from ragdocs.models import (
     WarningKind,
 )
 from ragdocs.parsers.ids import PREAMBLE, SlugCounter, document_id
+from ragdocs.search.filters import to_filter
 from ragdocs.search.query_language import parse_query
+from ragdocs.search.requests import Filters
 from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
+from ragdocs.store.records import StoredDocument
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.tables import CommunityOrigin
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.documents import SEED_SIZES, parse
 from tests.support.models import WordModel, embed_missing
 
@@ -180,11 +186,11 @@ def _chunks(document, text, spans):
 
 
 @contextmanager
-def temporary_store() -> Iterator[tuple[Writer, Reader]]:
+def temporary_store() -> Iterator[tuple[StoreWriter, Reader]]:
     """An empty store for one example of a property."""
     with (
         tempfile.TemporaryDirectory() as directory,
-        Writer.open(Path(directory), FINGERPRINT) as writer,
+        StoreWriter.open(Path(directory), FINGERPRINT) as writer,
         Reader.open(Path(directory)) as reader,
     ):
         yield writer, reader
@@ -237,6 +243,22 @@ def keyword_engine(**boosts: float) -> Fts5Engine:
     return Fts5Engine({field: getattr(weights, field) for field in FIELDS})
 
 
+def index_over(reader: Reader, **given) -> EmbeddedIndex:
+    """The engine over a store that a test has made, with the indices that are given."""
+    usual = {
+        "keyword": keyword_engine(),
+        "code": CodeEngine(code_analyzer(), ANALYZER),
+        "vocabulary": Vocabulary(ANALYZER),
+    }
+    return EmbeddedIndex(reader, EmbeddedIndices(**{**usual, **given}))
+
+
+def is_match(filters: Filters, document: StoredDocument) -> bool:
+    """Whether a document satisfies what a request filters by."""
+    matches = compile_filter(to_filter(filters))
+    return matches is None or matches(document)
+
+
 def indexed(place: str, text: str, sizes: ChunkSizes = SEED_SIZES) -> IndexedFile:
     """`place` is a path, or `tree:path` for another tree than `docs`."""
     tree, _, path = place.rpartition(":")
@@ -253,8 +275,8 @@ class Corpus:
         self.update(texts)
 
     @contextmanager
-    def writer(self) -> Iterator[Writer]:
-        with Writer.open(self.folder, "test", indices=[keyword_tables()]) as writer:
+    def writer(self) -> Iterator[StoreWriter]:
+        with StoreWriter.open(self.folder, "test", indices=[keyword_tables()]) as writer:
             yield writer
 
     def update(self, texts: Mapping[str, str], removed: tuple[str, ...] = ()) -> None:
@@ -304,7 +326,7 @@ class EngineCorpus(Corpus):
 
     @contextmanager
     def writer(self):
-        with Writer.open(self.folder, "test", indices=self.setup.tables) as writer:
+        with StoreWriter.open(self.folder, "test", indices=self.setup.tables) as writer:
             yield writer
 
     def search(self, query, limit=50, scope=None):
@@ -357,14 +379,16 @@ class FolderCorpus(EngineCorpus):
 
 
 @contextmanager
-def vocabulary_store(folder: Path, texts: Mapping[str, str]) -> Iterator[tuple[Writer, Reader]]:
-    with Writer.open(folder, "test", indices=[VocabularyIndex(ENGLISH)]) as writer:
+def vocabulary_store(
+    folder: Path, texts: Mapping[str, str]
+) -> Iterator[tuple[StoreWriter, Reader]]:
+    with StoreWriter.open(folder, "test", indices=[VocabularyIndex(ENGLISH)]) as writer:
         put_texts(writer, texts)
         with Reader.open(folder) as reader:
             yield writer, reader
 
 
-def put_texts(writer: Writer, texts: Mapping[str, str], removed: tuple[str, ...] = ()) -> None:
+def put_texts(writer: StoreWriter, texts: Mapping[str, str], removed: tuple[str, ...] = ()) -> None:
     with writer.transaction() as transaction:
         for path, text in texts.items():
             transaction.put(indexed(path, text), time.time_ns())

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import Bench
 from tests.support.stores import FINGERPRINT
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Writer]:
-    with Writer.open(tmp_path, FINGERPRINT) as opened:
+def writer(tmp_path: Path) -> Iterator[StoreWriter]:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as opened:
         yield opened
 
 
 @pytest.fixture
-def reader(tmp_path: Path, writer: Writer) -> Iterator[Reader]:
+def reader(tmp_path: Path, writer: StoreWriter) -> Iterator[Reader]:
     """Of the same store, which the writer has made."""
     with Reader.open(tmp_path) as opened:
         yield opened

@@ -1,6 +1,6 @@
 import pytest
 
-from ragdocs.indices.keyword import Unit
+from ragdocs.indices.conditions import Unit
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.fusion import (
     FAIRLY_PROMINENT,

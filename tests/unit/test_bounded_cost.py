@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from ragdocs.config.settings import SearchConfig
 from ragdocs.embedding.base import MAX_TOKENS, SPECIAL_TOKENS, QueryEmbedding, Tokens, split_text
 from ragdocs.errors import QueryError
-from ragdocs.indices.keyword import FEW_UNITS, FEWEST_UNITS, Unit, compile_query, rarest
-from ragdocs.indices.vocabulary import TermFrequencies, Vocabulary
+from ragdocs.indices.conditions import Unit
+from ragdocs.indices.keyword import FEW_UNITS, FEWEST_UNITS, compile_query, rarest
+from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.library.requests import EditedFile
 from ragdocs.library.source_code import read_diff, read_sources
-from ragdocs.library.terms import TermCounter
+from ragdocs.library.terms import TermCounter, TermFrequencies
 from ragdocs.limits import (
     HYPOTHESIS_WINDOWS,
     MAX_CONDITIONS,
@@ -42,12 +43,12 @@ from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import fair_share
 from ragdocs.search.snippets import BestSentence
 from ragdocs.search.spelling import Spelling
-from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, WordOrigin, WordSources
+from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, WordOrigin
 from ragdocs.search.vector_search import MOST_OF_ALL, Bounds
 from tests.support.engine import Engine
 from tests.support.machine import ROUNDING
 from tests.support.models import WordEmbedder
-from tests.support.stores import ANALYZER, vocabulary_store
+from tests.support.stores import ANALYZER, index_over, vocabulary_store
 
 ENGINES = ("fts5", "whoosh", "tantivy")
 IDEOGRAPHS = [chr(0x4E00 + number) for number in range(400)]
@@ -87,7 +88,7 @@ def test_of_very_many_words_the_rarest_are_looked_for_and_the_others_named(
 ):
     searched: list[int] = []
     orchestrator = words.configured(keyword_engine=name)
-    engine = orchestrator._indices.keyword
+    engine = words.latest[0].keyword
     original = type(engine).search
 
     def counting(self, snapshot, query, *rest):
@@ -206,7 +207,7 @@ def test_conditions_mean_the_same_however_they_are_worked_out(tmp_path, name, qu
         "d.md": "# D\n\nfox\n",
     }
     with Engine(tmp_path, texts, keyword_engine=name) as engine:
-        keyword = engine.orchestrator._indices.keyword
+        keyword = engine.indices.keyword
         condition = compile_query(parse_query(query, strict=True), engine.analyzer).condition
         with engine.reader.snapshot() as snapshot:
             keyword.catch_up(snapshot)
@@ -222,7 +223,7 @@ def test_conditions_mean_the_same_however_they_are_worked_out(tmp_path, name, qu
 
 
 def holds(condition, stored) -> bool:
-    from ragdocs.indices.keyword import All, InTree, Some, UnderPath, Without
+    from ragdocs.indices.conditions import All, Comparison, FilterField, Some, Without
 
     match condition:
         case Unit(terms):
@@ -235,14 +236,14 @@ def holds(condition, stored) -> bool:
             return any(holds(part, stored) for part in parts)
         case Without(part):
             return not holds(part, stored)
-        case InTree(name):
-            return stored.chunk.doc_id.startswith(f"{name}:")
-        case UnderPath(prefix):
+        case Comparison(FilterField.TREE, _, names):
+            return stored.chunk.doc_id.partition(":")[0] in names
+        case Comparison(FilterField.PATH, _, prefix):
             return stored.chunk.doc_id.startswith(f"docs:{prefix}")
 
 
 def test_a_condition_is_worked_out_once_for_a_request(words, monkeypatch):
-    engine = type(words.orchestrator._indices.keyword)
+    engine = type(words.indices.keyword)
     original, calls = engine.matching, []
 
     def counting(self, snapshot, condition):
@@ -265,19 +266,21 @@ def test_look_ups_of_unknown_words_are_bounded_and_none_is_made_twice(tmp_path, 
         return original(self, snapshot, word, term, most)
 
     monkeypatch.setattr(Vocabulary, "near", counting)
-    with vocabulary_store(tmp_path, notes) as (_, reader), reader.snapshot() as snapshot:
-        spelling = Spelling(ANALYZER, Vocabulary(ANALYZER), 1)
+    with (
+        vocabulary_store(tmp_path, notes) as (_, reader),
+        index_over(reader).view(for_search=False) as view,
+    ):
         typed = " ".join(f"{word}ixg {word}ixg" for word in many_words(80))
-        spelled = spelling.read(snapshot, typed)
+        spelled = Spelling(ANALYZER, 1).read(view, typed)
         assert len(looked_up) == len(set(looked_up)) == MAX_GUESSES
         assert len(spelled.corrections) == 2 * MAX_GUESSES
 
 
 def test_a_query_gains_no_more_words_than_a_bound(words):
     first = many_words(1)[0]
-    with words.reader.snapshot() as snapshot:
-        understood = Interpreter(ANALYZER, WordSources(), SearchConfig()).read(
-            snapshot, first, parse_query(first)
+    with words.index.view() as view:
+        understood = Interpreter(ANALYZER, None, SearchConfig()).read(
+            view, first, parse_query(first)
         )
     for _ in range(2):
         guesses = [AddedWord(f"g{n}", f"g{n}", WordOrigin.SYNONYM, 0.5) for n in range(100)]
@@ -287,7 +290,7 @@ def test_a_query_gains_no_more_words_than_a_bound(words):
 
 def test_few_terms_without_spaces_are_counted_by_the_engine(words, monkeypatch):
     asked_for: list[str] = []
-    keyword = words.orchestrator._indices.keyword
+    keyword = words.indices.keyword
     original = type(keyword).frequencies
 
     def counting(self, snapshot, terms):
@@ -295,8 +298,8 @@ def test_few_terms_without_spaces_are_counted_by_the_engine(words, monkeypatch):
         return original(self, snapshot, terms)
 
     monkeypatch.setattr(type(keyword), "frequencies", counting)
-    with words.reader.snapshot() as snapshot:
-        found = TermFrequencies(snapshot, keyword).of(IDEOGRAPHS)
+    with words.index.view() as view:
+        found = TermFrequencies(view).of(IDEOGRAPHS)
     assert asked_for == IDEOGRAPHS[:64]
     assert found
 

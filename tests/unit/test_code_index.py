@@ -7,10 +7,10 @@ import pytest
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
-from ragdocs.indices.view import scope_of
+from ragdocs.indices.scopes import scope_of
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.stores import indexed
 
 DOCUMENTS = {
@@ -33,7 +33,7 @@ class Code:
 
     def update(self, texts, removed=()):
         tables = CodeIndex(code_analyzer())
-        writer = Writer.open(self.folder, "t", indices=[tables])
+        writer = StoreWriter.open(self.folder, "t", indices=[tables])
         with writer, writer.transaction() as transaction:
             for path, text in texts.items():
                 transaction.put(indexed(path, text), time.time_ns())

@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 
 from ragdocs.indices import vector
-from ragdocs.indices.vector import (
-    USUAL_DEVIATION,
-    USUAL_MEAN,
-    USUAL_SPREAD,
-    CosineScale,
-    FlatVectors,
-)
+from ragdocs.indices.hits import USUAL_DEVIATION, USUAL_MEAN, USUAL_SPREAD, CosineScale
+from ragdocs.indices.vector import FlatVectors
 from ragdocs.models import DocId
 from ragdocs.store.records import ChunkKey, VectorBatch
 

@@ -3,7 +3,7 @@ from math import cos, sin
 
 import pytest
 
-from ragdocs.indices.signatures import (
+from ragdocs.indices.ngrams import (
     SIGNATURE_BITS,
     estimated_jaccard,
     jaccard,

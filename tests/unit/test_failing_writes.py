@@ -23,7 +23,7 @@ from ragdocs.models import DocId, FileState
 from ragdocs.store.database import Database
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.documents import SEED_SIZES
 from tests.support.indexes import DOCS, Place, did, fresh, held, later, tables
 from tests.support.stores import FINGERPRINT, READ_NS, Section, file
@@ -251,7 +251,7 @@ def test_only_touched_but_not_indexed_any_more_is_read_as_a_new_file(tmp_path: P
     failure = FileFailure(DOCS, "a.md", "SourceBinary", "a picture", state, READ_NS)
     source = SourceFile(DocId("docs:a.md"), DOCS, FoundFile("a.md", 4, 6, 7))
     touched = PreparedFile(source, FileState(4, 6, "hash"), READ_NS + 1)
-    with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
         with writer.transaction() as transaction:
             transaction.fail(failure)
         with reader.snapshot() as snapshot:
@@ -265,7 +265,7 @@ def test_only_touched_but_not_indexed_any_more_is_read_as_a_new_file(tmp_path: P
 
 
 def test_a_text_too_long_for_sqlite_costs_its_file_only(tmp_path: Path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
         writer._database._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 20_000)
         with writer.transaction() as transaction:
             transaction.put(file("a.md"), READ_NS)

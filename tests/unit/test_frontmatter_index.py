@@ -4,13 +4,12 @@ import pytest
 
 from ragdocs.indices.graph import Edge, GraphIndex
 from ragdocs.models import DocId, LinkKind
-from ragdocs.search.filters import matches
 from ragdocs.search.requests import Filters
 from ragdocs.store.reader import Reader
 from tests.support.documents import parse
 from tests.support.engine import stored_document
 from tests.support.models import catch_up
-from tests.support.stores import Corpus
+from tests.support.stores import Corpus, is_match
 
 NOTES = {
     "plan.md": """---
@@ -69,7 +68,7 @@ def test_category_filterable():
 
     def of(category):
         wanted = Filters(category=category)
-        return [path for path, document in documents.items() if matches(wanted, document)]
+        return [path for path, document in documents.items() if is_match(wanted, document)]
 
     assert of("farming") == ["plan.md"]
     assert of("Machines") == ["tools.md"]

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from ragdocs.config.settings import BoostsConfig
+from ragdocs.indices.conditions import Unit
 from ragdocs.indices.fts5 import (
     UNITS_PER_STATEMENT,
     Fts5Ranking,
@@ -13,7 +14,7 @@ from ragdocs.indices.fts5 import (
     most_possible,
     split_common,
 )
-from ragdocs.indices.keyword import FIELDS, MOST, Unit
+from ragdocs.indices.keyword import FIELDS, MOST
 from ragdocs.models import QueryField
 from tests.support.stores import Corpus
 

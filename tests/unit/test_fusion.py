@@ -1,6 +1,6 @@
 import pytest
 
-from ragdocs.indices.view import Hit
+from ragdocs.indices.hits import Hit
 from ragdocs.search.candidates import Evidence, Strategy
 from ragdocs.search.fusion import Wanted, by_ideal, by_range, fuse_by_rank, fuse_by_score
 from ragdocs.store.records import ChunkKey

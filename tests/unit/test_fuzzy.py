@@ -2,13 +2,12 @@
 
 import pytest
 
-from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
 from ragdocs.search.requests import Topic
 from ragdocs.search.spelling import FILTERS, Spelling, did_you_mean, forgiving
 from ragdocs.search.understanding import WordOrigin
 from tests.support.engine import Engine, found_by
-from tests.support.stores import ANALYZER, vocabulary_store
+from tests.support.stores import ANALYZER, index_over, vocabulary_store
 
 NOTES = {
     "mail.md": "# Mail\n\nHow to receive mail and handle errors. Which database is used?\n",
@@ -31,9 +30,8 @@ def engine(tmp_path_factory):
 
 
 def spelled(reader, text, most=1):
-    spelling = Spelling(ANALYZER, Vocabulary(ANALYZER), most)
-    with reader.snapshot() as snapshot:
-        return spelling.read(snapshot, text)
+    with index_over(reader).view(for_search=False) as view:
+        return Spelling(ANALYZER, most).read(view, text)
 
 
 def corrections(reader, text, most=1):
@@ -178,11 +176,11 @@ def test_phrases_exclusions_and_filters_stay_exact(reader):
 
 def test_a_misspelt_query_finds_by_words_what_was_meant(engine):
     def found(query, is_strict=False, **settings):
-        with engine.reader.snapshot() as snapshot:
+        with engine.index.view() as view:
             retrieval = engine.configured(**settings)._retrieval
             topic = Topic(query, is_strict=is_strict)
-            lists = found_by(retrieval, snapshot, topic).lists
-            chunks = snapshot.chunks_by_key([hit.key for hit in lists["keyword"]])
+            lists = found_by(retrieval, view, topic).lists
+            chunks = view.chunks_by_key([hit.key for hit in lists["keyword"]])
             return [chunks[hit.key].chunk.doc_id for hit in lists["keyword"]]
 
     assert found("hadle") == ["docs:mail.md"]
@@ -198,8 +196,8 @@ def test_the_answer_asks_what_was_meant_and_explains_what_was_added(engine):
     assert response.did_you_mean == "receive mail"
     assert engine.ask("receive mail").did_you_mean is None
     retrieval = engine.orchestrator._retrieval
-    with engine.reader.snapshot() as snapshot:
-        found = found_by(retrieval, snapshot, Topic("recieve mail"))
+    with engine.index.view() as view:
+        found = found_by(retrieval, view, Topic("recieve mail"))
     (added,) = found.understanding.added
     assert (added.word, added.stands_for, added.origin) == ("receive", "recieve", WordOrigin.FUZZY)
     assert added.distance == 1
@@ -214,6 +212,6 @@ def test_a_mistyped_stop_word_drags_in_nothing(tmp_path):
     with Engine(tmp_path, texts) as engine:
         assert engine.ask("wwhich fish").did_you_mean == "which fish"
         retrieval = engine.orchestrator._retrieval
-        with engine.reader.snapshot() as snapshot:
-            found = found_by(retrieval, snapshot, Topic("wwhich fish"))
+        with engine.index.view() as view:
+            found = found_by(retrieval, view, Topic("wwhich fish"))
         assert [word.word for word in found.understanding.added] == []

@@ -17,16 +17,25 @@ from ragdocs.indices.graph import (
     MAX_NEIGHBOURS,
     Edge,
     GraphIndex,
-    Neighbour,
     detect,
 )
+from ragdocs.indices.hits import Neighbour
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.models import DocId, LinkKind
 from ragdocs.search.vector_search import neighbour_hits
 from ragdocs.store.records import Position
 from ragdocs.store.tables import CommunityOrigin
 from tests.support.models import WordModel, catch_up, embed_missing
-from tests.support.stores import Section, file, put, related, remove, store_communities, wiki
+from tests.support.stores import (
+    Section,
+    file,
+    index_over,
+    put,
+    related,
+    remove,
+    store_communities,
+    wiki,
+)
 
 MODEL = WordModel()
 
@@ -385,36 +394,36 @@ def linked(writer, reader):
     return graph_of(reader).neighbours({doc("hit"): 0.8})
 
 
-def text_of(snapshot, hit):
-    return snapshot.chunks_by_key([hit.key])[hit.key].chunk.text
+def text_of(view, hit):
+    return view.chunks_by_key([hit.key])[hit.key].chunk.text
 
 
 def test_each_neighbour_contributes_its_best_chunk_at_half_the_score(reader, linked):
-    index = catch_up(VectorIndex(MODEL), reader)
+    index = index_over(reader, vector=VectorIndex(MODEL))
     for query, expected in (
         ("flour", "# Bread\nflour bread\n"),
         ("ship", "# Ships\nharbour ship\n"),
     ):
-        with reader.snapshot() as snapshot:
-            hits = neighbour_hits(snapshot, linked, index, MODEL.embed(query))
-            assert {text_of(snapshot, hit) for hit in hits} == {"Intro.\n", expected}
+        with index.view() as view:
+            hits = neighbour_hits(view, linked, MODEL.embed(query))
+            assert {text_of(view, hit) for hit in hits} == {"Intro.\n", expected}
         assert [hit.score for hit in hits] == pytest.approx([0.4, 0.4])
 
 
 def test_without_vectors_a_neighbour_contributes_its_first_leaf(reader, linked):
-    with reader.snapshot() as snapshot:
-        hits = neighbour_hits(snapshot, linked)
-        assert [text_of(snapshot, hit) for hit in hits] == ["Intro.\n", "Intro.\n"]
+    with index_over(reader).view() as view:
+        hits = neighbour_hits(view, linked)
+        assert [text_of(view, hit) for hit in hits] == ["Intro.\n", "Intro.\n"]
 
 
 def test_the_weight_of_neighbours_is_a_setting(reader, linked):
-    with reader.snapshot() as snapshot:
-        assert [
-            hit.score for hit in neighbour_hits(snapshot, linked, weight=0.25)
-        ] == pytest.approx([0.2, 0.2])
+    with index_over(reader).view() as view:
+        assert [hit.score for hit in neighbour_hits(view, linked, weight=0.25)] == pytest.approx(
+            [0.2, 0.2]
+        )
 
 
 def test_a_neighbour_that_is_gone_contributes_nothing(reader, linked):
     gone = Neighbour(doc("gone"), 1.0, 1)
-    with reader.snapshot() as snapshot:
-        assert len(neighbour_hits(snapshot, [gone, *linked])) == 2
+    with index_over(reader).view() as view:
+        assert len(neighbour_hits(view, [gone, *linked])) == 2

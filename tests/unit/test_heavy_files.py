@@ -33,7 +33,7 @@ from ragdocs.store import links
 from ragdocs.store.folder import STORE_FILE
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.documents import chunk, parse
 from tests.support.indexes import Place
 from tests.support.models import CountingEmbedder
@@ -289,7 +289,7 @@ def test_words_beyond_the_limit_leave_with_their_document(tmp_path, monkeypatch)
 def test_texts_are_analysed_before_the_lock_is_taken(tmp_path, monkeypatch):
     """Of 1 MB of names that are all different, the lock was held for 9 s, most of them for this."""
     under_lock, analysed = [], {True: set(), False: set()}
-    column, transaction = Fts5Index._column, Writer.transaction
+    column, transaction = Fts5Index._column, StoreWriter.transaction
 
     @contextmanager
     def noted(writer):
@@ -302,7 +302,7 @@ def test_texts_are_analysed_before_the_lock_is_taken(tmp_path, monkeypatch):
         analysed[bool(under_lock)].add(text)
         return column(table, text)
 
-    monkeypatch.setattr(Writer, "transaction", noted)
+    monkeypatch.setattr(StoreWriter, "transaction", noted)
     monkeypatch.setattr(Fts5Index, "_column", analyse)
     place = Place(tmp_path)
     with place.manager:

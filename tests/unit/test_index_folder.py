@@ -32,7 +32,7 @@ from ragdocs.store.folder import (
 )
 from ragdocs.store.lock import try_watch_lock, try_write_lock, watching, write_lock, writing
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import NOTES, Bench, write
 from tests.support.machine import until
 from tests.support.models import CountingEmbedder
@@ -109,7 +109,7 @@ def look(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
 
 WAYS_IN: dict[str, Callable[[Path], object]] = {
     "claim": claim_folder,
-    "writer": lambda folder: Writer.open(folder, FINGERPRINT),
+    "writer": lambda folder: StoreWriter.open(folder, FINGERPRINT),
     "reader": lambda folder: Reader.open(folder),
     "try_write_lock": try_write_lock,
     "try_watch_lock": try_watch_lock,
@@ -208,7 +208,7 @@ def test_a_folder_that_everybody_uses_stays_open(tmp_path: Path):
 def test_an_index_that_was_opened_wide_keeps_its_mode_until_it_is_repaired(tmp_path: Path):
     claim_folder(tmp_path)
     tmp_path.chmod(0o777)
-    with Writer.open(tmp_path, FINGERPRINT):
+    with StoreWriter.open(tmp_path, FINGERPRINT):
         pass
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o777
 
@@ -222,7 +222,7 @@ def test_a_mark_that_was_cut_short_serves(tmp_path: Path, cut: int):
 
 def older_index(folder: Path) -> Path:
     """As a version without a mark left it."""
-    with Writer.open(folder, FINGERPRINT) as writer:
+    with StoreWriter.open(folder, FINGERPRINT) as writer:
         put(writer, file("a.md"))
     (folder / MARK_FILE).unlink()
     return folder
@@ -233,7 +233,7 @@ def test_an_index_from_before_there_was_a_mark_is_ours_and_gets_one(tmp_path: Pa
     with Reader.open(tmp_path) as reader:
         assert reader.position().generation
     assert not (tmp_path / MARK_FILE).exists()
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         assert writer.rebuilt is None
     assert (tmp_path / MARK_FILE).read_bytes() == MARK
 
@@ -248,13 +248,13 @@ def test_an_older_index_is_known_by_its_store_or_its_seal(tmp_path: Path, lost: 
 def test_an_older_index_whose_header_is_still_in_the_log_is_ours(tmp_path: Path):
     """Killed before SQLite put its log into the file: the header has no number yet."""
     living, dead = tmp_path / "living", tmp_path / "dead"
-    with Writer.open(living, FINGERPRINT) as writer:
+    with StoreWriter.open(living, FINGERPRINT) as writer:
         put(writer, file("a.md"))
         shutil.copytree(living, dead)
     (dead / MARK_FILE).unlink()
     assert (dead / "store.db").read_bytes()[68:72] == bytes(4)
     assert folder_state(dead) is FolderState.OURS
-    with Writer.open(dead, FINGERPRINT) as writer, Reader.open(dead) as reader:
+    with StoreWriter.open(dead, FINGERPRINT) as writer, Reader.open(dead) as reader:
         assert writer.rebuilt is None
         assert reader.position().generation > 1
 
@@ -294,7 +294,7 @@ def test_a_link_to_a_folder_stands_for_it(tmp_path: Path):
     real, link = tmp_path / "real", tmp_path / "link"
     real.mkdir()
     link.symlink_to(real)
-    with Writer.open(link, FINGERPRINT) as writer:
+    with StoreWriter.open(link, FINGERPRINT) as writer:
         put(writer, file("a.md"))
     assert folder_state(link) is FolderState.OURS
     one_note(tmp_path)

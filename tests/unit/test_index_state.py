@@ -9,6 +9,7 @@ from ragdocs.search.responses import IndexState, IndexStates, Readiness
 from ragdocs.store.reader import Reader
 from tests.support.engine import Engine
 from tests.support.indexes import Place
+from tests.support.stores import index_over
 
 NOTES = {"a.md": "# A\n\nsome words\n", "b.md": "# B\n\nother words\n"}
 
@@ -74,12 +75,13 @@ def test_without_vectors_the_files_come_first(tmp_path: Path, monkeypatch: pytes
     place = Place(tmp_path)
     place.write("a.md", "# A\n")
     place.manager.open()
-    states = IndexStates(None)
+    states = IndexStates()
     with Reader.open(place.index) as reader:
-        with reader.snapshot() as snapshot:
-            assert states.of(snapshot, has_vectors=True).state is BUILDING
+        index = index_over(reader)
+        with index.view(for_search=False) as view:
+            assert states.of(view, has_vectors=True).state is BUILDING
         place.manager.update()
-        with reader.snapshot() as snapshot:
-            found = states.of(snapshot, has_vectors=True)
+        with index.view(for_search=False) as view:
+            found = states.of(view, has_vectors=True)
     place.manager.close()
     assert (found.state, found.files_waiting, found.complete) == (DEGRADED, 0, False)

@@ -8,7 +8,7 @@ from ragdocs.indexing.session import Control
 from ragdocs.indexing.vectors import SPARE_BYTES, SPARE_SECONDS, find_excess
 from ragdocs.store.embeddings import UnusedVector
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import held, settled, setup, tree, write
 from tests.support.models import CountingEmbedder
 
@@ -158,7 +158,7 @@ def test_a_full_disk_does_not_stop_an_update_that_has_nothing_to_write(tmp_path,
     ) as manager:
         edited(manager, docs, [1, 2])
         clock.seconds += 2 * DAY
-        monkeypatch.setattr(Writer, "mark_unused", fail)
+        monkeypatch.setattr(StoreWriter, "mark_unused", fail)
         assert manager.tidy() == 0
 
 

@@ -5,27 +5,31 @@ import pytest
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import text_analyzer
-from ragdocs.indices.engines import keyword_setup
-from ragdocs.indices.fts5 import Fts5Index
-from ragdocs.indices.keyword import (
+from ragdocs.indices.conditions import (
     All,
-    InTree,
-    KeywordQuery,
-    Quotation,
+    Comparison,
+    FilterField,
+    Operator,
     Some,
-    UnderPath,
     Unit,
     Without,
-    compile_query,
+    in_tree,
 )
-from ragdocs.indices.view import few_left_out, scope_of
+from ragdocs.indices.engines import keyword_setup
+from ragdocs.indices.fts5 import Fts5Index
+from ragdocs.indices.keyword import KeywordQuery, Quotation, compile_query
+from ragdocs.indices.scopes import few_left_out, scope_of
 from ragdocs.models import DocId, QueryField
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.understanding import SMALL, look_up
+from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey
-from tests.support.stores import NOTES, EngineCorpus
+from tests.support.stores import NOTES, EngineCorpus, index_over
 
 ENGINES = [choice.value for choice in KeywordEngineName]
+
+
+DEEP = Comparison(FilterField.PATH, Operator.BEGINS, "deep/")
 
 
 @pytest.fixture(params=ENGINES)
@@ -186,10 +190,10 @@ def test_conditions_of_every_kind(notes):
     assert notes.matching(All((fruit, Without(pear)))) == {"apples.md"}
     assert notes.matching(Some((pear, energy))) == {"pears.md", "fuel.md"}
     assert notes.matching(Without(fruit)) == {"cars.md", "fuel.md", "deep/http.md"}
-    assert notes.matching(InTree("docs")) == set(NOTES)
-    assert notes.matching(InTree("other")) == set()
-    assert notes.matching(UnderPath("deep/")) == {"deep/http.md"}
-    assert notes.matching(All((InTree("docs"), Without(UnderPath("deep/")), Some((fruit,))))) == {
+    assert notes.matching(in_tree("docs")) == set(NOTES)
+    assert notes.matching(in_tree("other")) == set()
+    assert notes.matching(DEEP) == {"deep/http.md"}
+    assert notes.matching(All((in_tree("docs"), Without(DEEP), Some((fruit,))))) == {
         "apples.md",
         "pears.md",
     }
@@ -408,9 +412,11 @@ def test_a_small_folder_is_small_however_many_headings_it_has(corpus):
     texts["index.md"] = f"# Index\n\nAll notes.\n\n{bare}"
     searched = corpus(texts)
     quotation = Quotation(Unit(("red", "door")), 2)
-    with searched.snapshot() as snapshot:
-        searched.engine.catch_up(snapshot)
-        assert snapshot.ledger.count("chunks") > SMALL > searched.engine.count(snapshot)
-        [wish] = look_up([quotation], searched.engine, snapshot)
-    assert len(wish.keys) == 6
+    with (
+        Reader.open(searched.folder) as reader,
+        index_over(reader, keyword=searched.engine).view() as view,
+    ):
+        assert view.count_chunks() > SMALL > view.count_searched()
+        [wish] = look_up([quotation], view)
+    assert wish.passages == 6
     assert wish.is_name

@@ -116,20 +116,20 @@ def test_putting_the_same_again_changes_nothing(notes):
 
 
 def test_tables_of_another_version_are_made_anew(notes, tmp_path):
-    from ragdocs.store.writer import Writer
+    from ragdocs.store.writer import StoreWriter
 
     tables = keyword_tables()
     tables.version = "another"
-    with Writer.open(tmp_path, "test", indices=[tables]) as writer:
+    with StoreWriter.open(tmp_path, "test", indices=[tables]) as writer:
         assert writer.rebuilt is None
     assert notes.paths("petrol") == ["fuel.md"]
 
 
 def test_tables_that_missed_a_commit_are_made_anew(notes, tmp_path):
-    from ragdocs.store.writer import Writer
+    from ragdocs.store.writer import StoreWriter
     from tests.support.stores import indexed
 
-    with Writer.open(tmp_path, "test") as writer, writer.transaction() as transaction:
+    with StoreWriter.open(tmp_path, "test") as writer, writer.transaction() as transaction:
         transaction.put(indexed("new.md", "# Zebra\n\nStripes.\n"), 0)
     notes.update({})
     assert notes.paths("zebra") == ["new.md"]

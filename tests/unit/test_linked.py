@@ -1,6 +1,6 @@
 import pytest
 
-from ragdocs.indices.view import Hit
+from ragdocs.indices.hits import Hit
 from ragdocs.search.candidates import Evidence, Strategy
 from ragdocs.search.fusion import Fused, with_links
 

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from ragdocs.indices.keyword import Unit, compile_query
+from ragdocs.indices.conditions import Unit
+from ragdocs.indices.keyword import compile_query
 from ragdocs.models import QueryField, Span
 from ragdocs.search.passages import Passage, densest, match_ranges
 from ragdocs.search.query_language import parse_query

@@ -14,7 +14,7 @@ from ragdocs.config.fingerprint import Making, differences, read_making
 from ragdocs.errors import OtherFolders, OtherSettings, OthersIndex, OtherVersion
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import Place, did, settled
 from tests.support.stores import FINGERPRINT, file, put
 
@@ -158,15 +158,15 @@ def test_a_damaged_header_does_not_make_it_anothers(place: Place, header: str):
 
 
 def test_a_store_of_another_version_is_left_alone(tmp_path: Path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         put(writer, file("a.md"))
     run_sql(tmp_path / "store.db", "PRAGMA user_version = 77")
     run_sql(tmp_path / "store.db", "ALTER TABLE meta ADD COLUMN novelty TEXT")
     before = (tmp_path / "store.db").read_bytes()
     with pytest.raises(OtherVersion, match="schema 77"):
-        Writer.open(tmp_path, FINGERPRINT, takes_over=False)
+        StoreWriter.open(tmp_path, FINGERPRINT, takes_over=False)
     assert (tmp_path / "store.db").read_bytes() == before
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         assert "schema 77" in (writer.rebuilt or "")
         assert writer.took_over
 

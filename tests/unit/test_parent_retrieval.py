@@ -8,7 +8,7 @@ from ragdocs.search.requests import QueryRequest
 from ragdocs.search.sections import expand_to_parents
 from ragdocs.search.stages import StageName, StageTools, build_stages
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.documents import chunk, leaves, parse
 from tests.support.engine import ParsedCorpus, name_of, scores, slugs
 from tests.support.stores import FINGERPRINT, put
@@ -58,7 +58,7 @@ def test_two_level_chunking():
 def test_parent_reference_stored(tmp_path):
     document = parse(long_document(), "long.md")
     nodes = chunk(long_document(), ChunkSizes.from_settings(ON), "long.md")
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         put(writer, IndexedFile(FileState(1, 1, "hash"), document, tuple(nodes)))
     with Reader.open(tmp_path, FINGERPRINT) as reader, reader.snapshot() as snapshot:
         stored = snapshot.chunks(document.id)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragdocs.indices.term_vectors import NearTerm, TermVectors
+from ragdocs.indices.hits import NearTerm
+from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.indices.vocabulary import Vocabulary, term_hash
 from ragdocs.search.requests import Topic
 from ragdocs.search.understanding import (
@@ -43,8 +44,8 @@ def terms_of(engine, limit=10_000):
 
 def understood(engine, query, meaning=None):
     retrieval = engine.orchestrator._retrieval
-    with engine.reader.snapshot() as snapshot:
-        found = found_by(retrieval, snapshot, Topic(query, meaning))
+    with engine.index.view() as view:
+        found = found_by(retrieval, view, Topic(query, meaning))
     return found.understanding
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from ragdocs.indices.view import few_left_out
-from ragdocs.search.filters import Scopes
+from ragdocs.indices.scopes import Scopes, few_left_out
+from ragdocs.search.filters import to_filter
 from ragdocs.search.requests import Filters
 from ragdocs.store.reader import Reader
 from tests.support.stores import Corpus
@@ -20,7 +20,7 @@ def corpus(tmp_path):
 
 def found(corpus, scopes, **filters):
     with Reader.open(corpus.folder) as reader, reader.snapshot() as snapshot:
-        scope = scopes.of(snapshot, Filters(**filters))
+        scope = scopes.of(snapshot, to_filter(Filters(**filters)))
     return None if scope is None else {doc_id.removeprefix("docs:") for doc_id in scope}
 
 
@@ -45,7 +45,7 @@ def test_edits_are_followed(corpus):
 
 
 def test_what_few_filters_leave_out_is_known_and_follows_edits_too(corpus):
-    scopes, filters = Scopes(), Filters(excluded_files=("c.md",))
+    scopes, filters = Scopes(), to_filter(Filters(excluded_files=("c.md",)))
 
     def left_out():
         with Reader.open(corpus.folder) as reader, reader.snapshot() as snapshot:
@@ -55,4 +55,4 @@ def test_what_few_filters_leave_out_is_known_and_follows_edits_too(corpus):
     corpus.update({"c.md": "# Another\n", "d.md": "# D\n"})
     assert left_out() == {"docs:other/c.md", "docs:c.md"}
     with Reader.open(corpus.folder) as reader, reader.snapshot() as snapshot:
-        assert few_left_out(scopes.of(snapshot, Filters(paths=("other",)))) is None
+        assert few_left_out(scopes.of(snapshot, to_filter(Filters(paths=("other",))))) is None

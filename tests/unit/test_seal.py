@@ -16,7 +16,7 @@ from ragdocs.store.folder import SEAL_FILE
 from ragdocs.store.integrity import Unsealed, is_broken, is_sealed, read_seal, seal
 from ragdocs.store.lock import WRITE_LOCK, try_lock
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.faults.damage import DAMAGES, Victim
 from tests.support.indexes import Place, settled
 from tests.support.machine import bound_by_permissions, until
@@ -27,7 +27,7 @@ from tests.unit.test_store_processes import ask, start
 
 @pytest.fixture
 def writer(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as opened:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as opened:
         put(opened, file("a.md"))
         yield opened
 
@@ -59,7 +59,7 @@ def test_every_commit_is_sealed(writer, tmp_path):
 def test_looking_at_it_does_not_break_it(tmp_path):
     """SQLite makes an empty log for those who only read."""
     reports = []
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         position = put(writer, file("a.md"))
     with Reader.open(tmp_path, report=reports.append) as reader:
         assert (tmp_path / "store.db-wal").exists()
@@ -69,7 +69,7 @@ def test_looking_at_it_does_not_break_it(tmp_path):
 
 
 def test_the_last_one_that_closes_puts_the_log_into_the_store_and_seals_that(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         position = put(writer, file("a.md"))
         before = look_at(tmp_path / "store.db")
     assert look_at(tmp_path / "store.db") != before
@@ -162,7 +162,7 @@ def test_looking_at_it_frees_no_lock(writer, tmp_path):
 def test_nothing_stays_open(tmp_path):
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
-        with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+        with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
             put(writer, file("a.md"))
             reader.position()
     assert len(os.listdir("/proc/self/fd")) == before
@@ -204,7 +204,7 @@ def test_requests_side_by_side_have_no_doubts_while_others_commit(tmp_path):
     reports = []
     code = (
         "from ragdocs.store.lock import write_lock\n"
-        "writer = Writer.open(directory, FINGERPRINT)\n"
+        "writer = StoreWriter.open(directory, FINGERPRINT)\n"
         "print('ready', flush=True)\n"
         "for number, _ in enumerate(sys.stdin):\n"
         "    for turn in range(20):\n"
@@ -252,7 +252,7 @@ def test_a_commit_between_two_looks_is_no_doubt(writer, tmp_path):
 
 def test_a_process_that_holds_on_to_deleted_memory_has_doubts(tmp_path):
     """It sees no commit of anyone else, and all it has read is whole: it was silently behind."""
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         put(writer, file("a.md"))
     code = (
         "reader = Reader.open(directory)\n"
@@ -265,7 +265,7 @@ def test_a_process_that_holds_on_to_deleted_memory_has_doubts(tmp_path):
     with start(code, tmp_path) as process:
         assert ask(process) == "2 False"
         (tmp_path / "store.db-shm").unlink()
-        with Writer.open(tmp_path, FINGERPRINT) as writer:
+        with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
             put(writer, file("b.md"))
             assert ask(process) in ("2 True", "3 False")
             put(writer, file("c.md"))
@@ -280,7 +280,7 @@ def test_a_process_that_holds_on_to_deleted_memory_has_doubts(tmp_path):
 @pytest.mark.parametrize("kind", sorted(DAMAGES))
 def test_a_damaged_seal_is_a_doubt_and_made_anew(tmp_path, kind):
     reports = []
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         put(writer, file("a.md"))
         older = (tmp_path / SEAL_FILE).read_bytes()
         position = told_complete(writer)
@@ -289,7 +289,7 @@ def test_a_damaged_seal_is_a_doubt_and_made_anew(tmp_path, kind):
         is_harmless = read_seal(tmp_path) is not None and is_sealed(tmp_path, position)
         with Reader.open(tmp_path, report=reports.append):
             assert len(reports) == (0 if is_harmless else 1)
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         assert writer.rebuilt is None
         assert is_sealed(tmp_path, writer.position)
     assert waiting(tmp_path) == (0 if is_harmless else None)
@@ -322,7 +322,7 @@ def test_who_writes_goes_on_where_no_seal_can_be_written(writer, tmp_path):
 
 def test_who_closes_without_the_lock_leaves_the_seal_alone(writer, tmp_path):
     """It wrote an older one over that of a commit that another process had just made."""
-    with Writer.open(tmp_path, FINGERPRINT) as other:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as other:
         position = put(other, file("b.md"))
         before = read_seal(tmp_path)
         writer.abandon()
@@ -331,9 +331,9 @@ def test_who_closes_without_the_lock_leaves_the_seal_alone(writer, tmp_path):
 
 
 def test_what_was_left_as_it_was_stays_complete(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         position = told_complete(writer)
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         assert writer.position == position
     assert waiting(tmp_path) == 0
 
@@ -341,29 +341,29 @@ def test_what_was_left_as_it_was_stays_complete(tmp_path):
 def test_an_older_copy_is_not_complete_for_anyone_until_all_files_were_looked_at(tmp_path):
     """Whoever opened it first sealed it as it was: then it looked complete to all others."""
     reports = []
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         told_complete(writer)
     shutil.copy2(tmp_path / "store.db", tmp_path / "older")
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         put(writer, file("a.md"))
     (tmp_path / "older").replace(tmp_path / "store.db")
     with Reader.open(tmp_path, report=reports.append) as reader:
         assert len(reports) == 1
-        with Writer.open(tmp_path, FINGERPRINT):
+        with StoreWriter.open(tmp_path, FINGERPRINT):
             assert waiting(tmp_path) is None
         generation = reader.position().generation
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         assert writer.position.generation == generation  # it is said once
 
 
 def test_while_it_is_checked_it_is_complete_for_nobody(tmp_path, monkeypatch):
     """The check takes seconds in a large store, under the lock, where a seal tells nothing."""
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         told_complete(writer)
     os.utime(tmp_path / "store.db")
     seen = []
     monkeypatch.setattr(writer_module, "check_rows", lambda _: seen.append(waiting(tmp_path)))
-    with Writer.open(tmp_path, FINGERPRINT):
+    with StoreWriter.open(tmp_path, FINGERPRINT):
         assert seen == [None]
 
 
@@ -371,10 +371,10 @@ def test_an_older_copy_that_is_written_over_it_with_its_times_and_its_seal(tmp_p
     """As `cp -a` restores a backup: the inode stays, size and time are those of before."""
     reports = []
     index, backup = tmp_path / "index", tmp_path / "backup"
-    with Writer.open(index, FINGERPRINT) as writer:
+    with StoreWriter.open(index, FINGERPRINT) as writer:
         told_complete(writer)
     shutil.copytree(index, backup)
-    with Writer.open(index, FINGERPRINT) as writer:
+    with StoreWriter.open(index, FINGERPRINT) as writer:
         put(writer, file("a.md"))
     for name in ("store.db", SEAL_FILE):
         shutil.copyfile(backup / name, index / name)
@@ -421,7 +421,7 @@ def test_whoever_keeps_it_in_step_looks_at_all_files_when_that_was_not_done(tmp_
         app.service.start()
         until(lambda: app.index_state().complete)
         os.utime(index / "store.db")
-        with Writer.open(index, app.fingerprint, indices=app.tables):
+        with StoreWriter.open(index, app.fingerprint, indices=app.tables):
             assert waiting(index) is None
         until(lambda: waiting(index) == 0)
         until(lambda: app.index_state().complete)

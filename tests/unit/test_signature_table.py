@@ -1,10 +1,11 @@
 import pytest
 
 from ragdocs.errors import IndexCorrupt
-from ragdocs.indices.signatures import TABLE, SignatureIndex, ngram_signature, signatures_of
+from ragdocs.indices.ngrams import ngram_signature
+from ragdocs.indices.signatures import TABLE, SignatureIndex, signatures_of
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.stores import indexed
 
 
@@ -16,7 +17,7 @@ def folder(tmp_path):
 
 def put(folder, texts, removed=()):
     with (
-        Writer.open(folder, "test", indices=[SignatureIndex()]) as writer,
+        StoreWriter.open(folder, "test", indices=[SignatureIndex()]) as writer,
         writer.transaction() as transaction,
     ):
         for path, text in texts.items():
@@ -47,7 +48,7 @@ def test_edits_and_deletes_are_followed(folder):
 
 
 def test_an_index_made_without_the_table_gets_it(tmp_path):
-    with Writer.open(tmp_path, "test") as writer, writer.transaction() as transaction:
+    with StoreWriter.open(tmp_path, "test") as writer, writer.transaction() as transaction:
         transaction.put(indexed("a.md", "# A\n\nSome words.\n"), 0)
     put(tmp_path, {})
     assert len(stored(tmp_path)) == 1

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from ragdocs.indices.keyword import Unit, compile_query
+from ragdocs.indices.conditions import Unit
+from ragdocs.indices.keyword import compile_query
 from ragdocs.models import Span
 from ragdocs.search.passages import Passage, match_ranges
 from ragdocs.search.query_language import parse_query

@@ -12,7 +12,7 @@ from ragdocs.store.generations import TABLES
 from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import FileFailure
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.stores import (
     FINGERPRINT,
     MODEL,
@@ -81,7 +81,7 @@ def fill(writer, seed=0, count=30):
 def whole(tmp_path_factory):
     """A store of three hundred pages, closed and in one file."""
     directory = tmp_path_factory.mktemp("whole")
-    with Writer.open(directory, FINGERPRINT) as writer:
+    with StoreWriter.open(directory, FINGERPRINT) as writer:
         fill(writer)
     return directory
 
@@ -104,7 +104,7 @@ def assert_declared(directory):
 
 def open_and_refill(directory, expected):
     """After damage a writer finds the store right, or empties it and says why."""
-    with Writer.open(directory, FINGERPRINT, deep=True) as writer:
+    with StoreWriter.open(directory, FINGERPRINT, deep=True) as writer:
         if writer.rebuilt is None:
             assert content(directory) == expected
         else:
@@ -159,7 +159,7 @@ def test_a_changed_row_is_named(store, whole, table):
         content(store)
     with Reader.open(store) as reader:
         seal(store, reader.position())
-    with Writer.open(store, FINGERPRINT) as writer:
+    with StoreWriter.open(store, FINGERPRINT) as writer:
         # Nothing that is looked at on every opening of a store that is as it was left has changed.
         assert writer.rebuilt is None
     assert "is damaged" in open_and_refill(store, content(whole))
@@ -171,7 +171,7 @@ def test_what_is_not_as_it_was_left_is_checked_row_by_row_when_it_is_opened(stor
     with closing(sqlite3.connect(store / "store.db")) as connection:
         connection.execute("UPDATE names SET match_key = 'x' || match_key")
         connection.commit()
-    with Writer.open(store, FINGERPRINT) as writer:
+    with StoreWriter.open(store, FINGERPRINT) as writer:
         assert "has lost names" in writer.rebuilt
 
 
@@ -235,7 +235,7 @@ def test_lost_rows_and_tables_are_noticed_on_opening(store, whole, statement):
     connection.commit()
     connection.close()
     expected = content(whole)
-    with Writer.open(store, FINGERPRINT) as writer:
+    with StoreWriter.open(store, FINGERPRINT) as writer:
         assert writer.rebuilt
         fill(writer)
     assert content(store) == expected
@@ -269,7 +269,7 @@ def test_a_row_hidden_by_its_index_is_missed(store):
 def test_a_lost_part_of_the_change_log_is_noticed(store):
     with Reader.open(store) as reader, reader.snapshot() as snapshot:
         seen = snapshot.position
-    with Writer.open(store, FINGERPRINT) as writer:
+    with StoreWriter.open(store, FINGERPRINT) as writer:
         put(writer, file("x.md"))
         put(writer, file("y.md"))
         writer._database.run("DELETE FROM generations WHERE generation = ?", (seen.generation + 1,))
@@ -305,12 +305,12 @@ def test_a_file_that_is_no_database(tmp_path, junk):
     (tmp_path / "store.db").write_bytes(junk)
     with pytest.raises(IndexCorrupt):
         Reader.open(tmp_path)
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         assert writer.rebuilt
 
 
 def test_an_older_copy_is_a_right_store_of_another_history(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         fill(writer, count=5)
         log_into_store(writer)
         before = content(tmp_path)
@@ -323,7 +323,7 @@ def test_an_older_copy_is_a_right_store_of_another_history(tmp_path):
             (tmp_path / f"store.db{side}").unlink(missing_ok=True)
         assert reader.position() != seen
         assert content(tmp_path) == before
-        with Writer.open(tmp_path, FINGERPRINT, deep=True) as writer:
+        with StoreWriter.open(tmp_path, FINGERPRINT, deep=True) as writer:
             assert writer.rebuilt is None
             while writer.position.generation < seen.generation:
                 put(writer, file(f"later{writer.position.generation}.md"))
@@ -337,7 +337,7 @@ def test_an_older_copy_under_a_newer_log_is_noticed(tmp_path):
     # Both are whole, and so is each row: only the sums of all rows know that they do not belong
     # together.
     work = tmp_path / "work"
-    writer = Writer.open(work, FINGERPRINT)
+    writer = StoreWriter.open(work, FINGERPRINT)
     fill(writer, count=40)
     log_into_store(writer)
     shutil.copy(work / "store.db", tmp_path / "old")
@@ -350,5 +350,5 @@ def test_an_older_copy_under_a_newer_log_is_noticed(tmp_path):
     shutil.copy(tmp_path / "old", mixed / "store.db")
     shutil.copy(work / "store.db-wal", mixed / "store.db-wal")
     writer.close()
-    with Writer.open(mixed, FINGERPRINT) as opened:
+    with StoreWriter.open(mixed, FINGERPRINT) as opened:
         assert opened.rebuilt or content(mixed) == expected

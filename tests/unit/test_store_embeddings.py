@@ -6,7 +6,7 @@ from ragdocs.chunking.splitting import embedding_text
 from ragdocs.models import DocId
 from ragdocs.store.records import ChangeKind, PendingText
 from ragdocs.store.tables import text_hash
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.stores import MODEL, Section, file, put, remove
 
 
@@ -127,7 +127,7 @@ def test_vectors_outlive_removal_renaming_and_rebuilding(writer, reader, tmp_pat
     remove(writer, file("a.md"))
     put(writer, file("renamed.md", [Section("One")], title="T"))
     assert missing(reader) == ()
-    with Writer.open(tmp_path, "other settings") as rebuilt:
+    with StoreWriter.open(tmp_path, "other settings") as rebuilt:
         assert rebuilt.rebuilt is not None
         put(rebuilt, file("renamed.md", [Section("One")], title="T"))
     assert missing(reader) == ()

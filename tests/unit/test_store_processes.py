@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.stores import FINGERPRINT, READ_NS, Section, file, put, wiki
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ def start(code, directory):
         "import sys\n"
         "from pathlib import Path\n"
         "from ragdocs.store.reader import Reader\n"
-        "from ragdocs.store.writer import Writer\n"
+        "from ragdocs.store.writer import StoreWriter\n"
         "from tests.support.stores import *\n"
         "directory = Path(sys.argv[1])\n"
     )
@@ -50,7 +50,7 @@ def test_a_reader_in_another_process_sees_each_commit(tmp_path):
         "        names = [found.path for found in snapshot.documents()]\n"
         "        print(snapshot.position.generation, *names, flush=True)\n"
     )
-    with Writer.open(tmp_path, FINGERPRINT) as writer, start(code, tmp_path) as process:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, start(code, tmp_path) as process:
         assert ask(process) == "1"
         put(writer, file("a.md"))
         assert ask(process) == "2 a.md"
@@ -64,12 +64,12 @@ def test_a_reader_in_another_process_sees_each_commit(tmp_path):
 
 def test_two_processes_write_by_turns(tmp_path):
     code = (
-        "writer = Writer.open(directory, FINGERPRINT)\n"
+        "writer = StoreWriter.open(directory, FINGERPRINT)\n"
         "for line in sys.stdin:\n"
         "    print(put(writer, file(line.strip(), links=[wiki('a')])).generation, flush=True)\n"
         "writer.close()\n"
     )
-    with Writer.open(tmp_path, FINGERPRINT) as writer, start(code, tmp_path) as process:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, start(code, tmp_path) as process:
         assert ask(process, "b.md\n") == "2"
         assert put(writer, file("a.md")).generation == 3
         assert ask(process, "c.md\n") == "4"
@@ -89,7 +89,7 @@ def test_a_killed_writer_leaves_the_last_generation(tmp_path, moment):
         "def wait():\n"
         "    print('ready', flush=True)\n"
         "    sys.stdin.readline()\n"
-        "writer = Writer.open(directory, FINGERPRINT)\n"
+        "writer = StoreWriter.open(directory, FINGERPRINT)\n"
         "with writer.transaction() as transaction:\n"
         "    transaction.remove('docs:a.md')\n"
         "    for number in range(300):\n"
@@ -97,7 +97,7 @@ def test_a_killed_writer_leaves_the_last_generation(tmp_path, moment):
         f"{commit}"
         "wait()\n"
     )
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         before = put(writer, file("a.md", [Section("One")], [wiki("0")]))
     with start(code, tmp_path) as process:
         assert process.stdout.readline().strip() == "ready"
@@ -108,14 +108,14 @@ def test_a_killed_writer_leaves_the_last_generation(tmp_path, moment):
         assert snapshot.position.generation == before.generation + committed
         assert snapshot.ledger.count("documents") == (300 if committed else 1)
         snapshot.verify(deep=True)
-    with Writer.open(tmp_path, FINGERPRINT, deep=True) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT, deep=True) as writer:
         assert writer.rebuilt is None
         assert put(writer, file("z.md")).generation == before.generation + committed + 1
 
 
 def test_kills_at_random_moments_leave_whole_generations(tmp_path):
     code = (
-        "writer = Writer.open(directory, FINGERPRINT)\n"
+        "writer = StoreWriter.open(directory, FINGERPRINT)\n"
         "print('ready', writer.rebuilt, flush=True)\n"
         "number = writer.position.generation\n"
         "while True:\n"

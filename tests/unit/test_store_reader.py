@@ -18,7 +18,7 @@ from ragdocs.store import schema
 from ragdocs.store.database import delete_files
 from ragdocs.store.folder import MARK_FILE, claim_folder
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.stores import FINGERPRINT, Section, file, put, wiki
 
 
@@ -40,7 +40,7 @@ def test_a_store_that_is_just_being_made_is_missing_and_not_damaged(tmp_path):
 @pytest.mark.parametrize("name", ["plain", "a b", "q?mode=rw", "h#", "p%41%", "ü 🦊", "n\udcff"])
 def test_any_directory_name_works(tmp_path, name):
     directory = tmp_path / name / "index"
-    with Writer.open(directory, FINGERPRINT) as writer:
+    with StoreWriter.open(directory, FINGERPRINT) as writer:
         put(writer, file("a.md"))
         with Reader.open(directory) as reader, reader.snapshot() as snapshot:
             assert snapshot.ledger.count("documents") == 1
@@ -51,14 +51,14 @@ def test_a_relative_directory_works(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     from pathlib import Path
 
-    with Writer.open(Path("index"), FINGERPRINT), Reader.open(Path("index")) as reader:
+    with StoreWriter.open(Path("index"), FINGERPRINT), Reader.open(Path("index")) as reader:
         assert reader.position().generation == 1
 
 
 def test_files_are_private(tmp_path):
     old = os.umask(0)
     try:
-        with Writer.open(tmp_path / "index", FINGERPRINT) as writer:
+        with StoreWriter.open(tmp_path / "index", FINGERPRINT) as writer:
             put(writer, file("a.md"))
             modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "index").iterdir()}
     finally:
@@ -70,7 +70,7 @@ def test_files_are_private(tmp_path):
 
 def test_a_reader_cannot_write(tmp_path):
     with (
-        Writer.open(tmp_path, FINGERPRINT),
+        StoreWriter.open(tmp_path, FINGERPRINT),
         Reader.open(tmp_path) as reader,
         reader.snapshot() as snapshot,
         pytest.raises(IndexStoreError, match="readonly"),
@@ -79,7 +79,7 @@ def test_a_reader_cannot_write(tmp_path):
 
 
 def test_a_snapshot_stays_as_it_is_while_the_store_moves_on(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
         put(writer, file("a.md", links=[wiki("b")]))
         with reader.snapshot() as before:
             put(writer, file("b.md"), file("a.md"))
@@ -103,7 +103,7 @@ def test_several_threads_may_share_a_reader(tmp_path):
         except Exception as error:
             errors.append(error)
 
-    with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
         threads = [threading.Thread(target=read, args=(reader,)) for _ in range(6)]
         for thread in threads:
             thread.start()
@@ -118,7 +118,7 @@ def test_several_threads_may_share_a_reader(tmp_path):
 
 
 def test_a_closed_reader_says_so(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT):
+    with StoreWriter.open(tmp_path, FINGERPRINT):
         reader = Reader.open(tmp_path)
         with reader.snapshot() as snapshot:
             reader.close()
@@ -128,13 +128,13 @@ def test_a_closed_reader_says_so(tmp_path):
 
 
 def test_a_reader_follows_when_the_store_is_replaced(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         seen = put(writer, file("a.md"))
     with Reader.open(tmp_path) as reader:
         delete_files(tmp_path / "store.db")
         with pytest.raises(IndexMissing):
             reader.position()
-        with Writer.open(tmp_path, FINGERPRINT) as writer:
+        with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
             while writer.position.generation < seen.generation:
                 put(writer, file("b.md"))
             assert reader.position() != seen
@@ -146,10 +146,10 @@ def test_a_reader_follows_when_the_store_is_replaced(tmp_path):
 def test_closing_a_writer_leaves_the_log_of_a_store_in_its_place_alone(tmp_path):
     # SQLite deletes the log by name when the last connection to a database is closed; that
     # name was another database's by then, and its commits were lost.
-    old = Writer.open(tmp_path, FINGERPRINT)
+    old = StoreWriter.open(tmp_path, FINGERPRINT)
     put(old, file("a.md"))
     delete_files(tmp_path / "store.db")
-    with Writer.open(tmp_path, FINGERPRINT) as new:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as new:
         put(new, file("b.md"))
         with pytest.raises(IndexIncompatible, match="replaced"):
             put(old, file("c.md"))
@@ -161,10 +161,10 @@ def test_closing_a_writer_leaves_the_log_of_a_store_in_its_place_alone(tmp_path)
 
 
 def test_a_reader_keeps_to_its_settings(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT), Reader.open(tmp_path, FINGERPRINT) as reader:
+    with StoreWriter.open(tmp_path, FINGERPRINT), Reader.open(tmp_path, FINGERPRINT) as reader:
         with pytest.raises(IndexIncompatible, match="other settings"):
             Reader.open(tmp_path, "others")
-        Writer.open(tmp_path, "others").close()
+        StoreWriter.open(tmp_path, "others").close()
         with pytest.raises(IndexIncompatible, match="other settings"):
             reader.position()
 
@@ -172,7 +172,7 @@ def test_a_reader_keeps_to_its_settings(tmp_path):
 def test_another_schema_is_incompatible_for_readers_and_rebuilt_by_the_writer(
     tmp_path, monkeypatch
 ):
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         before = put(writer, file("a.md"))
     with Reader.open(tmp_path) as reader:
         connection = sqlite3.connect(tmp_path / "store.db")
@@ -182,7 +182,7 @@ def test_another_schema_is_incompatible_for_readers_and_rebuilt_by_the_writer(
         connection.close()
         with pytest.raises(IndexIncompatible, match="schema 99"):
             reader.position()
-        with Writer.open(tmp_path, FINGERPRINT) as writer:
+        with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
             assert "schema 99" in writer.rebuilt
             assert writer.position.generation == before.generation + 1
             names = schema.table_names(writer._database)
@@ -195,12 +195,12 @@ def test_another_schema_is_incompatible_for_readers_and_rebuilt_by_the_writer(
 
 
 def test_a_rebuild_goes_on_counting_generations_and_chunks(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
         assert writer.rebuilt is None
         before = put(writer, file("a.md"))
         with reader.snapshot() as snapshot:
             last = max(chunk.key for chunk in snapshot.chunks("docs:a.md"))
-        with Writer.open(tmp_path, "others") as other:
+        with StoreWriter.open(tmp_path, "others") as other:
             assert "other settings" in other.rebuilt
             assert other.position.generation == before.generation + 1
             put(other, file("a.md"))
@@ -216,7 +216,7 @@ def test_someone_elses_database_is_left_alone(tmp_path):
     connection.execute("INSERT INTO accounts VALUES ('mine')")
     connection.commit()
     with pytest.raises(IndexStoreError, match="not an index"):
-        Writer.open(tmp_path, FINGERPRINT)
+        StoreWriter.open(tmp_path, FINGERPRINT)
     with pytest.raises(IndexIncompatible):
         Reader.open(tmp_path)
     assert connection.execute("SELECT * FROM accounts").fetchall() == [("mine",)]
@@ -226,7 +226,7 @@ def test_someone_elses_database_is_left_alone(tmp_path):
 @pytest.mark.parametrize("name", ["store.db", "store.db-wal", "store.db-shm"])
 @pytest.mark.parametrize("is_full", [False, True])
 def test_a_directory_in_the_place_of_a_file_makes_way(tmp_path, name, is_full):
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         put(writer, file("a.md"))
     (tmp_path / name).unlink(missing_ok=True)
     (tmp_path / name).mkdir()
@@ -235,7 +235,7 @@ def test_a_directory_in_the_place_of_a_file_makes_way(tmp_path, name, is_full):
     if name != "store.db-shm":  # SQLite can read without
         with pytest.raises(IndexCorrupt):
             Reader.open(tmp_path)
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         assert f"{name} was not a file" in writer.rebuilt
     assert (tmp_path / name).is_file() or not (tmp_path / name).exists()
     assert len(list(tmp_path.glob(f"{name}.moved-*/precious"))) == is_full
@@ -244,14 +244,14 @@ def test_a_directory_in_the_place_of_a_file_makes_way(tmp_path, name, is_full):
 def test_a_link_that_leads_nowhere_makes_way(tmp_path):
     claim_folder(tmp_path)
     (tmp_path / "store.db").symlink_to("nowhere")
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         assert writer.rebuilt
     assert (tmp_path / "store.db").is_file()
     assert not (tmp_path / "nowhere").exists()
 
 
 def test_busy_is_not_corrupt(tmp_path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         writer._database.run("PRAGMA busy_timeout = 50")
         put(writer, file("a.md"))
         blocking = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
@@ -266,7 +266,7 @@ def test_busy_is_not_corrupt(tmp_path):
 def test_the_store_cannot_be_made_where_a_file_is(tmp_path):
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(IndexStoreError):
-        Writer.open(tmp_path / "file", FINGERPRINT)
+        StoreWriter.open(tmp_path / "file", FINGERPRINT)
     with pytest.raises(IndexStoreError):
         Reader.open(tmp_path / "file")
 

@@ -34,7 +34,7 @@ def test_shared_memory_that_was_cut_off_does_not_end_the_process(tmp_path):
     """Whoever closes a connection touches it, and what is not there any more is a SIGBUS."""
     code = (
         "import os\n"
-        "writer = Writer.open(directory, FINGERPRINT)\n"
+        "writer = StoreWriter.open(directory, FINGERPRINT)\n"
         "put(writer, file('a.md'))\n"
         "reader = Reader.open(directory)\n"
         "for _ in range(2):\n"

@@ -7,7 +7,7 @@ from ragdocs.models import FileState
 from ragdocs.store import generations
 from ragdocs.store.generations import TABLES
 from ragdocs.store.records import Change, ChangeKind, FileFailure, Position
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.stores import FINGERPRINT, MODEL, READ_NS, Section, file, put, remove, wiki
 
 UPSERT, DELETE, LINKS = ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.LINKS
@@ -228,14 +228,14 @@ def test_a_commit_of_another_history_is_not_taken_for_ours(writer, reader):
 
 
 def test_another_writer_with_other_settings_is_noticed(writer, tmp_path):
-    Writer.open(tmp_path, "other settings").close()
+    StoreWriter.open(tmp_path, "other settings").close()
     with pytest.raises(IndexIncompatible, match="other settings"):
         put(writer, file("a.md"))
 
 
 def test_a_second_writer_continues_where_the_first_one_stood(writer, tmp_path, reader):
     put(writer, file("a.md", links=[wiki("b")]))
-    with Writer.open(tmp_path, FINGERPRINT) as other:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as other:
         assert other.rebuilt is None
         put(other, file("b.md"))
         put(writer, file("c.md", links=[wiki("b")]))

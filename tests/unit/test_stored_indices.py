@@ -9,7 +9,7 @@ from ragdocs.indices.signatures import SignatureIndex
 from ragdocs.indices.vocabulary import VocabularyIndex
 from ragdocs.store.database import Database
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import ENGLISH, Place, did, held, settled, tables
 from tests.support.stores import FINGERPRINT, file, put
 
@@ -29,23 +29,23 @@ WITH_WORDS = (SignatureIndex(), VocabularyIndex(ENGLISH))
 )
 def test_an_index_that_lacks_what_is_needed_is_incompatible(tmp_path: Path, needed, named: str):
     """A missing table would look like damage, and one of another version like an answer."""
-    with Writer.open(tmp_path, FINGERPRINT, indices=OLD) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT, indices=OLD) as writer:
         put(writer, file("a.md"))
     with pytest.raises(IndexIncompatible, match=rf"{named}\): update the index"):
         Reader.open(tmp_path, FINGERPRINT, indices=needed)
     with Reader.open(tmp_path, FINGERPRINT, indices=OLD):
-        Writer.open(tmp_path, FINGERPRINT, indices=needed).close()
+        StoreWriter.open(tmp_path, FINGERPRINT, indices=needed).close()
     with Reader.open(tmp_path, FINGERPRINT, indices=needed) as reader:
         assert reader.position().generation == 2
 
 
 def test_an_index_that_missed_a_commit_is_not_asked(tmp_path: Path):
     """By a program that does not keep these words: they would be those of before."""
-    with Writer.open(tmp_path, FINGERPRINT, indices=WITH_WORDS) as writer:
+    with StoreWriter.open(tmp_path, FINGERPRINT, indices=WITH_WORDS) as writer:
         put(writer, file("a.md"))
         with (
             Reader.open(tmp_path, indices=WITH_WORDS) as reader,
-            Writer.open(tmp_path, FINGERPRINT, indices=OLD) as other,
+            StoreWriter.open(tmp_path, FINGERPRINT, indices=OLD) as other,
         ):
             put(other, file("b.md"))
             with pytest.raises(IndexIncompatible, match="vocabulary"):
@@ -64,8 +64,8 @@ def test_readers_never_see_an_emptied_store_without_its_indices(tmp_path: Path):
             with Reader.open(tmp_path) as reader, reader.snapshot() as snapshot:
                 seen.append(snapshot.fingerprint)
 
-    Writer.open(tmp_path, "others").close()
-    with Writer.open(tmp_path, FINGERPRINT, indices=(Looking(),)) as writer:
+    StoreWriter.open(tmp_path, "others").close()
+    with StoreWriter.open(tmp_path, FINGERPRINT, indices=(Looking(),)) as writer:
         assert writer.rebuilt
     assert seen == ["others"]
 

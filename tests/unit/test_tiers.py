@@ -1,10 +1,12 @@
 """Words that were guessed find more, and never outrank words that were typed."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from ragdocs.indices.keyword import KeywordQuery, Unit, search_in_tiers
+from ragdocs.indices.conditions import Unit
+from ragdocs.indices.keyword import KeywordQuery, search_in_tiers
 from tests.support.stores import Corpus, keyword_engine
 
 NOTES = {
@@ -35,7 +37,8 @@ def notes(tmp_path_factory):
 
 def found(notes, query, limit=10, engine=None):
     with notes.snapshot() as snapshot:
-        hits = search_in_tiers(engine or keyword_engine(), snapshot, query, limit)
+        search = partial((engine or keyword_engine()).search, snapshot)
+        hits = search_in_tiers(search, query, limit)
         chunks = snapshot.chunks_by_key([hit.key for hit in hits.hits])
         return hits, [chunks[hit.key].chunk.doc_id.partition(":")[2] for hit in hits.hits]
 

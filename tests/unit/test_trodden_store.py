@@ -12,7 +12,7 @@ from ragdocs.indices.signatures import signatures_of
 from ragdocs.store.folder import SEAL_FILE
 from ragdocs.store.integrity import StoreCondition, StoreState, seal
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import Place, held, settled, setup
 from tests.support.stores import Corpus
 
@@ -70,7 +70,7 @@ def test_others_that_close_leave_the_files_as_their_last_commit_did(place):
 def test_others_that_make_the_indices_anew_do_not_look_like_damage(place):
     assert place.manager.look().is_sound
     given = setup(place.index, place.tree)
-    with Writer.open(place.index, given.fingerprint, indices=given.tables) as other:
+    with StoreWriter.open(place.index, given.fingerprint, indices=given.tables) as other:
         before = other.position
         with other.transaction() as transaction:
             transaction.remake_indices([table.name for table in given.tables])

@@ -9,14 +9,14 @@ import pytest
 
 from ragdocs.chunking.splitting import embedding_text
 from ragdocs.errors import EmbeddingError, IndexCorrupt
-from ragdocs.indices import vector, view
+from ragdocs.indices import applied_commit, vector
+from ragdocs.indices.applied_commit import IN_FLIGHT_SECONDS, AppliedCommit
 from ragdocs.indices.vector import FlatVectors, VectorIndex
-from ragdocs.indices.view import IN_FLIGHT_SECONDS, AppliedCommit
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, VectorBatch
 from ragdocs.store.tables import text_hash
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.documents import chunk, leaves
 from tests.support.machine import assert_best, assert_same_hits
 from tests.support.models import WordModel, catch_up, embed_missing, stored_vectors
@@ -27,7 +27,7 @@ MODEL = WordModel()
 
 @pytest.fixture
 def writer(tmp_path):
-    with Writer.open(tmp_path / "index", FINGERPRINT) as opened:
+    with StoreWriter.open(tmp_path / "index", FINGERPRINT) as opened:
         yield opened
 
 
@@ -289,13 +289,13 @@ def test_a_log_that_does_not_reach_back_means_starting_over(writer, reader, rebu
 
 
 def test_an_older_copy_of_the_store_leaves_no_ghosts(tmp_path, monkeypatch):
-    monkeypatch.setattr(view, "IN_FLIGHT_SECONDS", 0.0)
+    monkeypatch.setattr(applied_commit, "IN_FLIGHT_SECONDS", 0.0)
     home, copy = tmp_path / "index", tmp_path / "copy"
-    with Writer.open(home, FINGERPRINT) as writer, Reader.open(home) as reader:
+    with StoreWriter.open(home, FINGERPRINT) as writer, Reader.open(home) as reader:
         fill(writer, reader, note("a.md", "ship"))
         index = index_of(reader)
     shutil.copytree(home, copy)
-    with Writer.open(home, FINGERPRINT) as writer, Reader.open(home) as reader:
+    with StoreWriter.open(home, FINGERPRINT) as writer, Reader.open(home) as reader:
         fill(writer, reader, note("ghost.md", "bread"))
         assert len(catch_up(index, reader)) == 4
     with Reader.open(copy) as reader:

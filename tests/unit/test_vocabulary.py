@@ -3,7 +3,7 @@
 import pytest
 
 from ragdocs.indices.vocabulary import Vocabulary, VocabularyIndex, term_hash
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.stores import ANALYZER, ENGLISH, entries, put_texts, vocabulary_store
 
 NOTES = {
@@ -57,7 +57,7 @@ def test_words_go_with_the_last_document_that_has_them(store):
 
 
 def test_a_store_without_a_vocabulary_gets_one_when_it_is_opened(tmp_path):
-    with Writer.open(tmp_path, "test") as writer:
+    with StoreWriter.open(tmp_path, "test") as writer:
         put_texts(writer, NOTES)
     with vocabulary_store(tmp_path, {}) as (_, reader):
         late = entries(reader)

@@ -10,7 +10,7 @@ from ragdocs.indexing.changes import Hints, Phase, Progress, TreePath
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.indexing.session import Control
 from ragdocs.store.reader import Reader
-from ragdocs.store.writer import Writer
+from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import DOCS, Place, held, later, setup, tree
 from tests.support.stores import FINGERPRINT, file, put
 
@@ -53,14 +53,14 @@ class Watched:
 
 
 def test_a_new_store_has_not_been_filled_from_all_files(tmp_path: Path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
         put(writer, file("a.md"))
         with reader.snapshot() as snapshot:
             assert snapshot.waiting is None
 
 
 def test_what_is_expected_is_a_commit_of_its_own_unless_it_is_known(tmp_path: Path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
         positions = [writer.position]
         for waiting in (3, 3, 0, 0):
             with writer.transaction() as transaction:
@@ -77,10 +77,10 @@ def test_what_is_expected_is_a_commit_of_its_own_unless_it_is_known(tmp_path: Pa
 
 
 def test_other_settings_begin_again(tmp_path: Path):
-    with Writer.open(tmp_path, FINGERPRINT) as writer, writer.transaction() as transaction:
+    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, writer.transaction() as transaction:
         transaction.expect(0)
     with (
-        Writer.open(tmp_path, "others"),
+        StoreWriter.open(tmp_path, "others"),
         Reader.open(tmp_path) as reader,
         reader.snapshot() as snapshot,
     ):
@@ -127,7 +127,7 @@ def test_an_update_that_finds_nothing_says_that_all_is_there(place: Place):
     assert place.waiting() is None
     place.update()
     assert place.waiting() == 0
-    with Writer.open(place.index, "test") as writer, writer.transaction() as transaction:
+    with StoreWriter.open(place.index, "test") as writer, writer.transaction() as transaction:
         transaction.expect(9)
     place.update()
     assert place.waiting() == 0

@@ -54,11 +54,11 @@ def _inspected(app: "App", text: str, strict: bool) -> "InspectedQuery":
 
     settings = app.config.search
     try:
-        reader = app.reader
+        index = app.index
     except IndexMissing:
-        return inspected(text, app.reading.indices, settings, None, strict=strict)
-    with reader.snapshot() as snapshot:
-        return inspected(text, app.reading.indices, settings, snapshot, strict=strict)
+        return inspected(text, app.reading.query_tools, settings, None, strict=strict)
+    with index.view() as view:
+        return inspected(text, app.reading.query_tools, settings, view, strict=strict)
 
 
 def lines(inspected: "InspectedQuery") -> Iterator[str]:

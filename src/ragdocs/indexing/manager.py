@@ -13,12 +13,12 @@ from ragdocs.indexing.update import Update, paths_of
 from ragdocs.indexing.vectors import SPARE_BYTES, Filled, Filler
 from ragdocs.indices.graph import detect, pair_weights
 from ragdocs.indices.term_vectors import TermVectors
+from ragdocs.indices.view import Writer
 from ragdocs.models import Closable, DocId
 from ragdocs.store.integrity import StoreState
 from ragdocs.store.records import ChangeKind, Position
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.tables import CommunityOrigin
-from ragdocs.store.transaction import Transaction
 
 # Keeps the stored communities those of the links: computed beside everything else, committed as a
 # generation of their own.
@@ -129,7 +129,7 @@ class CommunityUpdates:
         return snapshot.has_current_communities()
 
     def _store(self, computed: _Computed) -> bool:
-        def work(transaction: Transaction) -> tuple[bool, Position, Transaction]:
+        def work(transaction: Writer) -> tuple[bool, Position, Writer]:
             before = transaction.position
             return (
                 transaction.put_communities(computed.numbers, computed.origin),

@@ -33,7 +33,7 @@ from ragdocs.store.records import ManifestEntry, Position
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import Prepares, StoredIndex
 from ragdocs.store.transaction import Transaction
-from ragdocs.store.writer import Writer, check_ours
+from ragdocs.store.writer import StoreWriter, check_ours
 
 # What the index manager is made from: the settings that concern it, and who listens and stops.
 
@@ -172,7 +172,7 @@ class Session:
         self.manifest = ManifestCache(self.reader)
         self._setup = setup
         self._control = control
-        self._writer: Writer | None = None
+        self._writer: StoreWriter | None = None
         self._state = StoreState()
         """What is known against the store, until it is opened again."""
         self._rebuilt: str | None = None
@@ -344,7 +344,7 @@ class Session:
 
         Raises IndexLocked while others write: nothing is waited for.
         """
-        return self._writer is not None and self._maintain(Writer.shrink_some)
+        return self._writer is not None and self._maintain(StoreWriter.shrink_some)
 
     @property
     def has_long_log(self) -> bool:
@@ -354,7 +354,7 @@ class Session:
         """Notes since when vectors have been unused. Raises as `shrink_some` does."""
         self._maintain(lambda writer: writer.mark_unused(keys, now))
 
-    def _maintain(self, work: Callable[[Writer], _T]) -> _T:
+    def _maintain(self, work: Callable[[StoreWriter], _T]) -> _T:
         lock = try_write_lock(self._setup.directory)
         if lock is None:
             raise IndexLocked(f"{self._setup.directory} is being written by another program")
@@ -445,7 +445,7 @@ class Session:
         if not self._state.is_sound:
             self._let_go()
         began = time.monotonic()
-        writer = Writer.open(
+        writer = StoreWriter.open(
             setup.directory,
             setup.fingerprint,
             settings=setup.settings,
@@ -472,7 +472,7 @@ class Session:
     def _take_lock(self) -> FileLock:
         return write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop)
 
-    def _get_writer(self) -> Writer:
+    def _get_writer(self) -> StoreWriter:
         assert self._writer is not None
         return self._writer
 
@@ -481,6 +481,6 @@ class Session:
         if writer := self._take_writer():
             writer.close()
 
-    def _take_writer(self) -> Writer | None:
+    def _take_writer(self) -> StoreWriter | None:
         writer, self._writer = self._writer, None
         return writer

@@ -36,10 +36,10 @@ from ragdocs.indexing.reading import (
     too_many_open,
 )
 from ragdocs.indexing.session import Control, IndexSetup, Session
+from ragdocs.indices.view import Writer
 from ragdocs.models import DateSource, DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import FileFailure, ManifestEntry, Position
-from ragdocs.store.transaction import Transaction
 
 # A file to read → what to store of it: all that can be done before the write lock is taken.
 
@@ -207,7 +207,7 @@ class Applied:
         self.chunks += other.chunks
 
 
-def apply(transaction: Transaction, batch: Batch, basis: Manifest, now: Manifest) -> Applied:
+def apply(transaction: Writer, batch: Batch, basis: Manifest, now: Manifest) -> Applied:
     """`now` is the manifest as the transaction finds it."""
     applied = Applied()
     for one in batch.prepared:
@@ -225,9 +225,7 @@ def apply(transaction: Transaction, batch: Batch, basis: Manifest, now: Manifest
     return applied
 
 
-def _store(
-    transaction: Transaction, one: PreparedFile, applied: Applied, *, is_moved: bool
-) -> None:
+def _store(transaction: Writer, one: PreparedFile, applied: Applied, *, is_moved: bool) -> None:
     if one.content is not None:
         try:
             transaction.put(one.content, one.read_ns)
@@ -260,7 +258,7 @@ def _count(applied: Applied, one: PreparedFile, *, is_moved: bool) -> None:
 
 
 def _remove(
-    transaction: Transaction,
+    transaction: Writer,
     entry: ManifestEntry,
     basis: Manifest,
     stored: Manifest,
@@ -305,7 +303,7 @@ class Commits:
         manifest = self._session.manifest
         left = self._left - len(batch.prepared) - len(batch.removals)
 
-        def work(transaction: Transaction) -> tuple[Applied, Position, Transaction]:
+        def work(transaction: Writer) -> tuple[Applied, Position, Writer]:
             before = transaction.position
             applied = apply(transaction, batch, basis, manifest.at(before))
             self._tell(transaction, left)
@@ -323,7 +321,7 @@ class Commits:
             self._left = 0
             self.store(Batch(), {})
 
-    def _tell(self, transaction: Transaction, left: int) -> None:
+    def _tell(self, transaction: Writer, left: int) -> None:
         waiting = transaction.waiting
         if self._is_whole:
             transaction.expect(left)

@@ -14,12 +14,12 @@ from ragdocs.errors import EmbeddingError, IndexIncompatible, IndexLocked, Index
 from ragdocs.indexing.changes import Phase, Progress
 from ragdocs.indexing.session import LOST, Control, Session
 from ragdocs.indices.term_vectors import TermVectors
+from ragdocs.indices.view import Writer
 from ragdocs.store.embeddings import FLOAT_BYTES, UnusedVector
 from ragdocs.store.integrity import StoreState
 from ragdocs.store.records import ChangeKind, PendingText, Position, TextHash
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
-from ragdocs.store.transaction import Transaction
 from ragdocs.store.variants import SiblingVectors
 
 WINDOW_TEXTS = 512
@@ -65,7 +65,7 @@ def find_excess(unused: Sequence[UnusedVector], used_bytes: int, now: int) -> li
     return found
 
 
-def _drop(keys: Sequence[int], models: Collection[str], transaction: Transaction) -> int:
+def _drop(keys: Sequence[int], models: Collection[str], transaction: Writer) -> int:
     return transaction.drop_unused(keys, models)
 
 
@@ -219,8 +219,8 @@ class Filler:
             waiting = snapshot.count_missing_embeddings(model)
         self._total = self._done + waiting
 
-    def _store(self, put: Callable[[Transaction], int]) -> int:
-        def work(transaction: Transaction) -> tuple[int, Position, Transaction]:
+    def _store(self, put: Callable[[Writer], int]) -> int:
+        def work(transaction: Writer) -> tuple[int, Position, Writer]:
             before = transaction.position
             return put(transaction), before, transaction
 

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from ragdocs.indices.analysis import Analyzer, analysis_version
+from ragdocs.indices.code_languages import language_names
+from ragdocs.indices.conditions import Unit
 from ragdocs.indices.fts5 import (
     Fts5Ranking,
     Restriction,
@@ -16,45 +17,12 @@ from ragdocs.indices.fts5 import (
     holds_rows,
     written,
 )
-from ragdocs.indices.keyword import ScoresOf, Unit, rarest
-from ragdocs.indices.view import Hit, Scope, few_left_out
-from ragdocs.models import DocId
+from ragdocs.indices.hits import CodeHits, Hit
+from ragdocs.indices.keyword import rarest
+from ragdocs.indices.scopes import Scope, few_left_out
 from ragdocs.store.database import Database, Row
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
-
-# What a language is called: the names by which one and the same is written above a block.
-
-_NAMES = (
-    ("python", "py", "python3", "py3"),
-    ("javascript", "js", "node", "mjs", "cjs"),
-    ("typescript", "ts"),
-    ("shell", "sh", "bash", "zsh", "console", "shell-session"),
-    ("c++", "cpp", "cxx", "cc"),
-    ("c#", "cs", "csharp"),
-    ("go", "golang"),
-    ("rust", "rs"),
-    ("ruby", "rb"),
-    ("kotlin", "kt"),
-    ("yaml", "yml"),
-    ("markdown", "md"),
-    ("powershell", "ps1", "pwsh"),
-    ("docker", "dockerfile"),
-    ("html", "htm"),
-    ("latex", "tex"),
-    ("haskell", "hs"),
-    ("perl", "pl"),
-    ("objective-c", "objc", "objectivec"),
-    ("make", "makefile"),
-)
-_GROUPS = {name: group for group in _NAMES for name in group}
-
-
-def language_names(language: str) -> tuple[str, ...]:
-    """Every name of the language that is called so; an unknown one has only its own."""
-    name = language.strip().lower()
-    return _GROUPS.get(name, (name,))
-
 
 # Code search: every block of code as it is written, and the chunk that holds it.
 #
@@ -106,17 +74,6 @@ class CodeIndex:
         select = "SELECT key, code, position FROM code_blocks WHERE doc = ?"
         for key, code, _ in database.paged(select, (doc,), "position", 2):
             yield key, written(self._analyzer.streams(code))
-
-
-@dataclass(frozen=True, slots=True)
-class CodeHits:
-    """The chunks that hold the best blocks, best first; the most there was to score; and what the
-    best block of each of other chunks scores, None when no other has anything of it.
-    """
-
-    hits: tuple[Hit, ...]
-    ideal: float
-    scores_of: ScoresOf | None = None
 
 
 class CodeEngine:
@@ -221,23 +178,3 @@ def _blocks_of(
         (json.dumps(list(chunks)), languages, languages),
     )
     return {key: ChunkKey(chunk) for key, chunk in rows}
-
-
-def documents_with_language(snapshot: Snapshot, language: str) -> frozenset[DocId]:
-    """The documents that have a block in this language, whatever it is called there."""
-    rows = snapshot.select(
-        """SELECT id FROM documents WHERE key IN (SELECT doc FROM code_blocks
-        WHERE language IN (SELECT value FROM json_each(?)))""",
-        (json.dumps(language_names(language)),),
-    )
-    return frozenset(DocId(doc_id) for (doc_id,) in rows)
-
-
-def chunks_with_language(snapshot: Snapshot, language: str) -> frozenset[int]:
-    """The chunks in which such a block begins."""
-    rows = snapshot.select(
-        """SELECT DISTINCT chunk FROM code_blocks WHERE chunk NOT NULL
-        AND language IN (SELECT value FROM json_each(?))""",
-        (json.dumps(language_names(language)),),
-    )
-    return frozenset(chunk for (chunk,) in rows)

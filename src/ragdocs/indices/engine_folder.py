@@ -21,8 +21,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.files import is_obstacle, open_file, replace, user_id
-from ragdocs.indices.keyword import Entries, Entry
-from ragdocs.indices.view import IN_FLIGHT_SECONDS, AppliedCommit
+from ragdocs.indices.applied_commit import IN_FLIGHT_SECONDS, AppliedCommit
+from ragdocs.indices.entries import Entries, Entry
 from ragdocs.locks import try_lock
 from ragdocs.models import DocId
 from ragdocs.store.folder import claim_folder

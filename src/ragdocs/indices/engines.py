@@ -1,16 +1,54 @@
 """Which keyword engine the settings choose, and the tables that it needs inside the store."""
 
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
+from ragdocs.indices.conditions import Condition
+from ragdocs.indices.entries import Entries, Weights, weights_version
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
-from ragdocs.indices.keyword import FIELDS, Entries, KeywordEngine, Weights, weights_version
+from ragdocs.indices.hits import KeywordHits
+from ragdocs.indices.keyword import FIELDS, KeywordQuery
+from ragdocs.indices.scopes import Scope
 from ragdocs.indices.tantivy_engine import TantivyEngine
 from ragdocs.indices.whoosh_engine import WhooshEngine
+from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
+
+
+class KeywordEngine(Protocol):
+    """BM25F over the fields of chunks, within one snapshot of the store."""
+
+    def catch_up(self, snapshot: Snapshot) -> None:
+        """Brings what the engine keeps beside the store, if anything, to the snapshot."""
+        ...
+
+    def search(
+        self,
+        snapshot: Snapshot,
+        query: KeywordQuery,
+        limit: int,
+        scope: Scope = None,
+        allowed: Set[int] | None = None,
+    ) -> KeywordHits:
+        """`allowed`: the chunks that satisfy the query's condition, if they are known already."""
+        ...
+
+    def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
+        """The chunks, by number, that satisfy a strict query's condition."""
+        ...
+
+    def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> Mapping[str, int]:
+        """How many chunks have each of these terms, nearly: enough to tell which is rarer."""
+        ...
+
+    def count(self, snapshot: Snapshot) -> int:
+        """How many chunks are searched: passages, not the headings above them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest
@@ -10,18 +10,11 @@ from math import log
 from typing import TypeVar
 
 from ragdocs.indices.analysis import Analyzer, Streams
-from ragdocs.indices.keyword import (
-    FIELDS,
-    MOST,
-    Condition,
-    Fts5Conditions,
-    KeywordHits,
-    KeywordQuery,
-    Unit,
-    field_texts,
-    idf,
-)
-from ragdocs.indices.view import Hit, Scope, few_left_out
+from ragdocs.indices.conditions import All, Condition, Some, Unit, Without
+from ragdocs.indices.hits import Hit, KeywordHits
+from ragdocs.indices.keyword import FIELDS, MOST, KeywordQuery, field_texts, idf
+from ragdocs.indices.matching import Conditions
+from ragdocs.indices.scopes import Scope, few_left_out
 from ragdocs.memory import ENTRY_BYTES, bytes_of
 from ragdocs.models import DocId, QueryField
 from ragdocs.store.database import Database, Row
@@ -608,6 +601,54 @@ def _leaves(database: Database, doc: int) -> Iterator[StoredChunk]:
         yield first
 
 
+class Fts5Conditions(Conditions):
+    """Whatever is made of words alone is one expression, which FTS5 works out by itself."""
+
+    def _matching(self, condition: Condition) -> set[int]:
+        words = _write(condition, self._expression)
+        if words is not None:
+            return self._rows(f"{self._table} MATCH ?", words)
+        if isinstance(condition, Some):
+            # Of those among other parts that are words, one expression.
+            of_words = tuple(part for part in condition.parts if self._is_of_words(part))
+            others = [part for part in condition.parts if not self._is_of_words(part)]
+            if len(of_words) > 1:
+                return set[int]().union(*map(self.matching, [Some(of_words), *others]))
+        return super()._matching(condition)
+
+    def _all(self, parts: Sequence[Condition]) -> set[int]:
+        wanted = [part for part in parts if not isinstance(part, Without)]
+        words = [part for part in wanted if self._is_of_words(part)]
+        others = [part for part in wanted if not self._is_of_words(part)]
+        excluded = [part.part for part in parts if isinstance(part, Without)]
+        return super()._all(
+            [
+                *([All(tuple(words))] if len(words) > 1 else words),
+                *others,
+                *([Without(Some(tuple(excluded)))] if excluded else []),
+            ]
+        )
+
+    def _is_of_words(self, condition: Condition) -> bool:
+        return _write(condition, self._expression) is not None
+
+
+def _write(condition: Condition, unit: Callable[[Unit], str]) -> str | None:
+    """A condition as FTS5 wants it; None for one that it cannot tell, of documents or by exclusion
+    alone.
+    """
+    match condition:
+        case Unit():
+            return unit(condition)
+        case All(parts) | Some(parts):
+            written = [_write(part, unit) for part in parts]
+            known = [part for part in written if part is not None]
+            joint = " AND " if isinstance(condition, All) else " OR "
+            return f"({joint.join(known)})" if len(known) == len(written) else None
+        case _:
+            return None
+
+
 class Fts5Engine:
     """Searches the table of Fts5Index, with the weight of each field."""
 
@@ -618,9 +659,14 @@ class Fts5Engine:
         """Nothing to do: the tables change in the same commit as the store."""
 
     def search(
-        self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
+        self,
+        snapshot: Snapshot,
+        query: KeywordQuery,
+        limit: int,
+        scope: Scope = None,
+        allowed: Set[int] | None = None,
     ) -> KeywordHits:
-        only = _restriction(snapshot, query, scope)
+        only = _restriction(snapshot, query.condition, scope, allowed)
         ranked = self._ranking.rank(snapshot, query.units, limit, only)
         hits = tuple(Hit(ChunkKey(key), score) for key, score in ranked.rows)
         scores_of = partial(self._ranking.scores, snapshot, query.units, ranked.scores)
@@ -636,18 +682,19 @@ class Fts5Engine:
         return self._ranking.count_rows(snapshot)
 
 
-def _restriction(snapshot: Snapshot, query: KeywordQuery, scope: Scope) -> Restriction | None:
+def _restriction(
+    snapshot: Snapshot, condition: Condition | None, scope: Scope, allowed: Set[int] | None
+) -> Restriction | None:
     """The rows that may be ranked, or None when all may."""
-    if query.condition is None:
+    if condition is None:
         return None if scope is None else _within(snapshot, scope)
     conditions = Fts5Conditions(snapshot, TABLE, match_expression)
-    allowed = query.allowed
     if allowed is None:
-        allowed = conditions.matching(query.condition)
+        allowed = conditions.matching(condition)
     if (left_out := few_left_out(scope)) is not None:
-        allowed -= conditions.in_documents(left_out)
+        allowed = allowed - conditions.in_documents(left_out)
     elif scope is not None:
-        allowed &= conditions.in_documents(scope)
+        allowed = allowed & conditions.in_documents(scope)
     members = (json.dumps(list(allowed)),)
     is_large = len(allowed) > LARGE
     return Restriction("SELECT value FROM json_each(?)", members, is_large=is_large)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import islice
 from threading import Event
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ragdocs.indices.view import AppliedCommit, Scope
+from ragdocs.indices.applied_commit import AppliedCommit
+from ragdocs.indices.hits import Neighbour
+from ragdocs.indices.scopes import Scope
 from ragdocs.models import DocId, LinkKind
 from ragdocs.store.records import ChangeKind, Position, ResolvedLink
 from ragdocs.store.snapshot import Snapshot
@@ -44,17 +46,6 @@ MAX_FRONTIER = 50
 
 Adjacent = Callable[[DocId], Mapping[DocId, float]]
 """The documents linked with one, in either direction, with the edge's weight and both dampings."""
-
-
-class Neighbour(NamedTuple):
-    """A document near some hits: how much of their scores reaches it, over how few links.
-
-    A tuple, because hundreds are made for every query.
-    """
-
-    doc_id: DocId
-    weight: float
-    depth: int
 
 
 def damping(links: int) -> float:

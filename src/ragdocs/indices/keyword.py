@@ -1,20 +1,29 @@
 """What every keyword engine is asked and returns, and the figures by which their scores agree."""
 
-import json
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import log
-from typing import NamedTuple, Protocol, assert_never
+from typing import NamedTuple
 
-from ragdocs.indices.analysis import Analyzer, Streams
-from ragdocs.indices.view import Hit, Scope, few_left_out
+from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.conditions import (
+    All,
+    Comparison,
+    Condition,
+    FilterField,
+    Operator,
+    Some,
+    Unit,
+    Without,
+    in_tree,
+)
+from ragdocs.indices.hits import Hit, KeywordHits
 from ragdocs.models import (
     And,
     Boost,
     Chunk,
-    DocId,
     Field,
     Not,
     Or,
@@ -24,9 +33,7 @@ from ragdocs.models import (
     QueryField,
     Term,
 )
-from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import ChunkKey, StoredDocument
-from ragdocs.store.snapshot import Snapshot
 
 # The figures of BM25, the same in every keyword engine: so their scores agree.
 
@@ -79,17 +86,6 @@ _ALSO_IN = {QueryField.TITLE: QueryField.HEADERS}
 """A section has a title too: its heading."""
 
 
-class Unit(NamedTuple):
-    """A term, or several that must follow one another; in one field, or in any.
-
-    A tuple, because units are looked up in dictionaries for every match that is marked.
-    """
-
-    terms: tuple[str, ...]
-    field: QueryField | None = None
-    weight: float = 1.0
-
-
 class Quotation(NamedTuple):
     """A phrase of a plain question, and how many of its words tell something: those that are no
     stop words, or half of them where all are."""
@@ -99,100 +95,19 @@ class Quotation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class All:
-    """Every part must match."""
-
-    parts: tuple["Condition", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Some:
-    """At least one part must match."""
-
-    parts: tuple["Condition", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Without:
-    """What must not match."""
-
-    part: "Condition"
-
-
-@dataclass(frozen=True, slots=True)
-class InTree:
-    """The document is in this tree."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class UnderPath:
-    """The document's path begins so."""
-
-    prefix: str
-
-
-Condition = Unit | All | Some | Without | InTree | UnderPath
-
-
-@dataclass(frozen=True, slots=True)
 class KeywordQuery:
     """Units rank; the condition, when there is one, decides what may be ranked at all.
 
     Weaker units were not typed, only guessed from what was. Engines do not know of them:
-    `tiers.search_in_tiers` sees to it that they never outrank the others.
+    `search_in_tiers` makes sure that they never outrank the others.
     """
 
     units: tuple[Unit, ...]
     condition: Condition | None = None
     weaker: tuple[Unit, ...] = ()
-    allowed: frozenset[int] | None = None
-    """The chunks that fulfil the condition, once that was worked out."""
     wishes: tuple[Quotation, ...] = ()
     """What a plain question quotes. Engines do not know of them either: who searches looks them up
     apart."""
-
-
-ScoresOf = Callable[[Collection[ChunkKey]], Mapping[ChunkKey, float]]
-"""What a query gives these very chunks, as long as its snapshot is open; one that has nothing of it
-may be left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeywordHits:
-    """Hits best first; the most that this query could score; how many chunks have each unit; and
-    what it gives chunks that are not among the hits.
-    """
-
-    hits: tuple[Hit, ...]
-    ideal: float
-    frequencies: Mapping[Unit, int]
-    scores_of: ScoresOf = field(compare=False)
-
-
-class KeywordEngine(Protocol):
-    """BM25F over the fields of chunks, within one snapshot of the store."""
-
-    def catch_up(self, snapshot: Snapshot) -> None:
-        """Brings what the engine keeps beside the store, if anything, to the snapshot."""
-        ...
-
-    def search(
-        self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
-    ) -> KeywordHits: ...
-
-    def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
-        """The chunks, by number, that fulfil a strict query's condition."""
-        ...
-
-    def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> Mapping[str, int]:
-        """How many chunks have each of these terms, nearly: enough to tell which is rarer."""
-        ...
-
-    def count(self, snapshot: Snapshot) -> int:
-        """How many chunks are searched: passages, not the headings above them."""
-        ...
 
 
 def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]:
@@ -334,9 +249,9 @@ class _Compiler:
         self, expression: Term | Phrase, text: str, field: QueryField | None
     ) -> Condition | None:
         if field is QueryField.TREE:
-            return InTree(text)
+            return in_tree(text)
         if field is QueryField.PATH:
-            return UnderPath(text)
+            return Comparison(FilterField.PATH, Operator.BEGINS, text)
         # In a field even a common word says something: somebody is called Will.
         if field is None and isinstance(expression, Term) and self._analyzer.is_stop_word(text):
             return None
@@ -365,211 +280,6 @@ def _join(kind: type[All] | type[Some], parts: list[Condition | None]) -> Condit
     return kept[0] if len(kept) == 1 else kind(kept) if kept else None
 
 
-# What a strict query requires, worked out as sets of rows inside the store.
-
-
-class Conditions:
-    """Answers conditions within one snapshot; `expression` writes a unit as the table wants it."""
-
-    def __init__(self, snapshot: Snapshot, table: str, expression: Callable[[Unit], str]) -> None:
-        self._snapshot = snapshot
-        self._table = table
-        self._expression = expression
-        self._known: dict[Condition, set[int]] = {}
-
-    def matching(self, condition: Condition) -> set[int]:
-        """Each part is worked out once, however often it stands in a query."""
-        found = self._known.get(condition)
-        if found is None:
-            found = self._known[condition] = self._matching(condition)
-        return found
-
-    def _matching(self, condition: Condition) -> set[int]:
-        match condition:
-            case Unit():
-                return self.having(condition)
-            case All(parts):
-                return self._all(parts)
-            case Some(parts):
-                return set[int]().union(*map(self.matching, parts))
-            case Without(part):
-                return self.everything() - self.matching(part)
-            case InTree(name):
-                return self._in_documents("tree = ?", name)
-            case UnderPath(prefix):
-                return self._under(encode_path(prefix))
-            case _:
-                assert_never(condition)
-
-    def _all(self, parts: Sequence[Condition]) -> set[int]:
-        """What is wanted first: once nothing is left, no more is asked for."""
-        wanted = [part for part in parts if not isinstance(part, Without)]
-        found = self.matching(wanted[0]) if wanted else self.everything()
-        for part in wanted[1:]:
-            if not found:
-                return found
-            found = found & self.matching(part)
-        for part in parts:
-            if isinstance(part, Without) and found:
-                found = found - self.matching(part.part)
-        return found
-
-    def having(self, unit: Unit) -> set[int]:
-        return self._rows(f"{self._table} MATCH ?", self._expression(unit))
-
-    def everything(self) -> set[int]:
-        rows = self._snapshot.select(f"SELECT id FROM {self._table}_docsize")
-        return {row[0] for row in rows}
-
-    def within(self, scope: Scope) -> set[int]:
-        if (left_out := few_left_out(scope)) is not None:
-            return self.everything() - self.in_documents(left_out)
-        return self.everything() if scope is None else self.in_documents(scope)
-
-    def in_documents(self, doc_ids: frozenset[DocId]) -> set[int]:
-        members = json.dumps(sorted(doc_ids))
-        return self._in_documents("id IN (SELECT value FROM json_each(?))", members)
-
-    def _under(self, prefix: str) -> set[int]:
-        """`path:api` is what begins so, as it was typed: a folder, or the start of a name."""
-        return self._in_documents("substr(path, 1, length(?)) = ?", prefix, prefix)
-
-    def _in_documents(self, where: str, *values: str) -> set[int]:
-        rows = self._snapshot.select(
-            f"SELECT key FROM chunks WHERE doc IN (SELECT key FROM documents WHERE {where})",
-            values,
-        )
-        return {row[0] for row in rows}
-
-    def _rows(self, where: str, value: str) -> set[int]:
-        rows = self._snapshot.select(f"SELECT rowid FROM {self._table} WHERE {where}", (value,))
-        return {row[0] for row in rows}
-
-
-class Fts5Conditions(Conditions):
-    """Whatever is made of words alone is one expression, which FTS5 works out by itself."""
-
-    def _matching(self, condition: Condition) -> set[int]:
-        written = _written(condition, self._expression)
-        if written is not None:
-            return self._rows(f"{self._table} MATCH ?", written)
-        if isinstance(condition, Some):
-            # Of those among other parts that are words, one expression.
-            words = tuple(part for part in condition.parts if self._is_of_words(part))
-            others = [part for part in condition.parts if not self._is_of_words(part)]
-            if len(words) > 1:
-                return set[int]().union(*map(self.matching, [Some(words), *others]))
-        return super()._matching(condition)
-
-    def _all(self, parts: Sequence[Condition]) -> set[int]:
-        wanted = [part for part in parts if not isinstance(part, Without)]
-        words = [part for part in wanted if self._is_of_words(part)]
-        others = [part for part in wanted if not self._is_of_words(part)]
-        excluded = [part.part for part in parts if isinstance(part, Without)]
-        return super()._all(
-            [
-                *([All(tuple(words))] if len(words) > 1 else words),
-                *others,
-                *([Without(Some(tuple(excluded)))] if excluded else []),
-            ]
-        )
-
-    def _is_of_words(self, condition: Condition) -> bool:
-        return _written(condition, self._expression) is not None
-
-
-def _written(condition: Condition, unit: Callable[[Unit], str]) -> str | None:
-    """A condition as FTS5 wants it; None for one that it cannot tell, of documents or by exclusion
-    alone.
-    """
-    match condition:
-        case Unit():
-            return unit(condition)
-        case All(parts) | Some(parts):
-            written = [_written(part, unit) for part in parts]
-            known = [part for part in written if part is not None]
-            joint = " AND " if isinstance(condition, All) else " OR "
-            return f"({joint.join(known)})" if len(known) == len(written) else None
-        case _:
-            return None
-
-
-# What the engines beside the store index of it: one entry for a chunk, as terms in places.
-#
-# The terms of a field follow one another, so that phrases match; each of the wholes behind them
-# stands alone, and so no phrase reaches them, or from one field into the next.
-
-Weights = Mapping[QueryField, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A chunk, ready to be indexed: the terms of each of its fields, in the order of FIELDS."""
-
-    key: ChunkKey
-    doc_id: DocId
-    fields: tuple[Streams, ...]
-
-
-class Entries:
-    """Reads entries from the store. The same chunks as in `Fts5Index`."""
-
-    def __init__(self, analyzer: Analyzer) -> None:
-        self._analyzer = analyzer
-
-    def of_all(self, snapshot: Snapshot) -> Iterator[Entry]:
-        return self._entries(snapshot, snapshot.documents())
-
-    def of(self, snapshot: Snapshot, doc_ids: Collection[DocId]) -> Iterator[Entry]:
-        """Those of these documents that the store still has."""
-        found = map(snapshot.document, sorted(doc_ids))
-        return self._entries(snapshot, (document for document in found if document is not None))
-
-    def _entries(self, snapshot: Snapshot, documents: Iterable[StoredDocument]) -> Iterator[Entry]:
-        for document in documents:
-            chunks = snapshot.chunks(document.id)
-            leaves = [stored for stored in chunks if stored.chunk.text is not None] or chunks[:1]
-            # What belongs to the document is the same in each of its chunks.
-            known: dict[str, Streams] = {}
-            for stored in leaves:
-                texts = field_texts(document, stored.chunk)
-                streams = tuple(self._streams(texts[field], known) for field in FIELDS)
-                yield Entry(stored.key, document.id, streams)
-
-    def _streams(self, text: str, known: dict[str, Streams]) -> Streams:
-        if text not in known:
-            known[text] = self._analyzer.streams(text)
-        return known[text]
-
-
-def places(streams: Streams) -> Iterator[tuple[int, str]]:
-    """The terms of a field, each with its place there, in order."""
-    yield from enumerate(streams.plain)
-    behind = len(streams.plain) + 1
-    for number, term in enumerate(streams.wholes):
-        yield behind + 2 * number, term
-
-
-def extent(streams: Streams) -> int:
-    """The first place that nothing of a field can be next to."""
-    return len(streams.plain) + 1 + 2 * len(streams.wholes)
-
-
-def weights_version(weights: Weights) -> str:
-    return ",".join(f"{weights[field]:.6g}" for field in FIELDS)
-
-
-def existing(snapshot: Snapshot, keys: Collection[int] | None = None) -> set[int]:
-    """Those of these chunks, or of all, that the snapshot has."""
-    if keys is None:
-        return {key for (key,) in snapshot.select("SELECT key FROM chunks")}
-    rows = snapshot.select(
-        "SELECT key FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(keys)),),
-    )
-    return {key for (key,) in rows}
-
-
 # What was guessed never outranks what was typed: one search for each, and one list of both.
 #
 # BM25F adds up over units, so the two searches together are one. Any engine can be asked so.
@@ -582,23 +292,20 @@ DEPTH = 4
 passages with typed words, wherever they stand in that list, get what they gain by it."""
 
 
-def search_in_tiers(
-    engine: KeywordEngine,
-    snapshot: Snapshot,
-    query: KeywordQuery,
-    limit: int,
-    scope: Scope = None,
-) -> KeywordHits:
+Search = Callable[[KeywordQuery, int], KeywordHits]
+"""Asks an engine for so many hits."""
+
+
+def search_in_tiers(search: Search, query: KeywordQuery, limit: int) -> KeywordHits:
     """Passages with a typed word first, by all that they match; then those with guessed ones.
 
     The ideal is that of the typed words: a word that nothing has stays a word not found. Without
     weaker units this is one search of the engine, and nothing else.
     """
-    typed = engine.search(snapshot, replace(query, weaker=()), limit, scope)
+    typed = search(replace(query, weaker=()), limit)
     if not query.weaker or limit <= 0:
         return typed
-    guesses = KeywordQuery(query.weaker, query.condition)
-    guessed = engine.search(snapshot, guesses, limit * DEPTH, scope)
+    guessed = search(KeywordQuery(query.weaker, query.condition), limit * DEPTH)
     hits = _merged(typed.hits, guessed.hits)[:limit]
 
     def scores_of(keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:

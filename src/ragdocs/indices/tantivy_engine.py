@@ -23,32 +23,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, assert_never, cast
 
 from ragdocs.errors import ConfigError, IndexStoreError
+from ragdocs.indices.conditions import All, Comparison, Condition, Some, Unit, Without
 from ragdocs.indices.engine_folder import Changes, Damaged, DerivedIndex
-from ragdocs.indices.keyword import (
-    FIELDS,
-    K1,
-    MOST,
-    All,
-    Condition,
-    Entries,
-    Entry,
-    InTree,
-    KeywordHits,
-    KeywordQuery,
-    Some,
-    UnderPath,
-    Unit,
-    Weights,
-    Without,
-    existing,
-    extent,
-    idf,
-    places,
-    weights_version,
-)
-from ragdocs.indices.view import Hit, Scope, few_left_out
+from ragdocs.indices.entries import Entries, Entry, Weights, extent, places, weights_version
+from ragdocs.indices.hits import Hit, KeywordHits
+from ragdocs.indices.keyword import FIELDS, K1, MOST, KeywordQuery, idf
+from ragdocs.indices.matching import existing, where_of
+from ragdocs.indices.scopes import Scope, few_left_out
 from ragdocs.models import DocId, QueryField
-from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
@@ -247,7 +229,7 @@ def _panics() -> Generator[None]:
 
 # From units and conditions to tantivy's queries, and from its statistics to ours.
 
-DocumentsOf = Callable[[InTree | UnderPath], frozenset[DocId]]
+DocumentsOf = Callable[[Comparison], frozenset[DocId]]
 """What is said of documents is asked of the store."""
 
 
@@ -319,7 +301,7 @@ class Queries:
                 return Query.boolean_query(
                     [(Occur.Must, Query.all_query()), (Occur.MustNot, excluded)]
                 )
-            case InTree() | UnderPath():
+            case Comparison():
                 return self.within(documents_of(condition))
             case _:
                 assert_never(condition)
@@ -369,7 +351,12 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         self._weights = scaled(weights)
 
     def search(
-        self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
+        self,
+        snapshot: Snapshot,
+        query: KeywordQuery,
+        limit: int,
+        scope: Scope = None,
+        allowed: Set[int] | None = None,  # noqa: ARG002 tantivy works the condition out itself
     ) -> KeywordHits:
         index = self.opened(snapshot)
         queries = Queries(index, self._weights)
@@ -484,12 +471,7 @@ def _best(
         asked *= _GROWTH
 
 
-def _documents(snapshot: Snapshot, part: InTree | UnderPath) -> frozenset[DocId]:
-    if isinstance(part, InTree):
-        rows = snapshot.select("SELECT id FROM documents WHERE tree = ?", (part.name,))
-    else:
-        rows = snapshot.select(
-            "SELECT id FROM documents WHERE substr(path, 1, length(?)) = ?",
-            (encode_path(part.prefix),) * 2,
-        )
+def _documents(snapshot: Snapshot, part: Comparison) -> frozenset[DocId]:
+    where, values = where_of(part)
+    rows = snapshot.select(f"SELECT id FROM documents WHERE {where}", values)
     return frozenset(doc_id for (doc_id,) in rows)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragdocs.indices.applied_commit import AppliedCommit
+from ragdocs.indices.hits import NearTerm
 from ragdocs.indices.vector import VectorModel
-from ragdocs.indices.view import AppliedCommit
 from ragdocs.indices.vocabulary import KnownWord, Vocabulary, term_hash
 from ragdocs.store.records import PendingText
 from ragdocs.store.snapshot import Snapshot
@@ -21,16 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class NearTerm:
-    """A word of the documents, its term, and its cosine with what was asked."""
-
-    word: str
-    term: str
-    similarity: float
-    vector: "Vector"
 
 
 @dataclass(frozen=True, slots=True)

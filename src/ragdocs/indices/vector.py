@@ -7,10 +7,12 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Set
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ragdocs.errors import REBUILD, EmbeddingError, IndexCorrupt
-from ragdocs.indices.view import AppliedCommit, Hit, Scope
+from ragdocs.indices.applied_commit import AppliedCommit
+from ragdocs.indices.hits import USUAL_SPREAD, CosineScale, Hit
+from ragdocs.indices.scopes import Scope
 from ragdocs.models import DocId
 from ragdocs.store.records import ChangeKind, ChunkKey, Position, VectorBatch
 from ragdocs.store.snapshot import Snapshot
@@ -38,37 +40,17 @@ MOST_DEAD = 0.05
 """Of all vectors; then those that have gone are taken out."""
 SAMPLED = 1024
 """Passages by which it is told how much the cosines with a query differ."""
-USUAL_MEAN, USUAL_DEVIATION = 0.165, 0.14
-"""Of the cosines between passages of different documents by the built-in model, over seven sets."""
 HIGH_MEAN = 0.35
 """Up to here a model's cosines are as usual: no corpus had more by the built-in model."""
 LEAST_DEVIATION = 0.01
 FEWEST_PAIRS, COMPARED = 20, 512
-USUAL_SPREAD, USUAL_COUNT = 0.1, 50
+USUAL_COUNT = 50
 """Few vectors tell little: as if there were so many more that differ as usual."""
 _FLOAT_BYTES = 4
 _SCATTER = 2_654_435_761
 """Knuth's multiplier: neighbouring numbers come far from one another."""
 KEY_CODE = "q"
 """64-bit integers, as FAISS has them."""
-
-
-class CosineScale(NamedTuple):
-    """How one model's cosines become those of the built-in model, by which all is weighed: any two
-    passages are about as near by every model, whatever number it has for that."""
-
-    mean: float = USUAL_MEAN
-    deviation: float = USUAL_DEVIATION
-
-    def of(self, cosine: float) -> float:
-        return min(1.0, USUAL_MEAN + (cosine - self.mean) * self.factor)
-
-    def inverse(self, value: float) -> float:
-        return self.mean + (value - USUAL_MEAN) / self.factor
-
-    @property
-    def factor(self) -> float:
-        return USUAL_DEVIATION / self.deviation
 
 
 class _Numbers(Protocol):

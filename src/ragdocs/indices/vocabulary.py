@@ -3,7 +3,6 @@ misspelt one.
 """
 
 import json
-import math
 import re
 import threading
 from collections import Counter
@@ -18,11 +17,10 @@ from ragdocs.indices.analysis import (
     Analyzer,
     analysis_fingerprint,
     is_simple,
-    is_spaced,
     text_analyzer,
     word_patterns,
 )
-from ragdocs.indices.keyword import KeywordEngine
+from ragdocs.indices.hits import MIDDLE, SHORT, NearWord
 from ragdocs.indices.languages import fold_for
 from ragdocs.memory import BoundedCache
 from ragdocs.store.database import Database
@@ -239,7 +237,7 @@ def _own_texts(document: StoredDocument) -> tuple[str, ...]:
 # places, each counting one. The first letter is usually right, and a short word is near too many
 # others, so both narrow what counts as near.
 
-SHORT, MIDDLE, LONG = 3, 4, 6
+LONG = 6
 """Under SHORT letters nothing is near; under MIDDLE only a word of the same length and first
 letter; under LONG only one error is forgiven, and the first letter must be there."""
 MIN_STEM = 4
@@ -257,16 +255,6 @@ class KnownWord:
     word: str
     term: str
     documents: int
-
-
-@dataclass(frozen=True, slots=True)
-class NearWord:
-    """What a misspelt word may have meant."""
-
-    word: str
-    term: str
-    documents: int
-    distance: int
 
 
 class Vocabulary:
@@ -297,6 +285,16 @@ class Vocabulary:
             (json.dumps(sorted(terms)),),
         )
         return next((count for (count,) in rows if count is not None), 0)
+
+    def document_frequencies(self, snapshot: Snapshot, terms: Collection[str]) -> dict[str, int]:
+        """Those of the terms that some document has, with the number of documents."""
+        most = snapshot.ledger.count("documents")
+        rows = snapshot.select(
+            f"""SELECT term, sum(documents) FROM {TABLE}
+            WHERE term IN (SELECT value FROM json_each(?)) GROUP BY term""",
+            (json.dumps(sorted(terms)),),
+        )
+        return {term: min(count, most) for term, count in rows}
 
     def in_one_document(self, snapshot: Snapshot, words: Collection[str]) -> set[str]:
         """Those of the words, folded, that one document alone has in this form."""
@@ -431,52 +429,3 @@ def _one_for_each_term(found: Iterable[NearWord]) -> list[NearWord]:
     for near in found:
         best.setdefault(near.term, near)
     return list(best.values())
-
-
-# How many documents have a term: what tells a telling word from a common one.
-#
-# Told by the vocabulary; terms of text without spaces, which it leaves out, are asked of the
-# keyword engine, which counts passages: near enough to compare by.
-
-COMMON = 0.2
-"""The part of all documents from which on a term is common."""
-FEW_DOCUMENTS = 50
-"""Under this, every term is in a large part of them."""
-MAX_ASKED = 64
-"""Terms that are asked of the engine, one after another."""
-
-
-class TermFrequencies:
-    """Document frequencies within one snapshot."""
-
-    def __init__(self, snapshot: Snapshot, engine: KeywordEngine) -> None:
-        self._snapshot = snapshot
-        self._engine = engine
-        self.documents = snapshot.ledger.count("documents")
-
-    def of(self, terms: Collection[str]) -> dict[str, int]:
-        """Those of the terms that some document has, with the number of documents. Of terms
-        without spaces only the first count: each is looked for.
-        """
-        rows = self._snapshot.select(
-            f"""SELECT term, sum(documents) FROM {TABLE}
-            WHERE term IN (SELECT value FROM json_each(?)) GROUP BY term""",
-            (json.dumps(sorted(terms)),),
-        )
-        known = {term: min(count, self.documents) for term, count in rows}
-        unspaced = [term for term in terms if term not in known and not is_spaced(term)]
-        return {**known, **self._asked(unspaced[:MAX_ASKED])}
-
-    def is_common(self, count: int) -> bool:
-        """Whether a term that so many documents have tells little, and costs much to look for."""
-        return self.documents >= FEW_DOCUMENTS and count > COMMON * self.documents
-
-    def rarity(self, count: int) -> float:
-        """BM25's: about the number of doublings from a few documents to all, and never negative."""
-        return math.log(1 + max(0.0, self.documents - count + 0.5) / (count + 0.5))
-
-    def _asked(self, terms: Sequence[str]) -> dict[str, int]:
-        if not terms:
-            return {}
-        found = self._engine.frequencies(self._snapshot, terms)
-        return {term: min(count, self.documents) for term, count in found.items() if count}

@@ -12,26 +12,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from ragdocs.indices.conditions import Condition, Unit
 from ragdocs.indices.engine_folder import Changes, Damaged, DerivedIndex, is_bookkeeping
-from ragdocs.indices.keyword import (
-    FIELDS,
-    K1,
-    MOST,
-    B,
-    Condition,
-    Conditions,
-    Entries,
-    Entry,
-    KeywordHits,
-    KeywordQuery,
-    Unit,
-    Weights,
-    existing,
-    idf,
-    places,
-    weights_version,
-)
-from ragdocs.indices.view import Hit, Scope
+from ragdocs.indices.entries import Entries, Entry, Weights, places, weights_version
+from ragdocs.indices.hits import Hit, KeywordHits
+from ragdocs.indices.keyword import FIELDS, K1, MOST, B, KeywordQuery, idf
+from ragdocs.indices.matching import Conditions, existing
+from ragdocs.indices.scopes import Scope
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
@@ -311,7 +298,12 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         self._weights = [weights[field] for field in FIELDS]
 
     def search(
-        self, snapshot: Snapshot, query: KeywordQuery, limit: int, scope: Scope = None
+        self,
+        snapshot: Snapshot,
+        query: KeywordQuery,
+        limit: int,
+        scope: Scope = None,
+        allowed: Set[int] | None = None,
     ) -> KeywordHits:
         index = self.opened(snapshot)
         found = {unit: self._postings(index, unit) for unit in query.units}
@@ -322,12 +314,12 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         hits: tuple[Hit, ...] = ()
         ranking = _Ranking(index, found, factors)
         if limit > 0 and any(frequencies.values()):
-            hits = ranking.best(limit, self._allowed(snapshot, index, query, scope))
+            only = self._allowed(snapshot, index, query.condition, scope, allowed)
+            hits = ranking.best(limit, only)
             if len(existing(snapshot, [hit.key for hit in hits])) < len(hits):
                 # The files are ahead of this snapshot, or behind it.
-                allowed = self._allowed(snapshot, index, query, scope)
                 everything = existing(snapshot)
-                hits = ranking.best(limit, everything if allowed is None else allowed & everything)
+                hits = ranking.best(limit, everything if only is None else only & everything)
         return KeywordHits(hits, sum(factors.values()), frequencies, ranking.scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
@@ -357,18 +349,21 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         return _WhooshConditions(snapshot, index, lambda unit: self._postings(index, unit))
 
     def _allowed(
-        self, snapshot: Snapshot, index: WhooshIndex, query: KeywordQuery, scope: Scope
+        self,
+        snapshot: Snapshot,
+        index: WhooshIndex,
+        condition: Condition | None,
+        scope: Scope,
+        known: Set[int] | None,
     ) -> set[int] | None:
         """The chunks that may be ranked, or None when all may."""
-        if scope is None and query.condition is None:
+        if scope is None and condition is None:
             return None
         conditions = self._conditions(snapshot, index)
         allowed = conditions.within(scope)
-        if query.allowed is not None:
-            return allowed & query.allowed
-        if query.condition is not None:
-            allowed &= conditions.matching(query.condition)
-        return allowed
+        if condition is None:
+            return allowed
+        return allowed & (conditions.matching(condition) if known is None else known)
 
 
 class _WhooshConditions(Conditions):

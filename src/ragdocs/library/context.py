@@ -7,7 +7,8 @@ from pathlib import Path, PurePosixPath
 
 from ragdocs.config.resolved import Tree
 from ragdocs.config.settings import ContextConfig, ContextRule
-from ragdocs.indices.vocabulary import TermFrequencies
+from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.view import View
 from ragdocs.library.answers import (
     ContextAnswer,
     ContextExplanation,
@@ -21,7 +22,7 @@ from ragdocs.library.documents import PathMatcher
 from ragdocs.library.references import shown
 from ragdocs.library.requests import ContextRequest
 from ragdocs.library.source_code import ReadSource, TermPlace, read_diff, read_sources
-from ragdocs.library.terms import FoundTerm, TermChoice
+from ragdocs.library.terms import FoundTerm, TermChoice, TermFrequencies
 from ragdocs.limits import MAX_QUERIES, MAX_QUERIES_CHARS, MAX_QUERY_CHARS
 from ragdocs.models import Boost, DocId, Or, Phrase, QueryExpression, Term, TreeName
 from ragdocs.parsers.ids import document_id
@@ -30,11 +31,9 @@ from ragdocs.search.filters import refuse_unknown_trees
 from ragdocs.search.query_language import format_expression
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.responses import SearchResponse
-from ragdocs.search.retrieval import Indices
 from ragdocs.store.links import match_key
 from ragdocs.store.records import StoredDocument
 from ragdocs.store.schema import clean
-from ragdocs.store.snapshot import Snapshot, documents_called
 
 # From terms to a query in the query language: any may match, each with its weight.
 
@@ -125,14 +124,14 @@ def applied_rules(
 
 
 def included_documents(
-    snapshot: Snapshot, applied: AppliedRules, trees: Sequence[Tree]
+    view: View, applied: AppliedRules, trees: Sequence[Tree]
 ) -> tuple[tuple[IncludedDocument, ...], tuple[str, ...]]:
     """The documents that the rules always give, and a note for each that is not in the index."""
     found: dict[DocId, IncludedDocument] = {}
     notes: list[str] = []
     for rule in applied.rules:
         for inclusion in rule.include:
-            known = snapshot.documents_by_id(_ids(inclusion, trees))
+            known = view.documents_by_id(_ids(inclusion, trees))
             for document in known.values():
                 found.setdefault(document.id, _included(document, rule.match[0]))
             if not known:
@@ -172,8 +171,8 @@ def _included(document: StoredDocument, because: str) -> IncludedDocument:
 class OwnDocuments:
     """Knows the trees' folders; asks the index, never the file system."""
 
-    def __init__(self, snapshot: Snapshot, trees: Sequence[Tree]) -> None:
-        self._snapshot = snapshot
+    def __init__(self, view: View, trees: Sequence[Tree]) -> None:
+        self._view = view
         self._trees = trees
 
     def of(self, name: str) -> DocId | None:
@@ -184,13 +183,13 @@ class OwnDocuments:
         if not parts or ".." in parts:
             return None
         exact = [document_id(tree.name, "/".join(parts)) for tree in self._trees]
-        found = list(self._snapshot.documents_by_id(exact)) or self._below(parts)
+        found = list(self._view.documents_by_id(exact)) or self._below(parts)
         return found[0] if len(found) == 1 else None
 
     def _below(self, parts: tuple[str, ...]) -> list[DocId]:
         """Those whose whole path, with their tree's folder, ends so."""
         roots = {tree.name: _parts(tree.root.as_posix()) for tree in self._trees}
-        called = documents_called(self._snapshot, match_key(parts[-1]))
+        called = self._view.documents_called(match_key(parts[-1]))
         found: list[DocId] = []
         for document in called:
             whole = (*roots.get(document.tree, ()), *_parts(document.path))
@@ -243,18 +242,18 @@ class ContextPlan:
 
 
 class ContextPlanner:
-    """Turns a request into a plan, by one snapshot."""
+    """Turns a request into a plan, by one view."""
 
     def __init__(
         self,
-        snapshot: Snapshot,
-        indices: Indices,
+        view: View,
+        analyzer: Analyzer,
         trees: Sequence[Tree],
         settings: ContextConfig,
         matches: PathMatcher,
     ) -> None:
-        self._snapshot = snapshot
-        self._indices = indices
+        self._view = view
+        self._analyzer = analyzer
         self._trees = trees
         self._settings = settings
         self._matches = matches
@@ -265,7 +264,7 @@ class ContextPlanner:
         sources, notes = _sources(request)
         names = [source.name for source in sources if source.name]
         applied = applied_rules(self._settings.rules, names, self._matches)
-        included, missing = included_documents(self._snapshot, applied, self._trees)
+        included, missing = included_documents(self._view, applied, self._trees)
         own = {name: self._own(name) for name in names}
         terms = self._terms(sources, applied)
         query, fitting = query_text(terms)
@@ -286,12 +285,11 @@ class ContextPlanner:
         )
 
     def _terms(self, sources: Sequence[ReadSource], applied: AppliedRules) -> list[ContextTerm]:
-        frequencies = TermFrequencies(self._snapshot, self._indices.keyword)
-        choice = TermChoice(self._indices.analyzer, self._settings, frequencies)
+        choice = TermChoice(self._analyzer, self._settings, TermFrequencies(self._view))
         return query_terms(applied.terms, choice.of(sources))
 
     def _own(self, name: str) -> DocId | None:
-        return OwnDocuments(self._snapshot, self._trees).of(name)
+        return OwnDocuments(self._view, self._trees).of(name)
 
     def _check_trees(self, wanted: frozenset[str]) -> None:
         refuse_unknown_trees(wanted, [tree.name for tree in self._trees])

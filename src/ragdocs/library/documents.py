@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Protocol
 
 from ragdocs.errors import NotThere, QueryError, SourceError
+from ragdocs.indices.view import View
 from ragdocs.library.answers import (
     DocumentPart,
     DocumentText,
@@ -46,7 +47,6 @@ from ragdocs.search.candidates import ChunkTree
 from ragdocs.search.passages import Passage
 from ragdocs.store.links import Anchors
 from ragdocs.store.records import StoredChunk, StoredDocument
-from ragdocs.store.snapshot import Snapshot, file_of, version_of
 
 # The headings of a document as sections: which lines each has, and how large it is.
 
@@ -62,11 +62,11 @@ class HeadedSection:
     span: Span
 
 
-def headed_sections(snapshot: Snapshot, document: StoredDocument) -> list[HeadedSection]:
+def headed_sections(view: View, document: StoredDocument) -> list[HeadedSection]:
     """Each down to the next heading of its level or above; a skipped level simply nests."""
-    root = snapshot.chunk(ChunkId(document.id))
+    root = view.chunk(ChunkId(document.id))
     whole = root.chunk.span if root else Span(0, document.size, 1, document.lines)
-    return nested(snapshot.headings(document.id), whole, short(document.title))
+    return nested(view.headings(document.id), whole, short(document.title))
 
 
 def nested(headings: Sequence[Heading], whole: Span, title: str) -> list[HeadedSection]:
@@ -91,9 +91,9 @@ def nested(headings: Sequence[Heading], whole: Span, title: str) -> list[HeadedS
     return list(map(HeadedSection, headings, paths, spans))
 
 
-def outline(snapshot: Snapshot, document: StoredDocument) -> list[OutlineEntry]:
-    entries = [_entry(document, each) for each in headed_sections(snapshot, document)]
-    before = snapshot.chunk(ChunkId(f"{document.id}#{PREAMBLE}"))
+def outline(view: View, document: StoredDocument) -> list[OutlineEntry]:
+    entries = [_entry(document, each) for each in headed_sections(view, document)]
+    before = view.chunk(ChunkId(f"{document.id}#{PREAMBLE}"))
     if before is None:
         return entries
     return [_outline_entry(document, 0, "", PREAMBLE, before.chunk.span), *entries]
@@ -180,30 +180,28 @@ class DocumentContent:
         return start_of(first), start_of(last + 1)
 
 
-def content_of(
-    snapshot: Snapshot, document: StoredDocument, files: TextSource | None
-) -> DocumentContent:
+def content_of(view: View, document: StoredDocument, files: TextSource | None) -> DocumentContent:
     """The text of a document. Its leaves, thousands in a large one, are read only if need be."""
     if files is None:
-        return _stored(snapshot, document, TextState.UNCHECKED)
+        return _stored(view, document, TextState.UNCHECKED)
     try:
         found = files.read(document.tree, document.path)
     except SourceError as error:
         note = f"the file can no longer be read ({error}): this is the text that was indexed"
-        return _stored(snapshot, document, TextState.UNREADABLE, note)
-    entry = file_of(snapshot, document.id)
+        return _stored(view, document, TextState.UNREADABLE, note)
+    entry = view.file(document.id)
     if entry is None or entry.state is None or entry.state.content_hash != found.content_hash:
         note = "the file has changed since it was indexed: this is the text that was indexed"
-        return _stored(snapshot, document, TextState.CHANGED, note)
+        return _stored(view, document, TextState.CHANGED, note)
     source = decode(found.data).source
     return DocumentContent(source.text, document.body_start, 1, TextState.CURRENT, source.span)
 
 
 def _stored(
-    snapshot: Snapshot, document: StoredDocument, state: TextState, note: str = ""
+    view: View, document: StoredDocument, state: TextState, note: str = ""
 ) -> DocumentContent:
     notes = (note,) if note else ()
-    nodes = snapshot.chunks(document.id)
+    nodes = view.chunks(document.id)
     pieces = [(node.chunk.text, node.chunk.span) for node in nodes if node.chunk.text is not None]
     if not pieces:
         return DocumentContent("", 0, 1, state, lambda _start, _end: None, notes)
@@ -238,7 +236,7 @@ class DocumentPlace:
     """Front matter is not in it, even if its lines are."""
 
 
-def place_of(snapshot: Snapshot, target: ReferenceTarget) -> DocumentPlace:
+def place_of(view: View, target: ReferenceTarget) -> DocumentPlace:
     """Raises QueryError when the document has no such heading."""
     document = target.document
     if target.chunk is not None:
@@ -247,10 +245,10 @@ def place_of(snapshot: Snapshot, target: ReferenceTarget) -> DocumentPlace:
         return lines_place(document, *target.lines)
     if target.fragment is None:
         return whole_place(document)
-    part = snapshot.chunk(ChunkId(f"{document.id}#{target.fragment}"))
+    part = view.chunk(ChunkId(f"{document.id}#{target.fragment}"))
     if "~" in target.fragment and part is not None:
         return _chunk_place(part)
-    return _section_place(snapshot, document, target.fragment)
+    return _section_place(view, document, target.fragment)
 
 
 def whole_place(document: StoredDocument) -> DocumentPlace:
@@ -263,13 +261,11 @@ def lines_place(document: StoredDocument, first: int, last: int) -> DocumentPlac
     return DocumentPlace(document.id, DocumentPart.LINES, (short(document.title),), (first, last))
 
 
-def characters(
-    snapshot: Snapshot, place: DocumentPlace, content: DocumentContent
-) -> tuple[int, int]:
+def characters(view: View, place: DocumentPlace, content: DocumentContent) -> tuple[int, int]:
     """The stretch of the content's text that the place is."""
     if place.chunk_id is not None:
-        stored = snapshot.chunk(place.chunk_id)
-        nodes = snapshot.chunks(stored.chunk.doc_id) if stored else ()
+        stored = view.chunk(place.chunk_id)
+        nodes = view.chunks(stored.chunk.doc_id) if stored else ()
         return _chunk_range(place.chunk_id, content, nodes)
     if place.lines is None:
         return 0, len(content.text)
@@ -304,8 +300,8 @@ def _chunk_place(stored: StoredChunk) -> DocumentPlace:
     return DocumentPlace(chunk.id, DocumentPart.CHUNK, chunk.breadcrumb, lines, is_body=True)
 
 
-def _section_place(snapshot: Snapshot, document: StoredDocument, fragment: str) -> DocumentPlace:
-    found = headed_sections(snapshot, document)
+def _section_place(view: View, document: StoredDocument, fragment: str) -> DocumentPlace:
+    found = headed_sections(view, document)
     if fragment == PREAMBLE:
         return _preamble_place(document, found)
     anchors = Anchors((section.heading.text, section.heading.slug) for section in found)
@@ -354,13 +350,11 @@ class _Wanted:
 
 
 class DocumentReader:
-    """Answers from one snapshot."""
+    """Answers from one view."""
 
-    def __init__(
-        self, snapshot: Snapshot, trees: Sequence[TreeName], files: TextSource | None
-    ) -> None:
-        self._snapshot = snapshot
-        self._resolver = Resolver(snapshot, trees)
+    def __init__(self, view: View, trees: Sequence[TreeName], files: TextSource | None) -> None:
+        self._view = view
+        self._resolver = Resolver(view, trees)
         self._files = files
 
     def read(self, request: DocumentRequest) -> DocumentText:
@@ -378,30 +372,30 @@ class DocumentReader:
         elif request.has_lines:
             place = lines_place(document, request.start_line or 1, request.end_line or MAX_LINE)
         else:
-            place = place_of(self._snapshot, target)
+            place = place_of(self._view, target)
         return _Wanted(document, place, request.outline)
 
     def _resume(self, request: DocumentRequest) -> _Wanted:
         values = decode_cursor(_CURSOR, request.cursor)
         doc_id, line = DocId(str(values["doc"])), values["line"]
-        document = self._snapshot.document(doc_id)
+        document = self._view.document(doc_id)
         if document is None:
             raise NotThere(f"`{doc_id}` is no longer there: list the documents to see what is")
-        if version_of(self._snapshot, doc_id) != values["version"]:
+        if self._view.version(doc_id) != values["version"]:
             raise QueryError(
                 f"`{doc_id}` has changed since the page before: begin again without the cursor, "
                 f"or go on with start_line {line}"
             )
         if request.reference and self._resolver.find(request.reference).document.id != doc_id:
             raise QueryError("the cursor is of another document: give one of the two")
-        place = place_of(self._snapshot, self._target(document, values))
+        place = place_of(self._view, self._target(document, values))
         return _Wanted(document, place, bool(values["outline"]), int(str(values["at"])))
 
     def _target(self, document: StoredDocument, values: dict[str, Value]) -> ReferenceTarget:
         name, first, last = str(values["name"]), values["first"], values["last"]
         match DocumentPart(str(values["extent"])):
             case DocumentPart.CHUNK:
-                return ReferenceTarget(document, chunk=self._snapshot.chunk(ChunkId(name)))
+                return ReferenceTarget(document, chunk=self._view.chunk(ChunkId(name)))
             case DocumentPart.SECTION:
                 return ReferenceTarget(document, fragment=name.partition("#")[2])
             case DocumentPart.LINES:
@@ -410,8 +404,8 @@ class DocumentReader:
                 return ReferenceTarget(document)
 
     def _text_page(self, wanted: _Wanted, max_tokens: int) -> DocumentText:
-        content = content_of(self._snapshot, wanted.document, self._files)
-        first, end = characters(self._snapshot, wanted.place, content)
+        content = content_of(self._view, wanted.document, self._files)
+        first, end = characters(self._view, wanted.place, content)
         start = first
         if wanted.at is not None:
             start = min(max(wanted.at + content.body_start, first), end)
@@ -438,7 +432,7 @@ class DocumentReader:
         )
 
     def _outline_page(self, wanted: _Wanted, max_tokens: int) -> DocumentText:
-        root = self._snapshot.chunk(ChunkId(wanted.document.id))
+        root = self._view.chunk(ChunkId(wanted.document.id))
         last_line = root.chunk.span.line_end if root else wanted.document.lines
         entries = self._entries(wanted)
         start = wanted.at or 0
@@ -463,10 +457,10 @@ class DocumentReader:
 
     def _entries(self, wanted: _Wanted) -> list[OutlineEntry]:
         """Those of the whole document, or those that begin within the place."""
-        entries = outline(self._snapshot, wanted.document)
+        entries = outline(self._view, wanted.document)
         lines = wanted.place.lines
         if wanted.place.chunk_id is not None:
-            stored = self._snapshot.chunk(wanted.place.chunk_id)
+            stored = self._view.chunk(wanted.place.chunk_id)
             lines = (stored.chunk.span.line_start, stored.chunk.span.line_end) if stored else None
         if lines is None:
             return entries
@@ -479,7 +473,7 @@ class DocumentReader:
             _CURSOR,
             {
                 "doc": document.id,
-                "version": version_of(self._snapshot, document.id),
+                "version": self._view.version(document.id),
                 "extent": place.extent,
                 "name": place.id,
                 "first": first,

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 
 from ragdocs.config.resolved import Tree
 from ragdocs.config.settings import ContextConfig
+from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.view import Index
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
 from ragdocs.library.context import ContextPlanner, answer_plan
 from ragdocs.library.documents import DocumentReader, PathMatcher, TextSource
 from ragdocs.library.listing import Lister
 from ragdocs.library.related import Relations
 from ragdocs.library.requests import ContextRequest, DocumentRequest, ListRequest, RelatedRequest
-from ragdocs.search.filters import Scopes
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import SearchResponse
-from ragdocs.search.retrieval import Indices
-from ragdocs.store.reader import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,32 +31,29 @@ class LibrarySetup:
 class Library:
     """Reads, lists and relates what one index holds; safe to share between threads."""
 
-    def __init__(self, reader: Reader, indices: Indices, setup: LibrarySetup) -> None:
-        self._reader = reader
-        self._indices = indices
+    def __init__(self, index: Index, analyzer: Analyzer, setup: LibrarySetup) -> None:
+        self._index = index
+        self._analyzer = analyzer
         self._setup = setup
         self._trees = tuple(tree.name for tree in setup.trees)
-        self._scopes = Scopes()
 
     def get(self, request: DocumentRequest) -> DocumentText:
-        with self._reader.snapshot() as snapshot:
-            return DocumentReader(snapshot, self._trees, self._setup.files).read(request)
+        with self._index.view(for_search=False) as view:
+            return DocumentReader(view, self._trees, self._setup.files).read(request)
 
     def list(self, request: ListRequest) -> Listing:
-        with self._reader.snapshot() as snapshot:
-            return Lister(snapshot, self._scopes, self._setup.trees, request).listing()
+        with self._index.view(for_search=False) as view:
+            return Lister(view, self._setup.trees, request).listing()
 
     def related(self, request: RelatedRequest) -> Related:
-        with self._reader.snapshot() as snapshot:
-            self._indices.catch_up(snapshot)
-            return Relations(snapshot, self._indices, self._trees).of(request)
+        with self._index.view() as view:
+            return Relations(view, self._analyzer, self._trees).of(request)
 
     def context(self, request: ContextRequest) -> ContextAnswer:
         setup = self._setup
-        with self._reader.snapshot() as snapshot:
-            self._indices.keyword.catch_up(snapshot)
+        with self._index.view() as view:
             planner = ContextPlanner(
-                snapshot, self._indices, setup.trees, setup.context, setup.matches
+                view, self._analyzer, setup.trees, setup.context, setup.matches
             )
             plan = planner.plan(request)
         return answer_plan(plan, request, setup.search)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ragdocs.config.resolved import Tree
 from ragdocs.errors import QueryError
+from ragdocs.indices.view import View
 from ragdocs.library.answers import (
     ChunkEntry,
     DocumentEntry,
@@ -32,18 +33,9 @@ from ragdocs.library.references import nearest, refuse_outside, shown
 from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.models import DocId
 from ragdocs.search.budget import BYTES_PER_TOKEN
-from ragdocs.search.filters import Scopes, compile_filters
+from ragdocs.search.filters import to_filter
 from ragdocs.search.requests import Filters
-from ragdocs.store.records import StoredChunk, StoredDocument
-from ragdocs.store.snapshot import (
-    ChunkCounts,
-    Snapshot,
-    TreeCounts,
-    chunk_counts,
-    content_counts,
-    document_ids,
-    tree_counts,
-)
+from ragdocs.store.records import ChunkCounts, StoredChunk, StoredDocument, TreeCounts
 
 # From what is stored to the entries of a list.
 
@@ -125,16 +117,13 @@ _NOTHING = "nothing in the index fits: widen the filters, or see whether the ind
 
 
 class Lister:
-    """Answers one request from one snapshot."""
+    """Answers one request from one view."""
 
-    def __init__(
-        self, snapshot: Snapshot, known: Scopes, trees: Sequence[Tree], request: ListRequest
-    ) -> None:
+    def __init__(self, view: View, trees: Sequence[Tree], request: ListRequest) -> None:
         """Raises QueryError for a tree that is not there, or a cursor of another list."""
-        self._snapshot = snapshot
-        self._known = known
+        self._view = view
         self._trees = sorted(trees, key=lambda tree: tree.name)
-        self._asked: ListPosition = read_cursor(request, snapshot.position.generation)
+        self._asked: ListPosition = read_cursor(request, view.position.generation)
         self._request = self._asked.request
         self._check()
 
@@ -161,7 +150,7 @@ class Lister:
             raise QueryError(f"there is no tree `{shown(self._request.tree)}`; there is {known}")
 
     def _list_trees(self) -> Listing:
-        counts = tree_counts(self._snapshot)
+        counts = self._view.tree_counts()
         entries = [tree_entry(tree, counts.get(tree.name, _NO_TREE)) for tree in self._trees]
         page = self._page(((entry.name,), entry) for entry in entries)
         return replace(self._listing(len(entries), page), trees=page.entries)
@@ -183,7 +172,7 @@ class Lister:
 
     def _list_outlines(self) -> Listing:
         ids = self._ids()
-        total = content_counts(self._snapshot, ids).headings
+        total = self._view.content_counts(ids).headings
         page = self._page(
             ((doc_id, at), entry)
             for doc_id in self._from(ids)
@@ -193,11 +182,11 @@ class Lister:
 
     def _list_chunks(self) -> Listing:
         ids = self._ids()
-        total = content_counts(self._snapshot, ids).chunks
+        total = self._view.content_counts(ids).chunks
         page = self._page(
             ((doc_id, at), chunk_entry(stored))
             for doc_id in self._from(ids)
-            for at, stored in enumerate(self._snapshot.chunks(doc_id))
+            for at, stored in enumerate(self._view.chunks(doc_id))
         )
         return replace(self._listing(total, page), chunks=page.entries)
 
@@ -205,7 +194,7 @@ class Lister:
         notes = self._asked.notes
         if not total and self._request.kind is not ListKind.TREES:
             notes = (*notes, _NOTHING)
-        cursor = next_cursor(self._request, page.last, self._snapshot.position.generation)
+        cursor = next_cursor(self._request, page.last, self._view.position.generation)
         return Listing(kind=self._request.kind.value, total=total, cursor=cursor, notes=notes)
 
     def _page(self, rows: Iterable[tuple[Key, Entry]]) -> Page[Entry]:
@@ -222,7 +211,7 @@ class Lister:
         """Those that the filters leave, in order."""
         request = self._request
         if not (request.tree or request.path or request.tags):
-            return document_ids(self._snapshot)
+            return self._view.document_ids()
         return sorted(document.id for document in self._documents())
 
     def _documents(self) -> Iterable[StoredDocument]:
@@ -232,19 +221,17 @@ class Lister:
             paths=(request.path,) if request.path else (),
             tags=frozenset(request.tags),
         )
-        is_match = compile_filters(filters)
-        found = self._known.documents(self._snapshot)
-        return found if is_match is None else filter(is_match, found)
+        return self._view.filtered_documents(to_filter(filters))
 
     def _counted(self, ids: Sequence[DocId]) -> Iterator[tuple[StoredDocument, ChunkCounts]]:
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = ids[start : start + _READ_AT_ONCE]
-            documents = self._snapshot.documents_by_id(part)
-            counts = chunk_counts(self._snapshot, part)
+            documents = self._view.documents_by_id(part)
+            counts = self._view.chunk_counts(part)
             for doc_id in part:
                 yield documents[doc_id], counts[doc_id]
 
     def _headings(self, doc_id: DocId) -> list[OutlineEntry]:
-        document = self._snapshot.document(doc_id)
-        entries = outline(self._snapshot, document) if document else []
+        document = self._view.document(doc_id)
+        entries = outline(self._view, document) if document else []
         return [entry for entry in entries if entry.level]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ragdocs.errors import NotThere, QueryError
+from ragdocs.indices.view import View
 from ragdocs.models import ChunkId, DocId, Link, LinkKind, LinkSyntax, NodeKind, Span, TreeName
 from ragdocs.parsers.ids import decode_path, document_id, encode_path
 from ragdocs.store.links import Catalogue, Names, match_key
 from ragdocs.store.records import StoredChunk, StoredDocument
-from ragdocs.store.snapshot import Snapshot, documents_called, failure_of, some_paths
 
 # Names like one that does not exist: what a wrong reference may have meant.
 
@@ -22,9 +22,9 @@ MIN_LIKENESS = 55.0
 """Of 100: under this, names are called alike that nobody would confuse."""
 
 
-def nearest_paths(snapshot: Snapshot, path: str, count: int) -> list[str]:
+def nearest_paths(view: View, path: str, count: int) -> list[str]:
     """By the whole path or by the file's name, whichever is more alike."""
-    return nearest(path, some_paths(snapshot, MAX_COMPARED), count)
+    return nearest(path, view.some_paths(MAX_COMPARED), count)
 
 
 def nearest(wanted: str, names: Iterable[str], count: int) -> list[str]:
@@ -154,10 +154,10 @@ class ReferenceTarget:
 
 
 class Resolver:
-    """Finds what references name, within one snapshot."""
+    """Finds what references name, within one view."""
 
-    def __init__(self, snapshot: Snapshot, trees: Sequence[TreeName]) -> None:
-        self._snapshot = snapshot
+    def __init__(self, view: View, trees: Sequence[TreeName]) -> None:
+        self._view = view
         self._trees = trees
 
     def find(self, reference: str) -> ReferenceTarget:
@@ -171,8 +171,8 @@ class Resolver:
     def _by_id(self, reference: str) -> ReferenceTarget | None:
         if not _is_storable(reference):
             return None
-        found = self._snapshot.chunk(ChunkId(reference))
-        document = self._snapshot.document(found.chunk.doc_id) if found else None
+        found = self._view.chunk(ChunkId(reference))
+        document = self._view.document(found.chunk.doc_id) if found else None
         if found is None or document is None:
             return None
         is_whole = found.chunk.kind is NodeKind.DOCUMENT
@@ -180,7 +180,7 @@ class Resolver:
 
     def _by_path(self, wanted: Iterable[PathReading]) -> ReferenceTarget | None:
         for reading in wanted:
-            found = self._snapshot.documents_by_id(self._ids(reading))
+            found = self._view.documents_by_id(self._ids(reading))
             if len(found) > 1:
                 raise QueryError(_ambiguous(reading.path, found.values()))
             for document in found.values():
@@ -203,7 +203,7 @@ class Resolver:
         key = match_key(reading.path)
         if not key or not _is_storable(key):
             return []
-        found = documents_called(self._snapshot, key)
+        found = self._view.documents_called(key)
         return [each for each in found if reading.tree is None or each.tree == reading.tree]
 
     def _ids(self, reading: PathReading) -> list[DocId]:
@@ -212,9 +212,9 @@ class Resolver:
 
     def _unknown(self, reference: str, wanted: Sequence[PathReading]) -> str:
         for doc_id in (doc_id for reading in wanted for doc_id in self._ids(reading)):
-            if failure := failure_of(self._snapshot, doc_id):
+            if failure := self._view.failure(doc_id):
                 return f"`{shown(doc_id)}` could not be indexed: {failure.reason}"
-        near = nearest_paths(self._snapshot, wanted[-1].path, MAX_NAMED)
+        near = nearest_paths(self._view, wanted[-1].path, MAX_NAMED)
         message = f"no document is called `{shown(reference)}`"
         if near:
             return f"{message}; the nearest are {_list_names(near)}"

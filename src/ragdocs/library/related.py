@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ragdocs.indices.keyword import KeywordQuery, Unit, field_texts
-from ragdocs.indices.vector import VectorIndex
-from ragdocs.indices.view import Hit, Scope, scope_of
-from ragdocs.indices.vocabulary import TermFrequencies
+from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.conditions import Filter, Unit, except_documents
+from ragdocs.indices.hits import Hit
+from ragdocs.indices.keyword import KeywordQuery, field_texts
+from ragdocs.indices.view import View
 from ragdocs.library.answers import (
     LinkEntry,
     NeighbourEntry,
@@ -19,11 +20,9 @@ from ragdocs.library.answers import (
 from ragdocs.library.documents import headed_sections, place_of
 from ragdocs.library.references import Resolver
 from ragdocs.library.requests import RelatedRequest
-from ragdocs.library.terms import TellingTerm, TermCounter, telling_terms
+from ragdocs.library.terms import TellingTerm, TermCounter, TermFrequencies, telling_terms
 from ragdocs.models import DocId, TreeName
-from ragdocs.search.retrieval import Indices
-from ragdocs.store.records import ChunkKey, ResolvedLink, StoredChunk, StoredDocument
-from ragdocs.store.snapshot import ChunkPlace, Snapshot, document_ids
+from ragdocs.store.records import ChunkKey, ChunkPlace, ResolvedLink, StoredChunk, StoredDocument
 from ragdocs.text import advised
 
 if TYPE_CHECKING:
@@ -35,38 +34,34 @@ if TYPE_CHECKING:
 Lines = tuple[int, int]
 
 
-def links_out(
-    snapshot: Snapshot, document: StoredDocument, lines: Lines | None
-) -> list[ResolvedLink]:
+def links_out(view: View, document: StoredDocument, lines: Lines | None) -> list[ResolvedLink]:
     """In the order in which they stand; without those that stay in the document."""
     return [
         link
-        for link in snapshot.links(document.id)
+        for link in view.links(document.id)
         if link.target != document.id and _is_within(link.link.span.line_start, lines)
     ]
 
 
-def links_in(
-    snapshot: Snapshot, document: StoredDocument, lines: Lines | None
-) -> list[ResolvedLink]:
+def links_in(view: View, document: StoredDocument, lines: Lines | None) -> list[ResolvedLink]:
     """From other documents; to a section, those that name one of its headings."""
-    found = [link for link in snapshot.backlinks(document.id) if link.source != document.id]
+    found = [link for link in view.backlinks(document.id) if link.source != document.id]
     if lines is None or not found:
         return found
     slugs = {
         section.heading.slug
-        for section in headed_sections(snapshot, document)
+        for section in headed_sections(view, document)
         if _is_within(section.span.line_start, lines)
     }
     return [link for link in found if link.slug in slugs]
 
 
 def link_entries(
-    snapshot: Snapshot, links: Iterable[ResolvedLink], *, is_back: bool
+    view: View, links: Iterable[ResolvedLink], *, is_back: bool
 ) -> tuple[LinkEntry, ...]:
     """With the documents at the other end."""
     ends = [(link, link.source if is_back else link.target) for link in links]
-    documents = snapshot.documents_by_id({end for _, end in ends if end is not None})
+    documents = view.documents_by_id({end for _, end in ends if end is not None})
     return tuple(_link_entry(link, end, documents) for link, end in ends)
 
 
@@ -112,25 +107,22 @@ Find = Callable[[int], Sequence[Hit]]
 class Similarity:
     """Looks within one snapshot, in all documents but one, which has so many passages."""
 
-    def __init__(self, snapshot: Snapshot, indices: Indices, doc_id: DocId, passages: int) -> None:
-        self._snapshot = snapshot
-        self._indices = indices
+    def __init__(self, view: View, analyzer: Analyzer, doc_id: DocId, passages: int) -> None:
+        self._view = view
+        self._analyzer = analyzer
         self._doc_id = doc_id
         # To pass over a few is faster than to look among all others: ten times, by words.
         self._passed_over = passages if passages <= MAX_PASSED_OVER else 0
-        self._scope: Scope = None
-        if passages > MAX_PASSED_OVER:
-            left_out = frozenset({doc_id})
-            self._scope = scope_of(frozenset(document_ids(snapshot)) - left_out, left_out)
+        self._others: Filter = except_documents([doc_id]) if passages > MAX_PASSED_OVER else None
 
-    def by_meaning(
-        self, index: VectorIndex, leaves: Sequence[ChunkKey], limit: int
-    ) -> tuple[SimilarEntry, ...] | None:
+    def by_meaning(self, leaves: Sequence[ChunkKey], limit: int) -> tuple[SimilarEntry, ...] | None:
         """By the mean of the passages' vectors; None when none of them has one yet."""
-        vector = _mean(list(index.vectors_of(leaves).values()))
+        vector = _mean(list(self._view.passage_vectors(leaves).values()))
         if vector is None:
             return None
-        found = self._best(lambda count: index.search(vector, count, self._scope), limit)
+        found = self._best(
+            lambda count: self._view.vector_recall(count, self._others)(vector), limit
+        )
         return tuple(_similar_entry(stored, document, score) for stored, document, score in found)
 
     def by_words(self, texts: Iterable[str], limit: int) -> tuple[SimilarEntry, ...]:
@@ -143,9 +135,7 @@ class Similarity:
 
         def find(count: int) -> Sequence[Hit]:
             nonlocal ideal
-            hits = self._indices.keyword.search(
-                self._snapshot, KeywordQuery(units), count, self._scope
-            )
+            hits = self._view.search_words(KeywordQuery(units), count, self._others)
             ideal = hits.ideal
             return hits.hits
 
@@ -161,7 +151,7 @@ class Similarity:
         )
 
     def _telling(self, texts: Iterable[str]) -> list[TellingTerm]:
-        counter = TermCounter(self._indices.analyzer)
+        counter = TermCounter(self._analyzer)
         room = MAX_CHARS
         for text in texts:
             counter.add(text[:room])
@@ -169,7 +159,7 @@ class Similarity:
             if not room:
                 break
         counter.analyse()
-        frequencies = TermFrequencies(self._snapshot, self._indices.keyword)
+        frequencies = TermFrequencies(self._view)
         known = frequencies.of(counter.ranked(counter.frequencies))
         return telling_terms(counter, known, frequencies, MAX_TERMS)
 
@@ -178,7 +168,7 @@ class Similarity:
         asked = limit * _PASSAGES_PER_RESULT + self._passed_over
         while True:
             hits = find(asked)
-            chunks = self._snapshot.chunks_by_key([hit.key for hit in hits])
+            chunks = self._view.chunks_by_key([hit.key for hit in hits])
             best: dict[DocId, tuple[StoredChunk, float]] = {}
             for key, score in hits:
                 if key in chunks and score > 0 and chunks[key].chunk.doc_id != self._doc_id:
@@ -186,7 +176,7 @@ class Similarity:
             if len(best) >= limit or len(hits) < asked:
                 break
             asked *= _GROWTH
-        owners = self._snapshot.documents_by_id(best)
+        owners = self._view.documents_by_id(best)
         found = [
             (stored, owners[doc_id], score)
             for doc_id, (stored, score) in best.items()
@@ -198,7 +188,7 @@ class Similarity:
         self, terms: Sequence[TellingTerm], stored: StoredChunk, document: StoredDocument
     ) -> tuple[str, ...]:
         texts = field_texts(document, stored.chunk).values()
-        own = {term for text in texts for term in self._indices.analyzer.terms(text)}
+        own = {term for text in texts for term in self._analyzer.terms(text)}
         return tuple(each.word for each in terms if each.term in own)
 
 
@@ -247,26 +237,26 @@ _NO_COMMUNITIES = "communities are not computed yet: a server or {command} does 
 class Relations:
     """Answers from one snapshot, which the indices have caught up with."""
 
-    def __init__(self, snapshot: Snapshot, indices: Indices, trees: Sequence[TreeName]) -> None:
-        self._snapshot = snapshot
-        self._indices = indices
-        self._resolver = Resolver(snapshot, trees)
+    def __init__(self, view: View, analyzer: Analyzer, trees: Sequence[TreeName]) -> None:
+        self._view = view
+        self._analyzer = analyzer
+        self._resolver = Resolver(view, trees)
 
     def of(self, request: RelatedRequest) -> Related:
         """Raises QueryError when there is no such document or heading."""
         target = self._resolver.find(request.reference)
         document, limit = target.document, request.limit
-        place = place_of(self._snapshot, target)
-        nodes = self._snapshot.outline_of_chunks(document.id)
-        part = self._snapshot.chunk(place.chunk_id) if place.chunk_id is not None else None
+        place = place_of(self._view, target)
+        nodes = self._view.outline_of_chunks(document.id)
+        part = self._view.chunk(place.chunk_id) if place.chunk_id is not None else None
         lines = (part.chunk.span.line_start, part.chunk.span.line_end) if part else place.lines
         leaves = _below(part.key, nodes) if part else _within(lines, nodes)
-        outgoing = links_out(self._snapshot, document, lines)
-        incoming = links_in(self._snapshot, document, lines)
+        outgoing = links_out(self._view, document, lines)
+        incoming = links_in(self._view, document, lines)
         neighbours, size = self._community(document.id, limit)
         passages = sum(node.is_leaf for node in nodes)
-        similarity = Similarity(self._snapshot, self._indices, document.id, passages)
-        near = self._by_meaning(similarity, leaves, limit)
+        similarity = Similarity(self._view, self._analyzer, document.id, passages)
+        near = similarity.by_meaning(leaves, limit)
         texts = chain(place.heading_path, self._texts(leaves))
         no_communities = _NO_COMMUNITIES.format(command=advised("update"))
         notes = [no_communities] * (size is None) + [_NO_VECTORS] * (near is None)
@@ -276,9 +266,9 @@ class Relations:
             path=shown_path(document),
             title=short(document.title),
             heading_path=place.heading_path,
-            links=link_entries(self._snapshot, outgoing[:limit], is_back=False),
+            links=link_entries(self._view, outgoing[:limit], is_back=False),
             links_total=len(outgoing),
-            backlinks=link_entries(self._snapshot, incoming[:limit], is_back=True),
+            backlinks=link_entries(self._view, incoming[:limit], is_back=True),
             backlinks_total=len(incoming),
             community=neighbours,
             community_size=size,
@@ -291,26 +281,19 @@ class Relations:
         """As they are asked for: of a long document only the beginning is."""
         for start in range(0, len(leaves), _READ_AT_ONCE):
             keys = leaves[start : start + _READ_AT_ONCE]
-            for stored in self._snapshot.chunks_by_key(keys).values():
+            for stored in self._view.chunks_by_key(keys).values():
                 yield stored.chunk.text or ""
-
-    def _by_meaning(
-        self, similarity: Similarity, leaves: Sequence[ChunkKey], limit: int
-    ) -> tuple[SimilarEntry, ...] | None:
-        index = self._indices.vector
-        return None if index is None else similarity.by_meaning(index, leaves, limit)
 
     def _community(
         self, doc_id: DocId, limit: int
     ) -> tuple[tuple[NeighbourEntry, ...], int | None]:
         """Others of the same community, those that are linked first; and how many there are."""
-        graph = self._indices.graph
-        if graph is None or (len(graph) and self._snapshot.communities_origin is None):
+        if not self._view.has_communities:
             return (), None
-        others = [each for each in self._snapshot.members_with(doc_id) if each != doc_id]
-        linked = {near.doc_id for near in graph.neighbours({doc_id: 1.0}, limit=MAX_LINKED)}
+        others = [each for each in self._view.members_with(doc_id) if each != doc_id]
+        linked = {near.doc_id for near in self._view.neighbours({doc_id: 1.0}, limit=MAX_LINKED)}
         chosen = sorted(others, key=lambda each: (each not in linked, each))[:limit]
-        documents = self._snapshot.documents_by_id(chosen)
+        documents = self._view.documents_by_id(chosen)
         found = [
             _neighbour(documents[each], is_linked=each in linked)
             for each in chosen

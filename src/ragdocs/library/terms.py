@@ -2,16 +2,44 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from ragdocs.config.settings import ContextConfig
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.vocabulary import TermFrequencies
+from ragdocs.indices.view import View
 from ragdocs.library.source_code import WEIGHTS, ReadSource, TermPlace
 from ragdocs.limits import MAX_SOURCE_TERMS
+
+# How many documents have a term: what tells a telling word from a common one.
+
+COMMON = 0.2
+"""The part of all documents from which on a term is common."""
+FEW_DOCUMENTS = 50
+"""Under this, every term is in a large part of them."""
+
+
+class TermFrequencies:
+    """Document frequencies of one generation."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.documents = view.count_documents()
+
+    def of(self, terms: Collection[str]) -> dict[str, int]:
+        """Those of the terms that some document has, with the number of documents."""
+        return self._view.document_frequencies(terms)
+
+    def is_common(self, count: int) -> bool:
+        """Whether a term that so many documents have tells little, and costs much to look for."""
+        return self.documents >= FEW_DOCUMENTS and count > COMMON * self.documents
+
+    def rarity(self, count: int) -> float:
+        """BM25's: about the number of doublings from a few documents to all, and never negative."""
+        return math.log(1 + max(0.0, self.documents - count + 0.5) / (count + 0.5))
+
 
 # The words that tell what a text is about: frequent in it, rare in the index (TF-IDF).
 

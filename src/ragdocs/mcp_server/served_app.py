@@ -62,11 +62,9 @@ class ServedApp:
         }
 
     def document_ids(self) -> Sequence[str]:
-        from ragdocs.store.snapshot import document_ids
-
         try:
             with self._app.reader.snapshot() as snapshot:
-                return document_ids(snapshot)
+                return snapshot.document_ids()
         except IndexStoreError:
             return ()
 

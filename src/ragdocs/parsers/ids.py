@@ -40,6 +40,10 @@ def document_id(tree: TreeName, path: str) -> DocId:
     return DocId(f"{tree}:{encode_path(path)}")
 
 
+def tree_of(doc_id: DocId) -> TreeName:
+    return TreeName(doc_id.partition(":")[0])
+
+
 def slugify(text: str) -> Slug:
     """GitHub's rule: lower case, letters, digits, `-` and `_` kept, each space a hyphen."""
     return _slugs[text]

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragdocs.indices.signatures import (
+from ragdocs.indices.ngrams import (
     MAX_BITS_SET,
     MIN_BITS_SET,
     estimated_jaccard,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from math import inf
 from typing import NamedTuple
 
-from ragdocs.indices.keyword import Unit, idf
-from ragdocs.indices.view import Hit
+from ragdocs.indices.conditions import Unit
+from ragdocs.indices.hits import Hit
+from ragdocs.indices.keyword import idf
 from ragdocs.search.candidates import Evidence, Strategy, Weights
 from ragdocs.store.records import ChunkKey
 

@@ -13,8 +13,8 @@ from time import perf_counter
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.keyword import Unit
-from ragdocs.indices.view import Scope
+from ragdocs.indices.conditions import Filter, Unit, both, in_tree
+from ragdocs.indices.view import Index, View
 from ragdocs.models import Chunk, ChunkId, DocId, Span, TreeName
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.budget import (
@@ -29,12 +29,12 @@ from ragdocs.search.budget import (
 from ragdocs.search.candidates import Candidate, Strategy
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.confidence import USUAL, Measures, Question, rarity, with_evidence
-from ragdocs.search.filters import Scopes, cut_at_elbow
+from ragdocs.search.filters import cut_at_elbow, to_filter
 from ragdocs.search.fusion import Fused
 from ragdocs.search.passages import MatchRange, Passage, match_ranges
 from ragdocs.search.query_language import REASONS
 from ragdocs.search.refining import Refiner
-from ragdocs.search.requests import Filters, QueryRequest, QueryType, topics
+from ragdocs.search.requests import QueryRequest, QueryType, topics
 from ragdocs.search.responses import (
     Explanation,
     IndexState,
@@ -51,13 +51,12 @@ from ragdocs.search.responses import (
 )
 from ragdocs.search.retrieval import (
     GRAPH_SEED_CHUNKS,
-    Hydration,
-    Indices,
+    QueryTools,
     Retrieval,
     RunningQuery,
     Started,
-    documents_of,
     few_of_each,
+    hydrate,
 )
 from ragdocs.search.sections import (
     Citation,
@@ -81,7 +80,7 @@ from ragdocs.search.stages import (
     places_of_a_document,
     run_stages,
 )
-from ragdocs.search.understanding import wished_first, with_wishes
+from ragdocs.search.understanding import find_wished, wished_first, with_wishes
 from ragdocs.search.vector_search import Bounds, most_of_a_document
 from ragdocs.search.weighing import (
     Weighed,
@@ -91,9 +90,7 @@ from ragdocs.search.weighing import (
     with_best_of,
     with_every_tree,
 )
-from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey
-from ragdocs.store.snapshot import Snapshot
 
 # One query's way to its candidates, kept so that the answer can be explained.
 
@@ -448,28 +445,28 @@ class QueryOrchestrator:
 
     def __init__(
         self,
-        reader: Reader,
-        indices: Indices,
+        index: Index,
+        tools: QueryTools,
         settings: SearchConfig,
         surroundings: Surroundings | None = None,
     ) -> None:
-        self._reader = reader
-        self._indices = indices
+        self._index = index
+        self._analyzer = tools.analyzer
+        self._cross_encoder = tools.cross_encoder
         self._settings = settings
         self._surroundings = surroundings or Surroundings()
-        self._retrieval = Retrieval(indices, settings)
-        self._refiner = Refiner(indices.analyzer, indices.vector, settings)
-        self._states = IndexStates(indices.vector)
-        self._scopes = Scopes()
+        self._retrieval = Retrieval(tools, settings)
+        self._refiner = Refiner(tools.analyzer, settings)
+        self._states = IndexStates()
 
     def close(self) -> None:
         self._retrieval.close()
 
     def state(self) -> IndexState:
         """What could be answered for now."""
-        with self._reader.snapshot() as snapshot:
-            self._indices.catch_up(snapshot)
-            return self._states.of(snapshot, has_vectors=self._retrieval.has_model())
+        with self._index.view() as view:
+            has_vectors = view.has_vectors and self._retrieval.has_model()
+            return self._states.of(view, has_vectors=has_vectors)
 
     def search(self, request: QueryRequest) -> SearchResponse:
         started = perf_counter()
@@ -477,7 +474,7 @@ class QueryOrchestrator:
         begun = self._retrieval.start(asked)
         attempt, state = self._search_one_commit(begun, request)
         presenter = Presenter(
-            self._indices.analyzer,
+            self._analyzer,
             attempt.answered,
             self._settings.result_tokens,
             attempt.metadata,
@@ -516,42 +513,34 @@ class QueryOrchestrator:
     def _search_once(
         self, begun: Sequence[Started], request: QueryRequest
     ) -> tuple[Attempt, IndexState, bool]:
-        newest = self._indices.newest()
-        with self._reader.snapshot() as snapshot:
-            if snapshot.position.generation < newest:  # the store was put back since
-                self._indices.start_over()
-            self._indices.catch_up(snapshot)
-            attempt = self._search_deep_enough(snapshot, begun, request)
-            left = with_sections(attempt.left, snapshot.sections_in)
+        with self._index.view() as view:
+            attempt = self._search_deep_enough(view, begun, request)
+            left = with_sections(attempt.left, view.sections_in)
             attempt = replace(attempt, left=left)
             if request.metadata:
-                attempt = replace(attempt, metadata=_metadata(snapshot, attempt.left))
+                attempt = replace(attempt, metadata=_metadata(view, attempt.left))
             is_degraded = any(each.found.is_degraded for each in attempt.answered)
-            state = self._states.of(snapshot, has_vectors=not is_degraded)
-            return attempt, state, self._indices.is_ahead_of(snapshot)
+            state = self._states.of(view, has_vectors=not is_degraded)
+            return attempt, state, view.is_overtaken
 
     def _search_deep_enough(
-        self, snapshot: Snapshot, begun: Sequence[Started], request: QueryRequest
+        self, view: View, begun: Sequence[Started], request: QueryRequest
     ) -> Attempt:
-        scope = self._scopes.of(snapshot, request.filters)
-        language = request.filters.language
-        read = [self._retrieval.read(snapshot, each, language) for each in begun]
-        bounds = Bounds(scope, language, queries=len(read))
-        attempt = self._try(snapshot, read, request, bounds)
+        read = [self._retrieval.read(view, each, request.filters.language) for each in begun]
+        bounds = Bounds(to_filter(request.filters), queries=len(read))
+        attempt = self._try(view, read, request, bounds)
         while attempt.is_worth_going_deeper(request.top_n) and bounds.can_be_deeper:
             (answered,) = attempt.answered
-            owners = documents_of(snapshot, [item.key for item in answered.weighed.fused])
+            owners = view.documents_of([item.key for item in answered.weighed.fused])
             hits = bounds.hits
-            bounds = self._next(snapshot, request, bounds, owners.values())
-            if bounds.scope is not None and not bounds.scope:
+            bounds = self._next(request, bounds, owners.values())
+            if not view.has_documents(bounds.within):
                 break  # every document has its share
-            known = {ChunkKey(key) for key, doc_id in owners.items() if doc_id in bounds.full}
-            attempt = self._try(snapshot, read, request, bounds, answered.found.of(known, hits))
+            known = {key for key, doc_id in owners.items() if doc_id in bounds.full}
+            attempt = self._try(view, read, request, bounds, answered.found.of(known, hits))
         return attempt
 
-    def _next(
-        self, snapshot: Snapshot, request: QueryRequest, bounds: Bounds, owners: Iterable[DocId]
-    ) -> Bounds:
+    def _next(self, request: QueryRequest, bounds: Bounds, owners: Iterable[DocId]) -> Bounds:
         """Where to look after a look that found too little in the documents of these hits: beyond
         those that have their share of them, or deeper if there are none.
         """
@@ -559,26 +548,26 @@ class QueryOrchestrator:
             share = most_of_a_document(request.top_n)
             full = bounds.full | {one for one, count in Counter(owners).items() if count >= share}
             if full != bounds.full:
-                return bounds.beyond(full, self._scopes.without(snapshot, bounds.scope, full))
+                return bounds.beyond(full)
         return bounds.deeper()
 
     def _try(
         self,
-        snapshot: Snapshot,
+        view: View,
         read: Sequence[RunningQuery],
         request: QueryRequest,
         bounds: Bounds,
         earlier: RunningQuery | None = None,
     ) -> Attempt:
         started = perf_counter()
-        answered = [self._answer(snapshot, each, request, bounds, earlier) for each in read]
+        answered = [self._answer(view, each, request, bounds, earlier) for each in read]
         candidates = merge_queries([self._worth_while(each.candidates, read) for each in answered])
         candidates = candidates[: bounds.of_all(request.top_n)]
         retrieval = perf_counter() - started
         judge = self._judge(request, read)
-        boosts = self._boosts(snapshot, candidates)
+        boosts = self._boosts(view, candidates)
         floored = frozenset(each.weighed.floored for each in answered if each.weighed.floored)
-        tools = replace(self._tools(snapshot, request, judge, boosts), floored=floored)
+        tools = replace(self._tools(view, request, judge, boosts), floored=floored)
         stages = build_stages(self._settings, request, tools)
         left, counts = run_stages(stages, candidates, explain=request.explain)
         notes = judge.notes if judge else ()
@@ -594,35 +583,35 @@ class QueryOrchestrator:
 
     def _answer(
         self,
-        snapshot: Snapshot,
+        view: View,
         query: RunningQuery,
         request: QueryRequest,
         bounds: Bounds,
         earlier: RunningQuery | None,
     ) -> Answered:
         """One query: retrieve, fuse, hydrate, judge."""
-        found = self._retrieval.find(snapshot, query, bounds)
+        found = self._retrieval.find(view, query, bounds)
         is_full = found.is_full(bounds.hits)
         if earlier is not None:
             found = found.with_earlier(earlier)
         query_type = request.query_type or classify_query(query.topic.words or request.hypothesis)
         if self._settings.tree_normalisation > 0 and is_full:
-            found = self._with_missing_trees(snapshot, query, found, query_type, bounds)
-        found, weighed = self._fuse(snapshot, found, query_type, bounds.scope)
+            found = self._with_missing_trees(view, query, found, query_type, bounds)
+        found, weighed = self._fuse(view, found, query_type, bounds.within)
         every = wished_first(weighed.fused, found.wishes)
         if bounds.looks > 1 and places_of_a_document(self._settings, request):
             # What came first was thinned out: more of the same documents would be, too.
-            every = few_of_each(snapshot, every, most_of_a_document(request.top_n))
-        fused = self._first(snapshot, every, request.top_n, bounds)
-        vector = self._indices.vector if compares_meaning(self._settings, request) else None
-        candidates = Hydration(snapshot, vector).candidates(fused)
-        judged, question = self._weigh_evidence(found, weighed, candidates)
+            every = few_of_each(view, every, most_of_a_document(request.top_n))
+        fused = self._first(view, every, request.top_n, bounds)
+        with_vectors = compares_meaning(self._settings, request)
+        candidates = hydrate(view, fused, with_vectors=with_vectors)
+        judged, question = self._weigh_evidence(view, found, weighed, candidates)
         has_more = len(every) > len(fused) or is_full
         return Answered(query_type, found, weighed, judged, question, has_more)
 
     def _with_missing_trees(
         self,
-        snapshot: Snapshot,
+        view: View,
         query: RunningQuery,
         found: RunningQuery,
         query_type: QueryType,
@@ -630,51 +619,50 @@ class QueryOrchestrator:
     ) -> RunningQuery:
         """A tree that others have crowded out of what the indices give is searched by itself."""
         fused = weigh(found, query_type, self._settings).fused
-        for tree in missing_trees(snapshot, fused):
-            own = self._scopes.of(snapshot, Filters(trees=frozenset({tree}))) or frozenset[DocId]()
-            scope = own if bounds.scope is None else own & bounds.scope
-            if scope:
-                alone = self._retrieval.find(snapshot, query, replace(bounds, scope=scope))
+        for tree in missing_trees(view, fused):
+            within = both(bounds.within, in_tree(tree))
+            if view.has_documents(within):
+                alone = self._retrieval.find(view, query, replace(bounds, within=within))
                 found = with_best_of(found, alone)
         return found
 
     def _fuse(
-        self, snapshot: Snapshot, found: RunningQuery, query_type: QueryType, scope: Scope
+        self, view: View, found: RunningQuery, query_type: QueryType, within: Filter
     ) -> tuple[RunningQuery, Weighed]:
         """The first hits tell which documents' neighbours to add; then all are weighed together."""
         first = weigh(found, query_type, self._settings, GRAPH_SEED_CHUNKS)
-        linked = self._retrieval.neighbours(snapshot, found, first.fused, scope)
+        linked = self._retrieval.neighbours(view, found, first.fused, within)
         found = self._retrieval.completed(found, linked)
         weighed = weigh(found, query_type, self._settings)
         found = found.with_list(Strategy.GRAPH, linked)
-        return found, weigh_links(weighed, found, self._settings)
+        weighed = weigh_links(weighed, found, self._settings)
+        wishes = find_wished(found.wishes, view, [item.key for item in weighed.fused])
+        return replace(found, wishes=wishes), weighed
 
     def _weigh_evidence(
-        self, found: RunningQuery, weighed: Weighed, candidates: Sequence[Candidate]
+        self, view: View, found: RunningQuery, weighed: Weighed, candidates: Sequence[Candidate]
     ) -> tuple[Sequence[Candidate], Question]:
         """Each candidate with what speaks for it; and what the question itself shows."""
         keys = [item.stored.key for item in candidates]
         # Who gives meaning no say does not want to be told by it how sure a result is.
         has_say = self._settings.semantic_weight > 0
-        nearness = self._retrieval.nearness(found, keys) if has_say else None
-        naming = asks_for((found.topic.words,), self._indices.analyzer)
+        nearness = self._retrieval.nearness(view, found, keys) if has_say else None
+        naming = asks_for((found.topic.words,), self._analyzer)
         measures = _measures(found, nearness, naming)
         measured = with_evidence(candidates, measures)
         if self._settings.rank_sum_curve is not None:
             measured = weighed.with_rank_sums(measured)
-        refined = self._refiner.refine(measured, found, weighed)
+        refined = self._refiner.refine(view, measured, found, weighed)
         return with_wishes(refined, found.wishes), measures.question
 
-    def _first(
-        self, snapshot: Snapshot, fused: list[Fused], top_n: int, bounds: Bounds
-    ) -> list[Fused]:
+    def _first(self, view: View, fused: list[Fused], top_n: int, bounds: Bounds) -> list[Fused]:
         count = bounds.candidates(top_n)
         if self._settings.tree_normalisation > 0:
-            return with_every_tree(snapshot, fused, count)
+            return with_every_tree(view, fused, count)
         return fused[:count]
 
     def _judge(self, request: QueryRequest, read: Sequence[RunningQuery]) -> Reranker | None:
-        encoder = self._indices.cross_encoder
+        encoder = self._cross_encoder
         if encoder is None or not self._settings.rerank_enabled:
             return None
         texts = [each.understanding.parsed.text for each in read if each.topic.words]
@@ -682,15 +670,15 @@ class QueryOrchestrator:
 
     def _tools(
         self,
-        snapshot: Snapshot,
+        view: View,
         request: QueryRequest,
         judge: Reranker | None,
         boosts: BoostRules,
     ) -> StageTools:
-        analyzer = self._indices.analyzer
+        analyzer = self._analyzer
         terms = frozenset(token.term for text in request.queries for token in analyzer.query(text))
         return StageTools(
-            nodes_of=snapshot.chunks_near,
+            nodes_of=view.chunks_near,
             is_named=names_all(terms, analyzer.terms),
             naming=asks_for(request.queries, analyzer),
             boosts=boosts,
@@ -699,14 +687,14 @@ class QueryOrchestrator:
             parent_overlap=self._surroundings.parent_overlap,
         )
 
-    def _boosts(self, snapshot: Snapshot, candidates: Sequence[Candidate]) -> BoostRules:
+    def _boosts(self, view: View, candidates: Sequence[Candidate]) -> BoostRules:
         settings, advanced = self._settings, self._settings.advanced
         documents = {item.document.id for item in candidates}
         is_boosting = advanced.community_detection_enabled and advanced.community_boost_factor > 1
         return BoostRules(
             now=self._surroundings.clock(),
             recency_bias=settings.recency_bias,
-            communities=snapshot.communities_of(documents) if is_boosting else {},
+            communities=view.communities_of(documents) if is_boosting else {},
             community_factor=advanced.community_boost_factor,
             local_trees=self._surroundings.local_trees,
             local_factor=settings.local_boost,
@@ -734,9 +722,9 @@ def _measures(
     )
 
 
-def _metadata(snapshot: Snapshot, left: Sequence[Candidate]) -> dict[ChunkId, MetadataMaker]:
+def _metadata(view: View, left: Sequence[Candidate]) -> dict[ChunkId, MetadataMaker]:
     """What makes it for the section that each is cited under, of the links in its passage."""
-    links = {doc_id: snapshot.links(doc_id) for doc_id in {item.document.id for item in left}}
+    links = {doc_id: view.links(doc_id) for doc_id in {item.document.id for item in left}}
     makers: dict[ChunkId, MetadataMaker] = {}
     for item in left:
         inside = range(item.span.byte_start, item.span.byte_end)

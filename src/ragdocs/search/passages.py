@@ -11,7 +11,7 @@ from math import inf
 from typing import Self
 
 from ragdocs.indices.analysis import Analyzer, Token
-from ragdocs.indices.keyword import Unit
+from ragdocs.indices.conditions import Unit
 from ragdocs.models import QueryField, Span
 
 # A stretch of a file as it is shown, and the way back from its characters to bytes and lines.

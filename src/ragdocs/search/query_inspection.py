@@ -7,7 +7,9 @@ from typing import assert_never
 from ragdocs.config.settings import SearchConfig
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.keyword import FIELDS, Unit, compile_query
+from ragdocs.indices.conditions import Unit
+from ragdocs.indices.keyword import FIELDS, compile_query
+from ragdocs.indices.view import View
 from ragdocs.limits import MAX_WISHES, QUERY_WINDOWS
 from ragdocs.models import (
     And,
@@ -26,7 +28,7 @@ from ragdocs.search.classifier import classify_query
 from ragdocs.search.query_language import REASONS, parse_query, read_as_plain
 from ragdocs.search.requests import QueryRequest, QueryType, Topic
 from ragdocs.search.responses import WishExplanation
-from ragdocs.search.retrieval import Indices, RunningQuery
+from ragdocs.search.retrieval import QueryTools, RunningQuery
 from ragdocs.search.spelling import Spelled
 from ragdocs.search.understanding import (
     AddedWord,
@@ -38,7 +40,6 @@ from ragdocs.search.understanding import (
 )
 from ragdocs.search.vector_search import embed_within
 from ragdocs.search.weighing import weights_for
-from ragdocs.store.snapshot import Snapshot
 
 NO_INDEX = "there is no index: whether the documents have these words is not known"
 
@@ -97,35 +98,33 @@ class InspectedQuery:
 
 def inspect_query(
     text: str,
-    indices: Indices,
+    tools: QueryTools,
     settings: SearchConfig,
-    snapshot: Snapshot | None,
+    view: View | None,
     *,
     strict: bool = False,
 ) -> InspectedQuery:
-    """Without a snapshot the documents' own words are not asked. Raises QueryError as a search."""
+    """Without a view the documents' own words are not asked. Raises QueryError as a search."""
     QueryRequest(queries=(text,))
     parsed = parse_query(text, strict=strict)
-    if snapshot is None:
-        understood = understand(text, parsed, indices.analyzer, Spelled())
+    if view is None:
+        understood = understand(text, parsed, tools.analyzer, Spelled())
         understood = replace(understood, notes=(*understood.notes, NO_INDEX))
     else:
-        understood = _understood(text, parsed, indices, settings, snapshot)
-        if parsed.reading is QueryReading.PHRASES and not _binds(
-            understood, text, indices, snapshot
-        ):
+        understood = _understood(text, parsed, tools, settings, view)
+        if parsed.reading is QueryReading.PHRASES and not _binds(understood, text, tools, view):
             parsed = read_as_plain(text)
-            understood = _understood(text, parsed, indices, settings, snapshot)
+            understood = _understood(text, parsed, tools, settings, view)
     query_type = classify_query(text)
     return InspectedQuery(
         query=text,
         is_strict=parsed.is_strict,
         why=REASONS[parsed.reading],
-        wishes=_wishes(understood, indices, snapshot),
+        wishes=_wishes(understood, view),
         as_text=parsed.as_text,
         parsed=None if parsed.expression is None else expression_node(parsed.expression),
         meaning=parsed.text,
-        analysis=tuple(_analysis(parsed, indices.analyzer, understood.own_terms)),
+        analysis=tuple(_analysis(parsed, tools.analyzer, understood.own_terms)),
         looked_for=tuple(_looked_for(unit, settings) for unit in understood.query.units),
         added=understood.added,
         did_you_mean=understood.did_you_mean,
@@ -135,35 +134,33 @@ def inspect_query(
     )
 
 
-def _binds(understood: Understanding, text: str, indices: Indices, snapshot: Snapshot) -> bool:
+def _binds(understood: Understanding, text: str, tools: QueryTools, view: View) -> bool:
     condition = understood.query.condition
-    fulfilling = None if condition is None else indices.keyword.matching(snapshot, condition)
-    quoted = compile_query(read_as_plain(text), indices.analyzer).wishes[:MAX_WISHES]
-    return binds(understood.parsed, fulfilling, look_up(quoted, indices.keyword, snapshot))
+    satisfying = None if condition is None else view.count_matching(condition)
+    quoted = compile_query(read_as_plain(text), tools.analyzer).wishes[:MAX_WISHES]
+    return binds(understood.parsed, satisfying, look_up(quoted, view))
 
 
-def _wishes(
-    understood: Understanding, indices: Indices, snapshot: Snapshot | None
-) -> tuple[WishExplanation, ...]:
+def _wishes(understood: Understanding, view: View | None) -> tuple[WishExplanation, ...]:
     quoted = understood.query.wishes[:MAX_WISHES]
-    if snapshot is None:
+    if view is None:
         return tuple(WishExplanation(" ".join(wish.unit.terms)) for wish in quoted)
-    found = look_up(quoted, indices.keyword, snapshot)
+    found = look_up(quoted, view)
     return tuple(map(WishExplanation.from_wish, found))
 
 
 def _understood(
-    text: str, parsed: ParsedQuery, indices: Indices, settings: SearchConfig, snapshot: Snapshot
+    text: str, parsed: ParsedQuery, tools: QueryTools, settings: SearchConfig, view: View
 ) -> Understanding:
-    interpreter = Interpreter(indices.analyzer, indices.words, settings, indices.vector)
-    understood = interpreter.read(snapshot, text, parsed)
-    if indices.embedder is None or not interpreter.may_expand(snapshot, understood):
+    interpreter = Interpreter(tools.analyzer, tools.thesaurus, settings)
+    understood = interpreter.read(view, text, parsed)
+    if tools.embedder is None or not interpreter.may_expand(view, understood):
         return understood
     try:
-        vector = embed_within(indices.embedder, parsed.text, QUERY_WINDOWS).vector
+        vector = embed_within(tools.embedder, parsed.text, QUERY_WINDOWS).vector
     except EmbeddingError as error:
         return replace(understood, notes=(*understood.notes, f"not expanded: {error}"))
-    return interpreter.expanded(snapshot, understood, vector)[0]
+    return interpreter.expanded(view, understood, vector)[0]
 
 
 def expression_node(expression: QueryExpression) -> ExpressionNode:

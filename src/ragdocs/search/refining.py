@@ -10,7 +10,7 @@ from math import inf
 from ragdocs.config.choices import Fusion
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.vector import VectorIndex
+from ragdocs.indices.view import View
 from ragdocs.search.candidates import Candidate, ExactToken, Strategy, best_first, nearer
 from ragdocs.search.retrieval import RunningQuery
 from ragdocs.search.weighing import Weighed
@@ -111,15 +111,12 @@ def with_resemblance(
 class Refiner:
     """Orders one query's candidates again; not with rank fusion, whose scores say little."""
 
-    def __init__(
-        self, analyzer: Analyzer, vector: VectorIndex | None, settings: SearchConfig
-    ) -> None:
+    def __init__(self, analyzer: Analyzer, settings: SearchConfig) -> None:
         self._analyzer = analyzer
-        self._vector = vector
         self._settings = settings
 
     def refine(
-        self, candidates: Sequence[Candidate], found: RunningQuery, weighed: Weighed
+        self, view: View, candidates: Sequence[Candidate], found: RunningQuery, weighed: Weighed
     ) -> Sequence[Candidate]:
         settings = self._settings
         if settings.fusion is not Fusion.SCORE:
@@ -127,21 +124,20 @@ class Refiner:
         terms = [term for unit in found.understanding.query.units for term in unit.terms]
         weight = settings.closeness_weight * weighed.word_share
         closer = with_closeness(candidates, terms, self._analyzer, weight)
-        likeness = self._likeness(found, closer)
+        likeness = self._likeness(view, found, closer)
         refined = with_resemblance(closer, likeness, settings.resemblance_weight)
         return exact_first(refined, found.exact) if weighed.word_share > 0 else refined
 
     def _likeness(
-        self, found: RunningQuery, candidates: Sequence[Candidate]
+        self, view: View, found: RunningQuery, candidates: Sequence[Candidate]
     ) -> Mapping[ChunkKey, float]:
         """How near all are to the first; nothing where meaning has no say, or it has no vector."""
-        index, settings = self._vector, self._settings
-        is_asked = found.nearest is not None and settings.semantic_weight > 0
-        if index is None or not is_asked or not candidates:
+        is_asked = found.nearest is not None and self._settings.semantic_weight > 0
+        if not is_asked or not candidates:
             return {}
         best, *_ = keys = [item.stored.key for item in candidates]
-        own = index.vectors_of([best])
-        return index.in_context(own[best], keys, 0.0) if own else {}
+        own = view.passage_vectors([best])
+        return view.cosines(own[best], keys, 0.0) if own else {}
 
 
 def exact_first(

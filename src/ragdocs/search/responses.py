@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 
-from ragdocs.indices.vector import VectorIndex
+from ragdocs.indices.view import View
 from ragdocs.limits import MAX_LINKS_SHOWN
 from ragdocs.models import Chunk, ChunkId, DateSource, DocId
 from ragdocs.search.budget import Extent, LeftOut
@@ -19,7 +19,6 @@ from ragdocs.search.snippets import Snippet
 from ragdocs.search.stages import CompressionStats, StageCount
 from ragdocs.search.understanding import AddedWord, Wish
 from ragdocs.store.records import Position, ResolvedLink, StoredDocument
-from ragdocs.store.snapshot import Snapshot
 from ragdocs.text import number_of
 
 # Why the answer is what it is, as data: each query, each result, each stage.
@@ -37,7 +36,7 @@ class WishExplanation:
 
     @classmethod
     def from_wish(cls, wish: Wish) -> "WishExplanation":
-        return cls(" ".join(wish.unit.terms), len(wish.keys), wish.strength)
+        return cls(" ".join(wish.unit.terms), wish.passages, wish.strength)
 
     def in_words(self) -> str:
         if self.passages is None:
@@ -195,33 +194,32 @@ class IndexState:
 class IndexStates:
     """Works the state out once for each commit: counting costs more than asking."""
 
-    def __init__(self, vector: VectorIndex | None) -> None:
-        self._vector = vector
+    def __init__(self) -> None:
         self._known: tuple[Position, int, IndexState] | None = None
         self._lock = threading.Lock()
 
-    def of(self, snapshot: Snapshot, *, has_vectors: bool) -> IndexState:
+    def of(self, view: View, *, has_vectors: bool) -> IndexState:
         """`has_vectors`: whether meaning could be searched at all for this request."""
-        present = len(self._vector) if self._vector is not None and has_vectors else -1
+        present = view.vector_count if view.has_vectors and has_vectors else -1
         with self._lock:
             known = self._known
-        if known and known[:2] == (snapshot.position, present):
+        if known and known[:2] == (view.position, present):
             return known[2]
-        state = _state(snapshot, present)
+        state = _state(view, present)
         with self._lock:
-            self._known = (snapshot.position, present, state)
+            self._known = (view.position, present, state)
         return state
 
 
-def _state(snapshot: Snapshot, present: int) -> IndexState:
-    passages = snapshot.count_passages()
+def _state(view: View, present: int) -> IndexState:
+    passages = view.count_passages()
     return state_of(
-        generation=snapshot.position.generation,
-        documents=snapshot.ledger.count("documents"),
+        generation=view.position.generation,
+        documents=view.count_documents(),
         passages=passages,
         vectors_pending=max(0, passages - max(0, present)),
-        failed_files=snapshot.ledger.count("failures"),
-        files_waiting=snapshot.waiting,
+        failed_files=view.count_failures(),
+        files_waiting=view.waiting,
         has_vectors=present >= 0,
     )
 

@@ -1,15 +1,14 @@
 """Asks every index for one query, and reads the chunks behind the hits once."""
 
-import json
 import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.settings import SearchConfig
@@ -17,23 +16,17 @@ from ragdocs.embedding.base import Embedder, is_english_only
 from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.code import CodeEngine, chunks_with_language
-from ragdocs.indices.graph import GraphIndex
+from ragdocs.indices.conditions import Condition, Filter, Unit, both, in_language
+from ragdocs.indices.hits import Hit, NearTerm, ScoresOf
 from ragdocs.indices.keyword import (
-    KeywordEngine,
     KeywordQuery,
-    ScoresOf,
-    Unit,
     compile_query,
     rarest,
     search_in_tiers,
     token_unit,
 )
 from ragdocs.indices.languages import fold
-from ragdocs.indices.signatures import signatures_of
-from ragdocs.indices.term_vectors import NearTerm
-from ragdocs.indices.vector import VectorIndex
-from ragdocs.indices.view import Hit, Scope
+from ragdocs.indices.view import View
 from ragdocs.limits import (
     HYPOTHESIS_WINDOWS,
     MAX_CONDITIONS,
@@ -60,9 +53,9 @@ from ragdocs.search.understanding import (
     NOTHING,
     NOWHERE,
     Interpreter,
+    Thesaurus,
     Understanding,
     Wish,
-    WordSources,
     binds,
     look_up,
     satisfiable,
@@ -75,19 +68,17 @@ from ragdocs.search.vector_search import (
     await_vector,
     neighbour_hits,
 )
-from ragdocs.store.records import ChunkKey, Position
-from ragdocs.store.snapshot import Snapshot
+from ragdocs.store.records import ChunkKey, TokenPlace
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 # From fused numbers to candidates: everything any stage may need is read here, once.
 
 
-def few_of_each(snapshot: Snapshot, fused: Sequence[Fused], most: int) -> list[Fused]:
+def few_of_each(view: View, fused: Sequence[Fused], most: int) -> list[Fused]:
     """The first so many of each document, in the same order."""
-    documents = documents_of(snapshot, [item.key for item in fused])
+    documents = view.documents_of([item.key for item in fused])
     taken = Counter[DocId | None]()
     kept: list[Fused] = []
     for item in fused:
@@ -98,49 +89,22 @@ def few_of_each(snapshot: Snapshot, fused: Sequence[Fused], most: int) -> list[F
     return kept
 
 
-def documents_of(snapshot: Snapshot, keys: Collection[int]) -> dict[int, DocId]:
-    rows = snapshot.select(
-        """SELECT c.key, d.id FROM chunks c JOIN documents d ON d.key = c.doc
-        WHERE c.key IN (SELECT value FROM json_each(?))""",
-        (json.dumps(list(keys)),),
-    )
-    return {key: DocId(doc_id) for key, doc_id in rows}
-
-
-class Hydration:
-    """Reads candidates of one snapshot; a document is read once however many chunks it has."""
-
-    def __init__(self, snapshot: Snapshot, vector: VectorIndex | None) -> None:
-        self._snapshot = snapshot
-        self._vector = vector
-
-    def candidates(self, fused: Sequence[Fused]) -> list[Candidate]:
-        """In the same order; what is no longer in the store is left out."""
-        keys = [item.key for item in fused]
-        chunks = self._snapshot.chunks_by_key(keys)
-        owners = self._snapshot.documents_by_id({stored.chunk.doc_id for stored in chunks.values()})
-        vectors = self._vectors(keys)
-        wordings = signatures_of(self._snapshot, keys)
-        found: list[Candidate] = []
-        for item in fused:
-            stored = chunks.get(item.key)
-            owner = owners.get(stored.chunk.doc_id) if stored is not None else None
-            if stored is not None and owner is not None:
-                found.append(
-                    Candidate(
-                        stored=stored,
-                        document=owner,
-                        score=item.score,
-                        evidence=item.evidence,
-                        contributions=item.contributions,
-                        vector=vectors.get(item.key),
-                        ngrams=wordings.get(item.key, 0),
-                    )
-                )
-        return found
-
-    def _vectors(self, keys: Sequence[ChunkKey]) -> "Mapping[ChunkKey, NDArray[np.float32]]":
-        return self._vector.vectors_of(keys) if self._vector is not None else {}
+def hydrate(view: View, fused: Sequence[Fused], *, with_vectors: bool) -> list[Candidate]:
+    """In the same order; what is no longer in the index is left out."""
+    passages = view.passages([item.key for item in fused], with_vectors=with_vectors)
+    return [
+        Candidate(
+            stored=found.stored,
+            document=found.document,
+            score=item.score,
+            evidence=item.evidence,
+            contributions=item.contributions,
+            vector=found.vector,
+            ngrams=found.ngrams,
+        )
+        for item in fused
+        if (found := passages.get(item.key)) is not None
+    ]
 
 
 # One query put to every index: which chunks could answer it, by each one's own opinion.
@@ -156,52 +120,15 @@ GRAPH_SEED_CHUNKS = 3 * GRAPH_SEEDS
 """The chunks, best first, that these documents are taken from."""
 
 
-@runtime_checkable
-class Follows(Protocol):
-    """An index that catches up with the store by itself, for all requests."""
-
-    @property
-    def position(self) -> Position | None: ...
-
-    def forget(self) -> None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Indices:
-    """All that can be asked. Without vectors or links, the rest still answers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTools:
+    """What reads a query and its candidates, besides the index. Without an embedder or a
+    cross-encoder the rest still answers."""
 
     analyzer: Analyzer
-    keyword: KeywordEngine
-    code: CodeEngine | None = None
-    vector: VectorIndex | None = None
     embedder: Embedder | None = None
-    graph: GraphIndex | None = None
     cross_encoder: CrossEncoder | None = None
-    words: WordSources = field(default_factory=WordSources)
-
-    def catch_up(self, snapshot: Snapshot) -> None:
-        for view in (self.keyword, self.vector, self.graph):
-            if view is not None:
-                view.catch_up(snapshot)
-
-    def is_ahead_of(self, snapshot: Snapshot) -> bool:
-        """Whether one of them has followed a later commit than the snapshot's."""
-        return self.newest() > snapshot.position.generation
-
-    def newest(self) -> int:
-        """The last commit that one of them has followed."""
-        reached = [view.position for view in self._following]
-        return max((position.generation for position in reached if position), default=0)
-
-    def start_over(self) -> None:
-        for view in self._following:
-            view.forget()
-
-    @cached_property
-    def _following(self) -> "list[Follows]":
-        # Asked twice in every query, and slow to tell.
-        views = (self.keyword, self.vector, self.graph)
-        return [view for view in views if isinstance(view, Follows)]
+    thesaurus: Thesaurus | None = None
 
 
 class RareDocument(NamedTuple):
@@ -232,10 +159,12 @@ class RunningQuery:
     frequencies: Mapping[Unit, int] = field(default_factory=dict[Unit, int])
     nearest: Nearest | None = None
     """What is near in meaning; None when that could not be asked."""
-    allowed: Set[int] | None = None
-    """The only chunks that may be found, whichever index finds them; None is all."""
+    binding: Condition | None = None
+    """What every passage that is found must satisfy, whichever index finds it."""
+    satisfying: int | None = None
+    """How many passages satisfy the query's own conditions; None when it has none."""
     wishes: tuple[Wish, ...] = ()
-    """What the question quotes, and which chunks have it."""
+    """What the question quotes, and which of the passages that were found have it."""
     is_idle: bool = False
     """Only stop words, letters or digits were typed: that a passage has them tells nothing."""
     rare: Mapping[ChunkKey, float] = field(default_factory=dict[ChunkKey, float])
@@ -276,9 +205,9 @@ class RunningQuery:
     def with_list(
         self, strategy: Strategy, hits: Sequence[Hit], ideal: float | None = None
     ) -> "RunningQuery":
-        """The hits of one index, those that may be found."""
+        """The hits of one index."""
         ideals = self.ideals if ideal is None else {**self.ideals, strategy: ideal}
-        return replace(self, lists={**self.lists, strategy: self.kept(hits)}, ideals=ideals)
+        return replace(self, lists={**self.lists, strategy: hits}, ideals=ideals)
 
     def of(self, keys: Set[ChunkKey], limit: int) -> "RunningQuery":
         """What was found of these chunks; a list that is shorter than the limit is complete, and
@@ -328,12 +257,6 @@ class RunningQuery:
     def scored_by(self, strategy: Strategy, scores_of: ScoresOf) -> "RunningQuery":
         return replace(self, scorers={**self.scorers, strategy: scores_of})
 
-    def kept(self, hits: Sequence[Hit]) -> list[Hit]:
-        allowed = self.allowed
-        if allowed is None:
-            return list(hits)
-        return [hit for hit in hits if hit.key in allowed]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
@@ -352,22 +275,22 @@ class Started:
 class Retrieval:
     """Asks the indices: those of words here, that of meaning beside them."""
 
-    def __init__(self, indices: Indices, settings: SearchConfig) -> None:
-        self._indices = indices
+    def __init__(self, tools: QueryTools, settings: SearchConfig) -> None:
+        self._analyzer = tools.analyzer
+        self._embedder = tools.embedder
         self._settings = settings
-        self._interpreter = Interpreter(indices.analyzer, indices.words, settings, indices.vector)
-        self._meaning = MeaningSearch(indices.vector, indices.embedder, settings.document_weight)
+        self._interpreter = Interpreter(tools.analyzer, tools.thesaurus, settings)
+        self._meaning = MeaningSearch(tools.embedder, settings.document_weight)
 
     def close(self) -> None:
         self._meaning.close()
 
     def has_model(self) -> bool:
         """Whether meaning can be searched; the model is loaded for that."""
-        embedder = self._indices.embedder
-        if self._indices.vector is None or embedder is None:
+        if self._embedder is None:
             return False
         try:
-            embedder.load()
+            self._embedder.load()
         except EmbeddingError:
             return False
         return True
@@ -379,10 +302,9 @@ class Retrieval:
             share = fair_share(MAX_CONDITIONS, [count_conditions(each) for each in parsed])
             parsed = [parse_query(each.words, share, strict=each.is_strict) for each in topics]
         pending = [self._embed(*each) for each in zip(topics, parsed, strict=True)]
-        analyzer = self._indices.analyzer
         most_terms = MAX_SEARCHED_TERMS
         if len(topics) > 1:
-            wanted = [len(compile_query(each, analyzer).units) for each in parsed]
+            wanted = [len(compile_query(each, self._analyzer).units) for each in parsed]
             most_terms = fair_share(MAX_SEARCHED_TERMS, wanted)
         return [
             Started(
@@ -401,32 +323,30 @@ class Retrieval:
             return self._meaning.embed(parsed.text, QUERY_WINDOWS)
         return self._meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
 
-    def read(self, snapshot: Snapshot, started: Started, language: str) -> RunningQuery:
-        read = self._read(snapshot, started)
+    def read(self, view: View, started: Started, language: str) -> RunningQuery:
+        read = self._read(view, started)
         if started.parsed.reading is QueryReading.PHRASES:
-            read = self._read_phrases(snapshot, started, read)
-        if not language.strip():
+            read = self._read_phrases(view, started, read)
+        in_this = in_language(language)
+        if in_this is None:
             return read
-        speaking = chunks_with_language(snapshot, language)
-        allowed = speaking if read.allowed is None else speaking & read.allowed
-        return replace(read, allowed=allowed)
+        binding = both(read.binding, in_this) or in_this
+        return replace(read, binding=binding, satisfying=view.count_matching(binding))
 
-    def _read_phrases(
-        self, snapshot: Snapshot, started: Started, strict: RunningQuery
-    ) -> RunningQuery:
+    def _read_phrases(self, view: View, started: Started, strict: RunningQuery) -> RunningQuery:
         """Phrases and a few words bind where a passage has them all and the phrases are names."""
-        plain = self._read(snapshot, replace(started, parsed=read_as_plain(started.topic.words)))
-        if binds(started.parsed, strict.allowed, plain.wishes):
+        plain = self._read(view, replace(started, parsed=read_as_plain(started.topic.words)))
+        if binds(started.parsed, strict.satisfying, plain.wishes):
             return strict
-        if strict.allowed:
+        if strict.satisfying:
             return plain
         understood = replace(plain.understanding, notes=(*plain.understanding.notes, NOWHERE))
         return replace(plain, understanding=understood)
 
-    def _read(self, snapshot: Snapshot, started: Started) -> RunningQuery:
+    def _read(self, view: View, started: Started) -> RunningQuery:
         topic, parsed, pending = started.topic, started.parsed, started.pending
-        understood = self._interpreter.read(snapshot, topic.words, parsed, started.most_guesses)
-        understood = self._within_bounds(snapshot, understood, started)
+        understood = self._interpreter.read(view, topic.words, parsed, started.most_guesses)
+        understood = self._within_bounds(view, understood, started)
         meant = understood.did_you_mean if understood.is_all_mistyped else None
         if topic.meaning is None and meant and len(parsed.text) <= CORRECTED_CHARS:
             # What was typed means nothing, and by chance it is near something.
@@ -434,10 +354,10 @@ class Retrieval:
             pending = self._meaning.embed(corrected.text, QUERY_WINDOWS - 1)
         added: Sequence[NearTerm] = ()
         # A hypothesis is long and says what it means: nothing is added to it.
-        if topic.meaning is None and self._interpreter.may_expand(snapshot, understood):
+        if topic.meaning is None and self._interpreter.may_expand(view, understood):
             vector = await_vector(pending)[0]
-            understood, added = self._interpreter.expanded(snapshot, understood, vector)
-        understood, allowed = self._binding(snapshot, understood)
+            understood, added = self._interpreter.expanded(view, understood, vector)
+        understood, satisfying = satisfiable(understood, self._analyzer, view.count_matching)
         return RunningQuery(
             topic=topic,
             understanding=understood,
@@ -445,105 +365,92 @@ class Retrieval:
             is_embeddable=started.pending is not None,
             added=added,
             most_terms=started.most_terms,
-            allowed=allowed,
+            binding=understood.query.condition,
+            satisfying=satisfying,
             is_idle=self._is_idle(understood.parsed.text),
-            wishes=self._wishes(snapshot, understood, started.queries),
+            wishes=self._wishes(view, understood, started.queries),
         )
 
-    def _wishes(
-        self, snapshot: Snapshot, understood: Understanding, queries: int
-    ) -> tuple[Wish, ...]:
+    def _wishes(self, view: View, understood: Understanding, queries: int) -> tuple[Wish, ...]:
         quoted = understood.query.wishes[: max(1, MAX_WISHES // queries)]
-        return look_up(quoted, self._indices.keyword, snapshot)
+        return look_up(quoted, view)
 
     def _within_bounds(
-        self, snapshot: Snapshot, understood: Understanding, started: Started
+        self, view: View, understood: Understanding, started: Started
     ) -> Understanding:
         units = understood.query.units
-        count = partial(self._indices.keyword.frequencies, snapshot)
-        total = self._indices.keyword.count(snapshot)
-        kept = rarest(units, count, started.most_terms, total, started.queries)
+        total = view.count_searched()
+        kept = rarest(units, view.term_frequencies, started.most_terms, total, started.queries)
         return understood if len(kept) == len(units) else understood.looking_for(kept)
 
-    def find(self, snapshot: Snapshot, read: RunningQuery, bounds: Bounds) -> RunningQuery:
+    def find(self, view: View, read: RunningQuery, bounds: Bounds) -> RunningQuery:
         """With the hits of every index."""
         topic, pending, found = read.topic, read.pending, read
-        searching = self._meaning.search(pending, read.added, bounds)
+        searching = self._meaning.search(view, pending, read.added, bounds)
         if topic.words:
-            found = self._with_wished(snapshot, self._by_words(snapshot, found, bounds), bounds)
-            found = self._by_code(snapshot, found, bounds)
-            self._read_ahead(snapshot, found, searching)
+            found = self._with_wished(view, self._by_words(view, found, bounds), bounds)
+            found = self._by_code(view, found, bounds)
+            self._read_ahead(view, found, searching)
         vector, notes = await_vector(pending)
-        language = self._on_language(snapshot, topic)
+        language = self._on_language(view, topic)
         notes = (*read.understanding.notes, *notes, *language, *_on_emptiness(found))
-        found = replace(found, notes=notes, is_degraded=self._is_degraded(read, vector))
+        is_degraded = self._is_degraded(view, read, vector)
+        found = replace(found, notes=notes, is_degraded=is_degraded)
         if vector is None or searching is None:
             return found
         nearest = searching.result()
-        found = replace(found.with_list(Strategy.SEMANTIC, nearest.hits), nearest=nearest)
+        hits = _keep(view, found, nearest.hits)
+        found = replace(found.with_list(Strategy.SEMANTIC, hits), nearest=nearest)
         if len(nearest.hits) < bounds.hits:
             return found
-        return found.scored_by(Strategy.SEMANTIC, partial(self._meaning.distances, nearest))
+        return found.scored_by(Strategy.SEMANTIC, partial(self._meaning.distances, view, nearest))
 
-    def _on_language(self, snapshot: Snapshot, topic: Topic) -> tuple[str, ...]:
+    def _on_language(self, view: View, topic: Topic) -> tuple[str, ...]:
         """The advice to translate a question that neither the model nor the documents know."""
-        embedder = self._indices.embedder
+        embedder = self._embedder
         if embedder is None or not is_english_only(embedder.name):
             return ()
         question = foreign_question(topic.meaning or topic.words)
         if question is None:
             return ()
-        tokens = (token for word in question.words for token in self._indices.analyzer.tokens(word))
+        tokens = (token for word in question.words for token in self._analyzer.tokens(word))
         terms = tuple({token.term for token in tokens})
-        counts = self._indices.keyword.frequencies(snapshot, terms)
+        counts = view.term_frequencies(terms)
         known = {term: counts.get(term, 0) for term in terms}
-        if question.is_spoken(known, snapshot.ledger.count("chunks")):
+        if question.is_spoken(known, view.count_chunks()):
             return ()
         return (question.note(PurePath(embedder.name).name),)
 
-    def _binding(
-        self, snapshot: Snapshot, understood: Understanding
-    ) -> tuple[Understanding, Set[int] | None]:
-        """What a strict query's conditions leave: they bind every index alike."""
-        matching = partial(self._indices.keyword.matching, snapshot)
-        understood, allowed = satisfiable(understood, self._indices.analyzer, matching)
-        if allowed is not None:
-            query = replace(understood.query, allowed=frozenset(allowed))
-            understood = replace(understood, query=query)
-        return understood, allowed
-
-    def _is_degraded(self, read: RunningQuery, vector: object) -> bool:
+    def _is_degraded(self, view: View, read: RunningQuery, vector: object) -> bool:
         """Whether meaning should have been searched and could not be."""
-        if self._indices.vector is None or self._indices.embedder is None:
+        if self._embedder is None or not view.has_vectors:
             return True
         return read.is_embeddable and vector is None
 
     def _read_ahead(
-        self, snapshot: Snapshot, found: RunningQuery, searching: "Future[Nearest] | None"
+        self, view: View, found: RunningQuery, searching: "Future[Nearest] | None"
     ) -> None:
         """While meaning is still being searched, reads what will probably be wanted anyway."""
         if searching is not None and not searching.done():
             hits = found.lists[Strategy.KEYWORD][:READ_AHEAD]
-            snapshot.chunks_by_key([hit.key for hit in hits])
+            view.chunks_by_key([hit.key for hit in hits])
 
-    def _by_words(self, snapshot: Snapshot, found: RunningQuery, bounds: Bounds) -> RunningQuery:
+    def _by_words(self, view: View, found: RunningQuery, bounds: Bounds) -> RunningQuery:
         query = found.understanding.query
-        engine = self._indices.keyword
-        hits = search_in_tiers(engine, snapshot, query, bounds.hits, bounds.scope)
+        search = partial(view.search_words, within=bounds.within)
+        hits = search_in_tiers(search, query, bounds.hits)
         is_all = len(hits.hits) < bounds.hits
         given = replace(
-            found.with_list(Strategy.KEYWORD, hits.hits, hits.ideal),
+            found.with_list(Strategy.KEYWORD, _keep(view, found, hits.hits), hits.ideal),
             frequencies=hits.frequencies,
-            exact=self._exact(snapshot, found, bounds.scope),
-            passages=engine.count(snapshot),
+            exact=self._exact(view, found, bounds.within),
+            passages=view.count_searched(),
             scorers={} if is_all else {Strategy.KEYWORD: hits.scores_of},
         )
-        return self._with_rare(snapshot, given)
+        return self._with_rare(view, given)
 
-    def _exact(
-        self, snapshot: Snapshot, found: RunningQuery, scope: Scope
-    ) -> tuple[ExactToken, ...]:
-        understood, allowed = found.understanding, found.allowed
+    def _exact(self, view: View, found: RunningQuery, within: Filter) -> tuple[ExactToken, ...]:
+        understood = found.understanding
         if understood.query.condition is not None:
             return ()
         exact: list[ExactToken] = []
@@ -551,10 +458,10 @@ class Retrieval:
         tokens = exact_tokens(text)
         is_word = found.topic.is_name and not tokens and not found.is_idle
         for token in [text] if is_word else tokens:
-            keys = self._with_token(snapshot, token)
+            keys = self._with_token(view, token)
             if keys is None or (is_word and not keys):  # a word may be meant by others
                 continue
-            places = places_of(snapshot, token, keys)
+            places = view.token_places(token, keys)
             if not is_word:
                 # The same words, written in another way, may stand in others: `IL 10` for `IL-10`.
                 written = [place for place in places if place.is_written]
@@ -563,67 +470,58 @@ class Retrieval:
                 if places and not written and token.isalpha():  # a word of the same stem
                     continue
                 places = written or places
-            kept = frozenset(
-                place.key
-                for place in places
-                if (scope is None or place.document in scope)
-                and (allowed is None or place.key in allowed)
-            )
+            kept = view.satisfying(both(found.binding, within), [place.key for place in places])
             kind = TokenKind.NAME if is_word else token_kind(token)
-            exact.append(ExactToken(kept, count_different(places), kind))
+            exact.append(ExactToken(frozenset(kept), count_different(places), kind))
         return tuple(exact)
 
     def _is_idle(self, text: str) -> bool:
-        is_stop_word = self._indices.analyzer.is_stop_word
+        is_stop_word = self._analyzer.is_stop_word
         words = (word.strip(string.punctuation) for word in text.split())
         return all(is_stop_word(word) or (len(word) < 2 and word.isascii()) for word in words)
 
-    def _with_token(self, snapshot: Snapshot, token: str) -> Set[int] | None:
+    def _with_token(self, view: View, token: str) -> Set[ChunkKey] | None:
         """None where it says nothing: too many have it, or it is no word."""
-        unit = token_unit(token, self._indices.analyzer)
-        if unit is None:
+        unit = token_unit(token, self._analyzer)
+        if unit is None or view.count_matching(unit) > FEW_CHUNKS:
             return None
-        keys = self._indices.keyword.matching(snapshot, unit)
-        return keys if len(keys) <= FEW_CHUNKS else None
+        return view.matching(unit)
 
-    def _with_rare(self, snapshot: Snapshot, found: RunningQuery) -> RunningQuery:
+    def _with_rare(self, view: View, found: RunningQuery) -> RunningQuery:
         """Words that one document alone has in this form are rare whatever their stems are."""
         frequencies = {unit: found.frequencies[unit] for unit in found.understanding.query.units}
-        own = self._own_forms(snapshot, found.understanding, frequencies)
+        own = self._own_forms(view, found.understanding, frequencies)
         counts = frequencies | {unit: len(keys) for unit, keys in own.items()}
         weights = rare_weights(found.passages, counts)
         if sum(weights.values()) <= LEAST_RARE:
             return found
-        matching = partial(self._indices.keyword.matching, snapshot)
-        having = {unit: own[unit] if unit in own else matching(unit) for unit in weights}
+        having = {unit: own[unit] if unit in own else view.matching(unit) for unit in weights}
         every = {key for keys in having.values() for key in keys}
-        owners = documents_of(snapshot, every)
+        owners = view.documents_of(every)
         of_document: defaultdict[DocId, float] = defaultdict(float)
         for unit, keys in having.items():
             for document in {owners[key] for key in keys if key in owners}:
                 of_document[document] += weights[unit]
-        rare = {ChunkKey(key): of_document[owners[key]] for key in every if key in owners}
+        rare = {key: of_document[owners[key]] for key in every if key in owners}
         return replace(found, rare=rare, rarest=_rarest(of_document))
 
     def _own_forms(
-        self, snapshot: Snapshot, understood: Understanding, frequencies: Mapping[Unit, int]
-    ) -> dict[Unit, Set[int]]:
+        self, view: View, understood: Understanding, frequencies: Mapping[Unit, int]
+    ) -> dict[Unit, Set[ChunkKey]]:
         """Of words as they were typed that one and the same document alone has: its chunks with
         them. One such word may be there by chance (`recommends`), two are not."""
-        vocabulary = self._indices.words.vocabulary
-        if vocabulary is None or understood.parsed.is_strict:
+        if understood.parsed.is_strict:
             return {}
         text = understood.parsed.text
-        tokens = self._indices.analyzer.query(text)
+        tokens = self._analyzer.query(text)
         forms = {Unit((each.term,)): fold(text[each.start : each.end]) for each in tokens}
         forms = {unit: form for unit, form in forms.items() if frequencies.get(unit, 0) > 0}
-        alone = vocabulary.in_one_document(snapshot, forms.values())
+        alone = view.words_in_one_document(forms.values())
         found = {unit: form for unit, form in forms.items() if form in alone}
         if len(found) < FEW_FORMS or max(map(frequencies.__getitem__, found)) > FORM_CHUNKS:
             return {}
-        matching = partial(self._indices.keyword.matching, snapshot)
-        having = {unit: with_word(snapshot, form, matching(unit)) for unit, form in found.items()}
-        owners = documents_of(snapshot, _union(having.values()))
+        having = {unit: with_word(view, form, view.matching(unit)) for unit, form in found.items()}
+        owners = view.documents_of(_union(having.values()))
         of_unit = {unit: {owners[key] for key in keys} for unit, keys in having.items()}
         counts = Counter(next(iter(one)) for one in of_unit.values() if len(one) == 1)
         most = {document for document, count in counts.items() if count >= FEW_FORMS}
@@ -631,30 +529,26 @@ class Retrieval:
             unit: having[unit] for unit, one in of_unit.items() if len(one) == 1 and one <= most
         }
 
-    def _with_wished(self, snapshot: Snapshot, found: RunningQuery, bounds: Bounds) -> RunningQuery:
+    def _with_wished(self, view: View, found: RunningQuery, bounds: Bounds) -> RunningQuery:
         """What has a phrase that was wished for may be behind all that its words find."""
         hits = {hit.key: hit for hit in found.lists[Strategy.KEYWORD]}
         for wish in found.wishes:
-            if wish.strength <= 0 or wish.keys <= hits.keys():
+            if wish.strength <= 0 or len(view.satisfying(wish.unit, hits)) == wish.passages:
                 continue
-            units = found.understanding.query.units
-            query = KeywordQuery(units, condition=wish.unit, allowed=frozenset(wish.keys))
-            more = self._indices.keyword.search(snapshot, query, bounds.hits, bounds.scope)
-            hits.update({hit.key: hit for hit in more.hits})
+            query = KeywordQuery(found.understanding.query.units, condition=wish.unit)
+            more = view.search_words(query, bounds.hits, bounds.within)
+            hits.update({hit.key: hit for hit in _keep(view, found, more.hits)})
         if len(hits) == len(found.lists[Strategy.KEYWORD]):
             return found
         ranked = sorted(hits.values(), key=lambda hit: (-hit.score, hit.key))
         return found.with_list(Strategy.KEYWORD, ranked)
 
-    def _by_code(self, snapshot: Snapshot, found: RunningQuery, bounds: Bounds) -> RunningQuery:
-        engine = self._indices.code
-        if engine is None or not self._settings.code_search_enabled:
+    def _by_code(self, view: View, found: RunningQuery, bounds: Bounds) -> RunningQuery:
+        if not self._settings.code_search_enabled:
             return found
         text = found.understanding.parsed.text
-        code = engine.search(
-            snapshot, text, bounds.hits, bounds.scope, bounds.language, most_terms=found.most_terms
-        )
-        found = found.with_list(Strategy.CODE, code.hits, code.ideal)
+        code = view.search_code(text, bounds.hits, bounds.within, most_terms=found.most_terms)
+        found = found.with_list(Strategy.CODE, _keep(view, found, code.hits), code.ideal)
         return found.scored_by(Strategy.CODE, code.scores_of) if code.scores_of else found
 
     def completed(self, found: RunningQuery, linked: Sequence[Hit]) -> RunningQuery:
@@ -664,36 +558,38 @@ class Retrieval:
         return found.completed([hit.key for hit in linked])
 
     def neighbours(
-        self, snapshot: Snapshot, found: RunningQuery, fused: Sequence[Fused], scope: Scope
+        self, view: View, found: RunningQuery, fused: Sequence[Fused], within: Filter
     ) -> list[Hit]:
         """The best passages of documents linked with those that were found."""
-        graph = self._indices.graph
-        if graph is None or self._settings.graph_weight <= 0:
+        if self._settings.graph_weight <= 0:
             return []
-        linked = graph.neighbours(
-            _best_documents(snapshot, fused), depth=self._settings.graph_depth, scope=scope
+        linked = view.neighbours(
+            _best_documents(view, fused), depth=self._settings.graph_depth, within=within
         )
         vector = None if found.nearest is None else found.nearest.vector
         weight = self._settings.graph_neighbor_weight
-        hits = neighbour_hits(snapshot, linked, self._indices.vector, vector, weight)
-        return found.kept(hits)
+        return _keep(view, found, neighbour_hits(view, linked, vector, weight))
 
     def nearness(
-        self, found: RunningQuery, keys: Collection[ChunkKey]
+        self, view: View, found: RunningQuery, keys: Collection[ChunkKey]
     ) -> dict[ChunkKey, float] | None:
         """How near these chunks are in meaning; None when that could not be asked."""
-        return self._meaning.nearness(found.nearest, keys)
+        return self._meaning.nearness(view, found.nearest, keys)
 
 
-def with_word(snapshot: Snapshot, word: str, keys: Collection[int]) -> frozenset[int]:
+def _keep(view: View, found: RunningQuery, hits: Sequence[Hit]) -> list[Hit]:
+    """Those that satisfy what binds."""
+    if found.binding is None:
+        return list(hits)
+    kept = view.satisfying(found.binding, [hit.key for hit in hits])
+    return [hit for hit in hits if hit.key in kept]
+
+
+def with_word(view: View, word: str, keys: Collection[ChunkKey]) -> frozenset[ChunkKey]:
     """Those of the chunks whose text has the word by itself, in either case."""
-    rows = snapshot.select(
-        "SELECT key, text FROM chunks WHERE key IN (SELECT value FROM json_each(?)) "
-        "AND instr(lower(text), ?)",
-        (json.dumps(list(keys)), word),
-    )
     by_itself = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
-    return frozenset(key for key, text in rows if by_itself.search(text))
+    found = view.texts_with(word, keys)
+    return frozenset(key for key, text in found.items() if by_itself.search(text))
 
 
 def _rarest(weights: Mapping[DocId, float]) -> RareDocument | None:
@@ -704,36 +600,8 @@ def _rarest(weights: Mapping[DocId, float]) -> RareDocument | None:
     return RareDocument(*ranked[0])
 
 
-def _union(sets: Iterable[Set[int]]) -> frozenset[int]:
-    return frozenset[int]().union(*sets)
-
-
-class TokenPlace(NamedTuple):
-    """A chunk that an exact token may stand in, and whether it does, letter by letter, in any case
-    or in the same."""
-
-    key: ChunkKey
-    document: DocId
-    text_hash: bytes | None
-    is_written: bool
-    is_same_case: bool
-
-
-def places_of(snapshot: Snapshot, token: str, keys: Collection[int]) -> list[TokenPlace]:
-    """Looks for the token in text, headings, title and path."""
-    rows = snapshot.select(
-        "SELECT key, id, text_hash, instr(lower(said), lower(?)) > 0, instr(said, ?) > 0 FROM ("
-        "SELECT chunks.key, documents.id, chunks.text_hash, coalesce(chunks.text, '') "
-        "|| char(10) || chunks.breadcrumb || char(10) || chunks.headings || char(10) "
-        "|| documents.title || char(10) || documents.path AS said "
-        "FROM chunks JOIN documents ON documents.key = chunks.doc "
-        "WHERE chunks.key IN (SELECT value FROM json_each(?)))",
-        (token, token, json.dumps(list(keys))),
-    )
-    return [
-        TokenPlace(ChunkKey(key), DocId(document), text_hash, bool(is_written), bool(is_same))
-        for key, document, text_hash, is_written, is_same in rows
-    ]
+def _union(sets: Iterable[Set[ChunkKey]]) -> frozenset[ChunkKey]:
+    return frozenset[ChunkKey]().union(*sets)
 
 
 def count_different(places: Sequence[TokenPlace]) -> int:
@@ -760,7 +628,7 @@ def fair_share(most: int, wanted: Sequence[int]) -> int:
 def _on_emptiness(found: RunningQuery) -> tuple[str, ...]:
     """Notes on a strict query that no passage can fulfil."""
     query = found.understanding.query
-    if found.allowed is not None and not found.allowed:
+    if found.satisfying == 0:
         return (NONE_HAS_ALL if _is_of_words(found.understanding.parsed.expression) else NOTHING,)
     if query.condition is not None and not query.units:
         return ("this query only filters: add words to look for",)
@@ -773,10 +641,10 @@ def _is_of_words(expression: QueryExpression | None) -> bool:
     return all(isinstance(word, Term) for word in words)
 
 
-def _best_documents(snapshot: Snapshot, fused: Sequence[Fused]) -> dict[DocId, float]:
+def _best_documents(view: View, fused: Sequence[Fused]) -> dict[DocId, float]:
     """The first documents with their best scores."""
     first = fused[:GRAPH_SEED_CHUNKS]
-    owners = documents_of(snapshot, [item.key for item in first])
+    owners = view.documents_of([item.key for item in first])
     best: dict[DocId, float] = {}
     for item in first:
         if item.key in owners and len(best) < GRAPH_SEEDS:

@@ -10,7 +10,7 @@ from functools import cache
 
 from ragdocs.chunking.splitting import Limits, overlap_before
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.keyword import Unit
+from ragdocs.indices.conditions import Unit
 from ragdocs.models import Chunk, ChunkId, DocId, NodeKind, Span
 from ragdocs.search.candidates import Candidate, ChunkTree, Evidence, NodesOf, Strategy
 from ragdocs.search.passages import MatchRange, Passage, Worth, densest

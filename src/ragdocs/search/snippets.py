@@ -10,7 +10,7 @@ from math import fsum, log
 from re import Pattern
 
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.keyword import Unit
+from ragdocs.indices.conditions import Unit
 from ragdocs.indices.languages import HANGUL_TAILS, UNSPACED, marks
 from ragdocs.search.passages import MatchRange, Worth, densest
 from ragdocs.text import hidden_ranges

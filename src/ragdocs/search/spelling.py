@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from ragdocs.indices.analysis import Analyzer, Token
+from ragdocs.indices.hits import MIDDLE, SHORT, NearWord
 from ragdocs.indices.languages import fold, is_english
-from ragdocs.indices.vocabulary import MIDDLE, SHORT, NearWord, Vocabulary
+from ragdocs.indices.view import View
 from ragdocs.limits import MAX_GUESSES
 from ragdocs.models import And, Boost, Field, Or, QueryExpression, QueryField, Term
 from ragdocs.search.query_language import FIELD_NAMES
-from ragdocs.store.snapshot import Snapshot
 
 MAX_ALTERNATIVES = 3
 MAX_COMPARED = 5
@@ -54,22 +54,19 @@ class Spelled:
 class Spelling:
     """Compares queries with the vocabulary; `most` errors in a word are forgiven."""
 
-    def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary, most: int) -> None:
+    def __init__(self, analyzer: Analyzer, most: int) -> None:
         self._analyzer = analyzer
-        self._vocabulary = vocabulary
         self._most = most
 
-    def read(self, snapshot: Snapshot, text: str, most_guesses: int = MAX_GUESSES) -> Spelled:
+    def read(self, view: View, text: str, most_guesses: int = MAX_GUESSES) -> Spelled:
         """`text` is the query as it was typed. Of its unknown words the first so many are compared
         with those of the documents.
         """
         words = {token: fold(text[token.start : token.end]) for token in self._words(text)}
-        known = self._vocabulary.known(snapshot, {token.term for token in words})
+        known = view.known_terms({token.term for token in words})
         unknown = {token: word for token, word in words.items() if token.term not in known}
         is_all_unknown = len(unknown) == len(words)
-        corrections = self._corrections(
-            snapshot, unknown, most_guesses, is_all_unknown=is_all_unknown
-        )
+        corrections = self._corrections(view, unknown, most_guesses, is_all_unknown=is_all_unknown)
         if corrections or not is_all_unknown:
             return Spelled(
                 corrections,
@@ -77,11 +74,11 @@ class Spelling:
                 is_all_known=len(corrections) == len(unknown),
             )
         compared = min(MAX_COMPARED, most_guesses)
-        return Spelled(nearest=self._nearest(snapshot, unknown.values(), compared))
+        return Spelled(nearest=self._nearest(view, unknown.values(), compared))
 
     def _corrections(
         self,
-        snapshot: Snapshot,
+        view: View,
         unknown: Mapping[Token, str],
         most_guesses: int,
         *,
@@ -97,18 +94,18 @@ class Spelling:
             if not word.isalpha() or len(word) < least or is_english(word):
                 continue
             if word not in compared and len(compared) < most_guesses:
-                near = self._vocabulary.near(snapshot, word, token.term, self._most)
+                near = view.near_words(word, token.term, self._most)
                 compared[word] = tuple(near[:MAX_ALTERNATIVES])
             if best := compared.get(word):
                 found.append(Correction(word, token.start, token.end, best))
         return tuple(found)
 
-    def _nearest(self, snapshot: Snapshot, unknown: Iterable[str], most: int) -> tuple[str, ...]:
+    def _nearest(self, view: View, unknown: Iterable[str], most: int) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for word in islice(dict.fromkeys(filter(str.isalpha, unknown)), most):
             # What is spelt like another word of the language means something else.
             by_letters = not is_english(word)
-            alike = self._vocabulary.alike(snapshot, word, MAX_ALTERNATIVES, by_letters=by_letters)
+            alike = view.similar_words(word, MAX_ALTERNATIVES, by_letters=by_letters)
             found.update(dict.fromkeys(alike))
         return tuple(found)
 

@@ -13,7 +13,7 @@ from ragdocs.chunking.splitting import Limits, heading_path
 from ragdocs.config.settings import SearchConfig
 from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError
-from ragdocs.indices.signatures import jaccard, ngrams
+from ragdocs.indices.ngrams import jaccard, ngrams
 from ragdocs.models import ChunkId, DocId
 from ragdocs.search.boosts import BoostRules, apply_boosts, recency_factor
 from ragdocs.search.candidates import (

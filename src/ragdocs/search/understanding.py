@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 from ragdocs.config.settings import SearchConfig
 from ragdocs.errors import ConfigError
 from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.conditions import Condition, Unit
+from ragdocs.indices.hits import NearTerm
 from ragdocs.indices.keyword import (
-    Condition,
-    KeywordEngine,
     KeywordQuery,
     Quotation,
-    Unit,
     compile_query,
 )
 from ragdocs.indices.languages import fold
-from ragdocs.indices.term_vectors import NearTerm, TermVectors
-from ragdocs.indices.vector import CosineScale, VectorIndex
-from ragdocs.indices.vocabulary import Vocabulary
+from ragdocs.indices.view import View
 from ragdocs.limits import MAX_GUESSES
 from ragdocs.models import And, Not, Or, ParsedQuery, QueryExpression, QueryReading, Term
 from ragdocs.search.candidates import Candidate, best_first
@@ -31,8 +28,8 @@ from ragdocs.search.classifier import classify_query
 from ragdocs.search.fusion import Fused
 from ragdocs.search.requests import QueryType
 from ragdocs.search.spelling import Correction, Spelled, Spelling, did_you_mean, forgiving
+from ragdocs.store.records import ChunkKey
 from ragdocs.store.schema import clean
-from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import numpy as np
@@ -298,46 +295,24 @@ def synonyms(text: str, analyzer: Analyzer, thesaurus: Thesaurus) -> Iterator[Ad
 # From what was typed to what is looked for: spelling, synonyms, and words of a like meaning.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordSources:
-    """Where words may come from that were not typed. What is not there is not asked."""
-
-    vocabulary: Vocabulary | None = None
-    terms: TermVectors | None = None
-    thesaurus: Thesaurus | None = None
-
-
 class Interpreter:
     """Understands queries as the settings say; the words of the documents are its dictionary."""
 
     def __init__(
-        self,
-        analyzer: Analyzer,
-        sources: WordSources,
-        settings: SearchConfig,
-        passages: VectorIndex | None = None,
+        self, analyzer: Analyzer, thesaurus: Thesaurus | None, settings: SearchConfig
     ) -> None:
-        """`passages` tell whether words stand where the query's meaning leads."""
         self._analyzer = analyzer
-        self._passages = passages
-        self._vocabulary = sources.vocabulary
-        self._terms = sources.terms if settings.query_expansion_enabled else None
+        self._is_expanding = settings.query_expansion_enabled
         self._max_words = settings.query_expansion_max_words
-        self._thesaurus = sources.thesaurus if settings.synonyms_enabled else None
-        self._spelling = (
-            Spelling(analyzer, sources.vocabulary, settings.fuzzy_distance)
-            if sources.vocabulary is not None
-            else None
-        )
+        self._thesaurus = thesaurus if settings.synonyms_enabled else None
+        self._spelling = Spelling(analyzer, settings.fuzzy_distance)
 
     def read(
-        self, snapshot: Snapshot, text: str, parsed: ParsedQuery, most_guesses: int = MAX_GUESSES
+        self, view: View, text: str, parsed: ParsedQuery, most_guesses: int = MAX_GUESSES
     ) -> Understanding:
         """All that can be understood without the query's vector. `text` is as it was typed."""
         typed = clean(text).replace("\0", " ").strip()
-        spelled = Spelled()
-        if self._spelling is not None:
-            spelled = self._spelling.read(snapshot, typed, most_guesses)
+        spelled = self._spelling.read(view, typed, most_guesses)
         understood = understand(typed, parsed, self._analyzer, spelled)
         if self._thesaurus is None:
             return understood
@@ -347,59 +322,56 @@ class Interpreter:
             note = f"searched without synonyms: {error}"
             return replace(understood, notes=(*understood.notes, note))
 
-    def may_expand(self, snapshot: Snapshot, understood: Understanding) -> bool:
+    def may_expand(self, view: View, understood: Understanding) -> bool:
         """Whether it is worth to wait for the query's vector."""
-        if self._terms is None:
+        if not self._is_expanding:
             return False
-        if self._max_words and not self._is_short_and_unknown(snapshot, understood):
+        if self._max_words and not self._is_short_and_unknown(view, understood):
             return False
-        self._terms.catch_up(snapshot)
-        return len(self._terms) > 0
+        return view.has_term_vectors()
 
     def expanded(
         self,
-        snapshot: Snapshot,
+        view: View,
         understood: Understanding,
         vector: "NDArray[np.float32] | None",
     ) -> tuple[Understanding, Sequence[NearTerm]]:
         """With the words that mean nearly what the whole query means, and their vectors."""
-        if self._terms is None or vector is None:
+        if not self._is_expanding or vector is None:
             return understood, ()
-        scale = self._passages.scale if self._passages else CosineScale()
+        scale = view.cosine_scale
         near = [
             replace(each, similarity=scale.of(each.similarity))
-            for each in self._terms.nearest(vector, scale.inverse(MIN_SIMILARITY), LOOKED_AT)
+            for each in view.near_terms(vector, scale.inverse(MIN_SIMILARITY), LOOKED_AT)
         ]
         passages = None
         if self._max_words and near:
-            passages = self._terms_nearby(snapshot, vector)
+            passages = self._terms_nearby(view, vector)
         chosen = chosen_terms(near, understood.own_terms, passages)
         return understood.adding(added_words(chosen)), chosen
 
-    def _is_short_and_unknown(self, snapshot: Snapshot, understood: Understanding) -> bool:
+    def _is_short_and_unknown(self, view: View, understood: Understanding) -> bool:
         """A few plain words, none mistyped, of which each is in hardly any document."""
         parsed, terms = understood.parsed, understood.own_terms
         if parsed.is_strict or parsed.wishes or understood.added:
             return False
-        if not terms or self._vocabulary is None:
+        if not terms:
             return False
         if len(parsed.text.split()) > self._max_words:
             return False
         if classify_query(parsed.text) is QueryType.FACTUAL:
             return False
-        documents = self._vocabulary.documents(snapshot, terms)
-        return documents <= max(1, KNOWN_SHARE * snapshot.ledger.count("documents"))
+        documents = view.count_documents_with(terms)
+        return documents <= max(1, KNOWN_SHARE * view.count_documents())
 
-    def _terms_nearby(self, snapshot: Snapshot, vector: "NDArray[np.float32]") -> Counter[str]:
+    def _terms_nearby(self, view: View, vector: "NDArray[np.float32]") -> Counter[str]:
         """How many of the nearest passages have each term; the very nearest is enough by itself."""
         found = Counter[str]()
-        if self._passages is not None:
-            self._passages.catch_up(snapshot)
-            keys = [hit.key for hit in self._passages.search(vector, PASSAGES)]
-            stored = snapshot.chunks_by_key(keys)
-            for key in (*keys[:1] * (ENOUGH_PASSAGES - 1), *keys):
-                if key in stored:
-                    found.update(set(self._analyzer.terms(stored[key].chunk.text or "")))
+        keys = [hit.key for hit in view.vector_recall(PASSAGES)(vector)]
+        stored = view.chunks_by_key(keys)
+        for key in (*keys[:1] * (ENOUGH_PASSAGES - 1), *keys):
+            if key in stored:
+                found.update(set(self._analyzer.terms(stored[key].chunk.text or "")))
         return found
 
 
@@ -432,31 +404,39 @@ REASON = "phrase"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A quoted phrase, the passages that have it, and how far these are brought before all others,
+    """A quoted phrase, how many passages have it, and how far these are brought before all others,
     in [0, 1]; `is_name`: nobody writes it by chance.
     """
 
     unit: Unit
-    keys: Set[int]
+    passages: int
     strength: float
     is_name: bool
+    keys: Set[ChunkKey] = frozenset()
+    """Of the passages that were found, those that have it."""
 
 
-def look_up(
-    quotations: Sequence[Quotation], engine: KeywordEngine, snapshot: Snapshot
-) -> tuple[Wish, ...]:
-    total = engine.count(snapshot)
+def look_up(quotations: Sequence[Quotation], view: View) -> tuple[Wish, ...]:
+    total = view.count_searched()
     wishes: list[Wish] = []
     for unit, words in quotations:
-        keys = engine.matching(snapshot, unit)
+        passages = view.count_matching(unit)
         # The engines' counts of words are not exact: one may be less than that of the phrase.
-        rarest = max(len(keys), min(engine.frequencies(snapshot, unit.terms).values()))
-        by_chance = total > SMALL and words < LONG and len(keys) < NAME * rarest
-        far = strength(len(keys), rarest, words, total)
+        rarest = max(passages, min(view.term_frequencies(unit.terms).values()))
+        by_chance = total > SMALL and words < LONG and passages < NAME * rarest
+        far = strength(passages, rarest, words, total)
         if words < 2 <= len(unit.terms):  # "into the", "access the"
             far *= HARDLY_TELLING
-        wishes.append(Wish(unit, keys, far, is_name=bool(keys) and not by_chance))
+        wishes.append(Wish(unit, passages, far, is_name=passages > 0 and not by_chance))
     return tuple(wishes)
+
+
+def find_wished(wishes: Sequence[Wish], view: View, keys: Collection[ChunkKey]) -> tuple[Wish, ...]:
+    """With those of the passages that have each phrase."""
+    return tuple(
+        replace(wish, keys=view.satisfying(wish.unit, keys)) if wish.strength > 0 else wish
+        for wish in wishes
+    )
 
 
 def strength(passages: int, rarest: int, words: int, total: int) -> float:
@@ -508,7 +488,7 @@ class _Raised:
         self._best = best
         self._all = sum(wish.strength for wish in self.wishes)
 
-    def score(self, key: int, score: float) -> float:
+    def score(self, key: ChunkKey, score: float) -> float:
         had = [wish.strength for wish in self.wishes if key in wish.keys]
         if not had:
             return score
@@ -537,37 +517,37 @@ NOWHERE = (
     "no passage has all of this query: it was read as plain words, and what is quoted as a wish"
 )
 
-Matching = Callable[[Condition], Set[int]]
-"""The chunks that fulfil a condition."""
+Count = Callable[[Condition], int]
+"""How many passages satisfy a condition."""
 
 
 def satisfiable(
-    understood: Understanding, analyzer: Analyzer, matching: Matching
-) -> tuple[Understanding, Set[int] | None]:
-    """The query in a form that some passage fulfils, if there is one, and those passages; None
-    when nothing binds.
+    understood: Understanding, analyzer: Analyzer, count: Count
+) -> tuple[Understanding, int | None]:
+    """The query in a form that some passage satisfies, if there is one, and how many do; None when
+    nothing binds.
     """
     condition = understood.query.condition
     if condition is None:
         return understood, None
-    fulfilling = matching(condition)
-    if fulfilling or understood.parsed.reading is not QueryReading.OPERATORS:
-        return understood, fulfilling
+    satisfying = count(condition)
+    if satisfying or understood.parsed.reading is not QueryReading.OPERATORS:
+        return understood, satisfying
     looser = _relax(understood, analyzer)
     if looser is None or looser.query.condition is None:
-        return understood, fulfilling
-    instead = matching(looser.query.condition)
-    return (looser, instead) if instead else (understood, fulfilling)
+        return understood, satisfying
+    instead = count(looser.query.condition)
+    return (looser, instead) if instead else (understood, satisfying)
 
 
-def binds(parsed: ParsedQuery, fulfilling: Set[int] | None, wishes: Sequence[Wish]) -> bool:
+def binds(parsed: ParsedQuery, satisfying: int | None, wishes: Sequence[Wish]) -> bool:
     """Whether a query of phrases, and perhaps a few words, is one of the language in these
     documents; `wishes` are its phrases."""
     expression = parsed.expression
     has_words = isinstance(expression, And) and any(
         isinstance(member, Term) for member in expression.expressions
     )
-    return bool(fulfilling) and (not has_words or all(wish.is_name for wish in wishes))
+    return bool(satisfying) and (not has_words or all(wish.is_name for wish in wishes))
 
 
 def _relax(understood: Understanding, analyzer: Analyzer) -> Understanding | None:

@@ -2,8 +2,7 @@
 documents.
 """
 
-import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import sqrt
@@ -11,18 +10,18 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ragdocs.embedding.base import Embedder, QueryEmbedding, WindowedEmbedder
 from ragdocs.errors import EmbeddingError, IndexStoreError
-from ragdocs.indices.graph import Neighbour
-from ragdocs.indices.term_vectors import NearTerm
-from ragdocs.indices.vector import USUAL_SPREAD, VectorIndex
-from ragdocs.indices.view import Hit, Scope
+from ragdocs.indices.conditions import Filter, both, except_documents
+from ragdocs.indices.hits import USUAL_SPREAD, Hit, NearTerm, Neighbour
+from ragdocs.indices.view import View
 from ragdocs.models import DocId
 from ragdocs.search.understanding import mixed
 from ragdocs.store.records import ChunkKey
-from ragdocs.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragdocs.indices.view import VectorRecall
 
     Vector = NDArray[np.float32]
 
@@ -33,9 +32,8 @@ NEIGHBOUR_WEIGHT = 0.5
 
 
 def neighbour_hits(
-    snapshot: Snapshot,
+    view: View,
     neighbours: Sequence[Neighbour],
-    index: VectorIndex | None = None,
     vector: "Vector | None" = None,
     weight: float = NEIGHBOUR_WEIGHT,
 ) -> list[Hit]:
@@ -44,36 +42,13 @@ def neighbour_hits(
     Its passage is the nearest to the query's vector, or the document's first without one; its
     score is what reaches the document along its links, whatever the passage.
     """
-    doc_ids = [neighbour.doc_id for neighbour in neighbours]
-    passages: dict[DocId, ChunkKey] = {}
-    if index is not None and vector is not None:
-        nearest = index.best_of(vector, doc_ids)
-        passages = {doc_id: found.key for doc_id, found in nearest.items()}
-    unknown = [doc_id for doc_id in doc_ids if doc_id not in passages]
-    if unknown:
-        passages |= _first_leaves(snapshot, unknown)
+    passages = view.best_passages([neighbour.doc_id for neighbour in neighbours], vector)
     hits = [
         Hit(passages[neighbour.doc_id], weight * neighbour.weight)
         for neighbour in neighbours
         if neighbour.doc_id in passages
     ]
     return sorted(hits, key=lambda hit: (-hit.score, hit.key))
-
-
-def _first_leaves(snapshot: Snapshot, doc_ids: Iterable[DocId]) -> dict[DocId, ChunkKey]:
-    """Numbers alone, and at once: reading the documents' chunks took a fifth of a search by
-    words. What becomes a candidate is read and checked later."""
-    wanted = list(doc_ids)
-    read = snapshot.numbers("first leaves")
-    unread = [doc_id for doc_id in wanted if doc_id not in read]
-    rows = snapshot.select(
-        """SELECT d.id, (SELECT c.key FROM chunks c WHERE c.doc = d.key AND c.text IS NOT NULL
-            ORDER BY c.byte_start, c.position LIMIT 1)
-        FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))""",
-        (json.dumps(unread),),
-    )
-    read.update((doc_id, key) for doc_id, key in rows if key is not None)
-    return {doc_id: ChunkKey(read[doc_id]) for doc_id in wanted if doc_id in read}
 
 
 # How far a search goes: within which documents, and how many hits of each index it looks at.
@@ -100,8 +75,7 @@ MOST_OF_ALL = 1_200
 class Bounds:
     """One attempt to find enough."""
 
-    scope: Scope = None
-    language: str = ""
+    within: Filter = None
     depth: int = 1
     queries: int = 1
     looks: int = 1
@@ -131,9 +105,11 @@ class Bounds:
     def deeper(self) -> "Bounds":
         return replace(self, depth=self.depth * DEEPER, looks=self.looks + 1)
 
-    def beyond(self, full: frozenset[DocId], scope: Scope) -> "Bounds":
-        """As deep as now, within the documents that are not full."""
-        return replace(self, scope=scope, full=full, looks=self.looks + 1)
+    def beyond(self, full: frozenset[DocId]) -> "Bounds":
+        """As deep as now, without the documents that are full."""
+        new = full - self.full
+        within = both(self.within, except_documents(new))
+        return replace(self, within=within, full=full, looks=self.looks + 1)
 
 
 def most_of_a_document(top_n: int) -> int:
@@ -175,10 +151,7 @@ class MeaningSearch:
     mention a thing (specs/0052).
     """
 
-    def __init__(
-        self, index: VectorIndex | None, embedder: Embedder | None, document_weight: float
-    ) -> None:
-        self._index = index
+    def __init__(self, embedder: Embedder | None, document_weight: float) -> None:
         self._embedder = embedder
         self._document_weight = document_weight
         # One thread: what is submitted first, the query's vector, is there for what follows.
@@ -194,12 +167,13 @@ class MeaningSearch:
         return self._submit(embed_within, self._embedder, text, windows)
 
     def search(
-        self, pending: "Pending | None", added: Sequence[NearTerm], bounds: Bounds
+        self, view: View, pending: "Pending | None", added: Sequence[NearTerm], bounds: Bounds
     ) -> "Future[Nearest] | None":
         """For the query's vector, moved towards the words that were added."""
-        if pending is None or self._index is None:
+        if pending is None or not view.has_vectors:
             return None
-        return self._submit(self._nearest, self._index, pending, added, bounds)
+        recall = view.vector_recall(bounds.hits, bounds.within)
+        return self._submit(self._nearest, view, recall, pending, added)
 
     def _submit(
         self, work: "Callable[_P, _T]", *args: "_P.args", **kwargs: "_P.kwargs"
@@ -212,36 +186,33 @@ class MeaningSearch:
             ) from error
 
     def nearness(
-        self, nearest: Nearest | None, keys: Collection[ChunkKey]
+        self, view: View, nearest: Nearest | None, keys: Collection[ChunkKey]
     ) -> dict[ChunkKey, float] | None:
         """How near these chunks are in meaning, whether or not that is how they were found."""
-        if nearest is None or self._index is None:
+        if nearest is None or not view.has_vectors:
             return None
         others = [key for key in keys if key not in nearest.nearness]
-        return {**nearest.nearness, **self.distances(nearest, others)}
+        return {**nearest.nearness, **self.distances(view, nearest, others)}
 
-    def distances(self, nearest: Nearest, keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:
+    def distances(
+        self, view: View, nearest: Nearest, keys: Collection[ChunkKey]
+    ) -> dict[ChunkKey, float]:
         """How near those of the chunks are that have a vector."""
-        if self._index is None:
-            return {}
-        return self._index.in_context(nearest.vector, keys, self._document_weight)
+        return view.cosines(nearest.vector, keys, self._document_weight)
 
     def _nearest(
-        self,
-        index: VectorIndex,
-        pending: "Pending",
-        added: Sequence[NearTerm],
-        bounds: Bounds,
+        self, view: View, recall: "VectorRecall", pending: "Pending", added: Sequence[NearTerm]
     ) -> Nearest:
         vector = mixed(pending.result().vector, added)
-        hits = index.search(vector, bounds.hits, bounds.scope)
+        hits = recall(vector)
         best = hits[0].score if hits else 0.0
+        spread = view.cosine_spread(vector)
         if self._document_weight <= 0:
-            return Nearest(vector, hits, best, {}, prominence(hits), index.spread(vector))
-        near = index.in_context(vector, [hit.key for hit in hits], self._document_weight)
+            return Nearest(vector, hits, best, {}, prominence(hits), spread)
+        near = view.cosines(vector, [hit.key for hit in hits], self._document_weight)
         placed = [Hit(key, near.get(key, score)) for key, score in hits]
         placed.sort(key=lambda hit: (-hit.score, hit.key))
-        return Nearest(vector, placed, best, near, prominence(placed), index.spread(vector))
+        return Nearest(vector, placed, best, near, prominence(placed), spread)
 
 
 def prominence(hits: Sequence[Hit]) -> float:

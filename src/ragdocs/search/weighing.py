@@ -1,13 +1,14 @@
 """How much say each index and each tree has in one query."""
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.settings import SearchConfig
+from ragdocs.indices.view import View
 from ragdocs.models import DocId, TreeName
+from ragdocs.parsers.ids import tree_of
 from ragdocs.search.candidates import Candidate, ExactToken, Strategy, Weights
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
@@ -28,7 +29,6 @@ from ragdocs.search.fusion import (
 from ragdocs.search.requests import QueryType
 from ragdocs.search.retrieval import RunningQuery
 from ragdocs.store.records import ChunkKey
-from ragdocs.store.snapshot import Snapshot
 
 # Which hits go on when trees are brought to one level: some of every tree, however loud another.
 #
@@ -39,12 +39,12 @@ LEAST = 5
 """As many as an answer usually has."""
 
 
-def with_every_tree(snapshot: Snapshot, fused: Sequence[Fused], count: int) -> list[Fused]:
+def with_every_tree(view: View, fused: Sequence[Fused], count: int) -> list[Fused]:
     """The first `count`, and after them the best of each tree that has fewer than LEAST there."""
     chosen, rest = list(fused[:count]), fused[count:]
     if not rest:
         return chosen
-    trees = _trees(snapshot, [item.key for item in fused])
+    trees = _trees(view, [item.key for item in fused])
     taken = Counter(trees.get(item.key) for item in chosen)
     for item in rest:
         tree = trees.get(item.key)
@@ -54,11 +54,10 @@ def with_every_tree(snapshot: Snapshot, fused: Sequence[Fused], count: int) -> l
     return chosen
 
 
-def missing_trees(snapshot: Snapshot, fused: Sequence[Fused]) -> list[TreeName]:
+def missing_trees(view: View, fused: Sequence[Fused]) -> list[TreeName]:
     """The trees that no hit is of: whatever they have is behind all that the indices gave."""
-    present = set(_trees(snapshot, [item.key for item in fused]).values())
-    rows = snapshot.select("SELECT DISTINCT tree FROM documents ORDER BY tree")
-    return [TreeName(tree) for (tree,) in rows if tree not in present]
+    present = set(_trees(view, [item.key for item in fused]).values())
+    return [tree for tree in view.trees() if tree not in present]
 
 
 def with_best_of(found: RunningQuery, own: RunningQuery) -> RunningQuery:
@@ -72,13 +71,8 @@ def with_best_of(found: RunningQuery, own: RunningQuery) -> RunningQuery:
     return replace(found, lists={**found.lists, **lists})
 
 
-def _trees(snapshot: Snapshot, keys: Iterable[ChunkKey]) -> dict[int, str]:
-    rows = snapshot.select(
-        """SELECT c.key, d.tree FROM chunks c JOIN documents d ON d.key = c.doc
-        WHERE c.key IN (SELECT value FROM json_each(?))""",
-        (json.dumps(list(keys)),),
-    )
-    return {int(key): str(tree) for key, tree in rows}
+def _trees(view: View, keys: Collection[ChunkKey]) -> dict[ChunkKey, TreeName]:
+    return {key: tree_of(doc_id) for key, doc_id in view.documents_of(keys).items()}
 
 
 # An index whose scores hardly differ does not know which passage is better: it gets less say.

@@ -7,9 +7,9 @@ pool and given back. A store that was replaced on disk is noticed and opened aga
 import threading
 import weakref
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from ragdocs.errors import IndexCorrupt, IndexStoreError, RagdocsError
 from ragdocs.models import Closable
@@ -27,6 +27,7 @@ from ragdocs.store.records import Position
 from ragdocs.store.snapshot import RowCache, Snapshot
 from ragdocs.store.stored_index import StoredIndex, check_in_step
 
+_S = TypeVar("_S", bound=Snapshot)
 MOST_IDLE = 3
 """As many searches as run at once: each connection has pages of the store in memory."""
 
@@ -89,9 +90,13 @@ class Reader(Closable):
             raise
         return reader
 
-    @contextmanager
-    def snapshot(self) -> Generator[Snapshot]:
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
         """The store as it is now, and as it stays until the end of the block."""
+        return self.view(Snapshot)
+
+    @contextmanager
+    def view(self, make: Callable[[Database, Meta, RowCache, StoreState], _S]) -> Generator[_S]:
+        """As `snapshot`, in a class of the caller's that adds what is kept beside the rows."""
         with self._borrow() as (database, is_replaced):
             # Before the commit that is looked at: another thread may see a later one meanwhile.
             seen, sealed = self._seen, read_seal(self._directory)
@@ -104,7 +109,7 @@ class Reader(Closable):
                 is_changed = is_other or is_broken(self._directory, meta.position, sealed)
                 state = self._make_state(meta, is_changed=is_changed or is_replaced)
                 try:
-                    yield Snapshot(database, meta, self._rows_of(meta.position), state)
+                    yield make(database, meta, self._rows_of(meta.position), state)
                 except (RagdocsError, OSError):
                     raise
                 except Exception as error:

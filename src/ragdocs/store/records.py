@@ -132,6 +132,53 @@ class FileFailure:
     read_ns: int
 
 
+class ChunkPlace(NamedTuple):
+    """Where a chunk stands in its document. A tuple: a document may have a hundred thousand."""
+
+    key: ChunkKey
+    parent: ChunkKey | None
+    is_leaf: bool
+    line_start: int
+    line_end: int
+
+
+class TokenPlace(NamedTuple):
+    """A chunk that an exact token may stand in, and whether it does, letter by letter, in any case
+    or in the same."""
+
+    key: ChunkKey
+    document: DocId
+    text_hash: bytes | None
+    is_written: bool
+    is_same_case: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCounts:
+    """The nodes of a document's chunk tree, and those of them that have text."""
+
+    nodes: int
+    leaves: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContentCounts:
+    """What some documents have together."""
+
+    headings: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCounts:
+    """How much one tree holds."""
+
+    documents: int
+    size: int
+    leaves: int
+    failures: int
+
+
 @dataclass(frozen=True, slots=True)
 class PendingText:
     """A text of which a model's vector is not stored yet."""

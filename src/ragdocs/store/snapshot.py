@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise, starmap
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ragdocs.errors import REBUILD, IndexCorrupt
 from ragdocs.memory import BoundedCache, no_collection
@@ -19,7 +19,10 @@ from ragdocs.store.integrity import StoreState, check_rows, check_structure
 from ragdocs.store.links import SELECT_LINKS, read_link
 from ragdocs.store.records import (
     Change,
+    ChunkCounts,
     ChunkKey,
+    ChunkPlace,
+    ContentCounts,
     FileFailure,
     ManifestEntry,
     PendingText,
@@ -29,6 +32,8 @@ from ragdocs.store.records import (
     StoredCodeBlock,
     StoredDocument,
     TextHash,
+    TokenPlace,
+    TreeCounts,
     VectorBatch,
 )
 from ragdocs.store.stored_index import Space, StoredIndex, held_texts, in_step, measure
@@ -88,20 +93,11 @@ class RowCache:
 # byte, needs neither the check nor the parsing again (specs/0029).
 
 VECTORS_PER_BATCH = 4096
+VERSION_BYTES = 8
 CHUNKS_BYTES, DOCUMENTS_BYTES = 8 << 20, 4 << 20
 _known_chunks = BoundedCache(read_chunk, CHUNKS_BYTES, tables.chunk_row_bytes)
 _known_documents = BoundedCache(read_document, DOCUMENTS_BYTES, tables.document_row_bytes)
 _T = TypeVar("_T")
-
-
-class ChunkPlace(NamedTuple):
-    """Where a chunk stands in its document. A tuple: a document may have a hundred thousand."""
-
-    key: ChunkKey
-    parent: ChunkKey | None
-    is_leaf: bool
-    line_start: int
-    line_end: int
 
 
 class Snapshot:
@@ -335,6 +331,17 @@ class Snapshot:
         where = "WHERE warnings <> '[]' ORDER BY id"
         return map(read_document, self._database.each(f"{SELECT_DOCUMENTS} {where}"))
 
+    def count_documents(self) -> int:
+        return self.ledger.count("documents")
+
+    def count_chunks(self) -> int:
+        """The nodes of all documents."""
+        return self.ledger.count("chunks")
+
+    def count_failures(self) -> int:
+        """The files that could not be indexed."""
+        return self.ledger.count("failures")
+
     def count_passages(self) -> int:
         """The chunks that have a text to embed."""
         return self._number("SELECT count(text_hash) FROM chunks")
@@ -401,6 +408,146 @@ class Snapshot:
     def document_keys(self) -> list[int]:
         """Their internal keys, as the indices inside the store know them."""
         return [key for (key,) in self._database.all("SELECT key FROM documents ORDER BY key")]
+
+    def file(self, doc_id: DocId) -> ManifestEntry | None:
+        """The file as it was when it was read."""
+        row = self._database.one(f"{SELECT_FILES} WHERE doc_id = ?", (doc_id,))
+        return read_file(row) if row else None
+
+    def failure(self, doc_id: DocId) -> FileFailure | None:
+        """Why a file is not in the index, if it is known and could not be indexed."""
+        row = self._database.one(f"{SELECT_FAILURES} WHERE f.doc_id = ?", (doc_id,))
+        return read_failure(row) if row else None
+
+    def version(self, doc_id: DocId) -> str:
+        """Changes as soon as the file's bytes, or anything stored of them, changes."""
+        row = self._database.one(
+            """SELECT d.digest, f.content_hash FROM documents d
+            LEFT JOIN files f ON f.doc_id = d.id WHERE d.id = ?""",
+            (doc_id,),
+        )
+        digest, content = row or (b"", None)
+        hashed = blake2b(digest, digest_size=VERSION_BYTES, key=b"version")
+        hashed.update((content or "").encode())
+        return hashed.hexdigest()
+
+    def documents_called(self, match_key: str) -> tuple[StoredDocument, ...]:
+        """Those with a file name, title or alias of this key, ordered by id."""
+        rows = self._database.all(
+            "SELECT d.id FROM names n JOIN documents d ON d.key = n.doc WHERE n.match_key = ?",
+            (match_key,),
+        )
+        found = self.documents_by_id(DocId(doc_id) for (doc_id,) in rows)
+        return tuple(found[doc_id] for doc_id in sorted(found))
+
+    def document_ids(self) -> list[DocId]:
+        """Ordered."""
+        return [
+            DocId(doc_id)
+            for (doc_id,) in self._database.all("SELECT id FROM documents ORDER BY id")
+        ]
+
+    def some_paths(self, limit: int) -> list[str]:
+        """The paths of at most so many documents."""
+        rows = self._database.all(
+            "SELECT DISTINCT path FROM documents ORDER BY id LIMIT ?", (limit,)
+        )
+        return [decode_path(path) for (path,) in rows]
+
+    def trees(self) -> list[TreeName]:
+        """Those that have a document, ordered."""
+        rows = self._database.all("SELECT DISTINCT tree FROM documents ORDER BY tree")
+        return [TreeName(tree) for (tree,) in rows]
+
+    def documents_of(self, keys: Collection[ChunkKey]) -> dict[ChunkKey, DocId]:
+        """The document of each of the chunks that are still there."""
+        rows = self._database.all(
+            """SELECT c.key, d.id FROM chunks c JOIN documents d ON d.key = c.doc
+            WHERE c.key IN (SELECT value FROM json_each(?))""",
+            (json.dumps(list(keys)),),
+        )
+        return {ChunkKey(key): DocId(doc_id) for key, doc_id in rows}
+
+    def first_passages(self, doc_ids: Collection[DocId]) -> dict[DocId, ChunkKey]:
+        """The first leaf of each document that has one. Numbers alone, and at once: reading the
+        documents' chunks took a fifth of a search by words. What becomes a candidate is read and
+        checked later."""
+        read = self.numbers("first passages")
+        unread = [doc_id for doc_id in doc_ids if doc_id not in read]
+        rows = self._database.all(
+            """SELECT d.id, (SELECT c.key FROM chunks c WHERE c.doc = d.key AND c.text IS NOT NULL
+                ORDER BY c.byte_start, c.position LIMIT 1)
+            FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))""",
+            (json.dumps(unread),),
+        )
+        read.update((doc_id, key) for doc_id, key in rows if key is not None)
+        return {doc_id: ChunkKey(read[doc_id]) for doc_id in doc_ids if doc_id in read}
+
+    def texts_with(self, text: str, keys: Collection[ChunkKey]) -> dict[ChunkKey, str]:
+        """The texts of those of the chunks that have this one, in any case of ASCII letters."""
+        rows = self._database.all(
+            "SELECT key, text FROM chunks WHERE key IN (SELECT value FROM json_each(?)) "
+            "AND instr(lower(text), ?)",
+            (json.dumps(list(keys)), text),
+        )
+        return {ChunkKey(key): text for key, text in rows}
+
+    def token_places(self, token: str, keys: Collection[ChunkKey]) -> list[TokenPlace]:
+        """Looks for the token in text, headings, title and path of these chunks."""
+        rows = self._database.all(
+            "SELECT key, id, text_hash, instr(lower(said), lower(?)) > 0, instr(said, ?) > 0 FROM ("
+            "SELECT chunks.key, documents.id, chunks.text_hash, coalesce(chunks.text, '') "
+            "|| char(10) || chunks.breadcrumb || char(10) || chunks.headings || char(10) "
+            "|| documents.title || char(10) || documents.path AS said "
+            "FROM chunks JOIN documents ON documents.key = chunks.doc "
+            "WHERE chunks.key IN (SELECT value FROM json_each(?)))",
+            (token, token, json.dumps(list(keys))),
+        )
+        return [
+            TokenPlace(ChunkKey(key), DocId(document), text_hash, bool(is_written), bool(is_same))
+            for key, document, text_hash, is_written, is_same in rows
+        ]
+
+    def chunk_counts(self, doc_ids: Iterable[DocId]) -> dict[DocId, ChunkCounts]:
+        rows = self._database.all(
+            """SELECT d.id, count(*), count(c.text) FROM documents d JOIN chunks c ON c.doc = d.key
+            WHERE d.id IN (SELECT value FROM json_each(?)) GROUP BY d.key""",
+            (json.dumps(list(doc_ids)),),
+        )
+        return {DocId(doc_id): ChunkCounts(nodes, leaves) for doc_id, nodes, leaves in rows}
+
+    def content_counts(self, doc_ids: Iterable[DocId]) -> ContentCounts:
+        rows = self._database.all(
+            """SELECT total(headings), total(chunks) FROM documents
+            WHERE id IN (SELECT value FROM json_each(?))""",
+            (json.dumps(list(doc_ids)),),
+        )
+        return ContentCounts(*map(int, rows[0]))
+
+    def tree_counts(self) -> dict[TreeName, TreeCounts]:
+        """Of the trees that have any document or failed file."""
+        documents = self._database.all(
+            "SELECT tree, count(*), sum(size) FROM documents GROUP BY tree"
+        )
+        leaves = dict(
+            self._database.all(
+                """SELECT d.tree, count(*) FROM chunks c JOIN documents d ON d.key = c.doc
+                WHERE c.text IS NOT NULL GROUP BY d.tree"""
+            )
+        )
+        failures = dict(
+            self._database.all(
+                """SELECT f.tree, count(*) FROM failures e JOIN files f ON f.key = e.file
+                GROUP BY f.tree"""
+            )
+        )
+        sizes = {tree: (count, size) for tree, count, size in documents}
+        return {
+            TreeName(tree): TreeCounts(
+                *sizes.get(tree, (0, 0)), leaves.get(tree, 0), failures.get(tree, 0)
+            )
+            for tree in sorted({*sizes, *failures})
+        }
 
     def indices_in_step(self, indices: Sequence[StoredIndex]) -> list[StoredIndex]:
         """Those of the indices inside the store that are of this version, and of this commit."""
@@ -484,122 +631,3 @@ def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
-
-
-# What the store holds, told without reading the documents themselves: names, versions, counts.
-
-VERSION_BYTES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkCounts:
-    """The nodes of a document's chunk tree, and those of them that have text."""
-
-    nodes: int
-    leaves: int
-
-
-@dataclass(frozen=True, slots=True)
-class ContentCounts:
-    """What some documents have together."""
-
-    headings: int
-    chunks: int
-
-
-@dataclass(frozen=True, slots=True)
-class TreeCounts:
-    """How much one tree holds."""
-
-    documents: int
-    size: int
-    leaves: int
-    failures: int
-
-
-def file_of(snapshot: Snapshot, doc_id: DocId) -> ManifestEntry | None:
-    """The file as it was when it was read."""
-    rows = snapshot.select(f"{SELECT_FILES} WHERE doc_id = ?", (doc_id,))
-    return read_file(rows[0]) if rows else None
-
-
-def failure_of(snapshot: Snapshot, doc_id: DocId) -> FileFailure | None:
-    """Why a file is not in the index, if it is known and could not be indexed."""
-    rows = snapshot.select(f"{SELECT_FAILURES} WHERE f.doc_id = ?", (doc_id,))
-    return read_failure(rows[0]) if rows else None
-
-
-def version_of(snapshot: Snapshot, doc_id: DocId) -> str:
-    """Another one as soon as the file's bytes, or anything stored of them, is another."""
-    rows = snapshot.select(
-        """SELECT d.digest, f.content_hash FROM documents d
-        LEFT JOIN files f ON f.doc_id = d.id WHERE d.id = ?""",
-        (doc_id,),
-    )
-    digest, content = rows[0] if rows else (b"", None)
-    told = blake2b(digest, digest_size=VERSION_BYTES, key=b"version")
-    told.update((content or "").encode())
-    return told.hexdigest()
-
-
-def documents_called(snapshot: Snapshot, match_key: str) -> tuple[StoredDocument, ...]:
-    """Those with a file name, title or alias of this key (see `link_resolution.match_key`)."""
-    rows = snapshot.select(
-        "SELECT d.id FROM names n JOIN documents d ON d.key = n.doc WHERE n.match_key = ?",
-        (match_key,),
-    )
-    found = snapshot.documents_by_id(DocId(doc_id) for (doc_id,) in rows)
-    return tuple(found[doc_id] for doc_id in sorted(found))
-
-
-def document_ids(snapshot: Snapshot) -> list[DocId]:
-    """In order."""
-    return [DocId(doc_id) for (doc_id,) in snapshot.select("SELECT id FROM documents ORDER BY id")]
-
-
-def some_paths(snapshot: Snapshot, limit: int) -> list[str]:
-    """The paths of at most so many documents."""
-    rows = snapshot.select("SELECT DISTINCT path FROM documents ORDER BY id LIMIT ?", (limit,))
-    return [decode_path(path) for (path,) in rows]
-
-
-def chunk_counts(snapshot: Snapshot, doc_ids: Iterable[DocId]) -> dict[DocId, ChunkCounts]:
-    rows = snapshot.select(
-        """SELECT d.id, count(*), count(c.text) FROM documents d JOIN chunks c ON c.doc = d.key
-        WHERE d.id IN (SELECT value FROM json_each(?)) GROUP BY d.key""",
-        (json.dumps(list(doc_ids)),),
-    )
-    return {DocId(doc_id): ChunkCounts(nodes, leaves) for doc_id, nodes, leaves in rows}
-
-
-def content_counts(snapshot: Snapshot, doc_ids: Iterable[DocId]) -> ContentCounts:
-    rows = snapshot.select(
-        """SELECT total(headings), total(chunks) FROM documents
-        WHERE id IN (SELECT value FROM json_each(?))""",
-        (json.dumps(list(doc_ids)),),
-    )
-    return ContentCounts(*map(int, rows[0]))
-
-
-def tree_counts(snapshot: Snapshot) -> dict[TreeName, TreeCounts]:
-    """Of the trees that have any document or failed file."""
-    documents = snapshot.select("SELECT tree, count(*), sum(size) FROM documents GROUP BY tree")
-    leaves = dict(
-        snapshot.select(
-            """SELECT d.tree, count(*) FROM chunks c JOIN documents d ON d.key = c.doc
-            WHERE c.text IS NOT NULL GROUP BY d.tree"""
-        )
-    )
-    failures = dict(
-        snapshot.select(
-            """SELECT f.tree, count(*) FROM failures e JOIN files f ON f.key = e.file
-            GROUP BY f.tree"""
-        )
-    )
-    sizes = {tree: (count, size) for tree, count, size in documents}
-    return {
-        TreeName(tree): TreeCounts(
-            *sizes.get(tree, (0, 0)), leaves.get(tree, 0), failures.get(tree, 0)
-        )
-        for tree in sorted({*sizes, *failures})
-    }

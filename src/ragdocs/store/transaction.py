@@ -104,7 +104,7 @@ class _Known:
 
 
 class Transaction:
-    """Changes to the store that take effect together, when `Writer.transaction` ends."""
+    """Changes to the store that take effect together, when `StoreWriter.transaction` ends."""
 
     def __init__(self, database: Database, meta: Meta, indices: Sequence[StoredIndex] = ()) -> None:
         self._database = database

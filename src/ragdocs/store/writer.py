@@ -63,7 +63,7 @@ _WAL_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a store is opened with; see `Writer.open`."""
+    """What a store is opened with; see `StoreWriter.open`."""
 
     fingerprint: str
     settings: str
@@ -204,7 +204,7 @@ def _empty(database: Database, expected: Expected) -> None:
 # The one that writes. Its caller holds the write lock while it is opened and in transactions.
 
 
-class Writer(Closable):
+class StoreWriter(Closable):
     """An open store that can be changed, one transaction at a time, by one thread."""
 
     def __init__(self, prepared: PreparedStore, expected: Expected) -> None:

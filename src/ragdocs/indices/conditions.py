@@ -1,0 +1,293 @@
+"""Conditions on passages and their documents: values that every engine carries out for itself.
+
+A condition is a word that a passage must have, a comparison of a field of its document, or several
+of these joined. A filter is a condition of comparisons alone. A new property or a permission is a
+new field, never a new method of an engine.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import reduce
+from pathlib import PurePosixPath
+from typing import NamedTuple, assert_never
+
+from ragdocs.memory import BoundedCache
+from ragdocs.models import DocId, QueryField
+from ragdocs.parsers.ids import encode_path
+from ragdocs.store.records import StoredDocument
+
+
+class Unit(NamedTuple):
+    """A term, or several that must follow one another; in one field, or in any.
+
+    A tuple, because units are looked up in dictionaries for every match that is marked.
+    """
+
+    terms: tuple[str, ...]
+    field: QueryField | None = None
+    weight: float = 1.0
+
+
+class FilterField(StrEnum):
+    """What a comparison looks at."""
+
+    TREE = "tree"
+    PATH = "path"
+    FILE = "file"
+    """A path, a folder's path, a bare file name or an id: whichever of these was typed."""
+    TAG = "tag"
+    CATEGORY = "category"
+    AUTHOR = "author"
+    MODIFIED = "modified"
+    DOCUMENT = "document"
+    """The document's id."""
+    LANGUAGE = "language"
+    """The language of a code block in the passage: the only field of passages, not documents."""
+
+
+class Operator(StrEnum):
+    """How a field is compared with a value."""
+
+    IS = "is"
+    """Without regard to case; a tag also stands for the tags nested below it."""
+    ONE_OF = "one of"
+    UNDER = "under"
+    """A path below a folder, by whole components."""
+    BEGINS = "begins"
+    """A path that begins with these characters, as in the query language."""
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
+
+
+Value = str | datetime | frozenset[str] | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One field compared with one value."""
+
+    field: FilterField
+    operator: Operator
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every part must hold."""
+
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """At least one part must hold."""
+
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """The part must not hold."""
+
+    part: "Condition"
+
+
+Condition = Unit | Comparison | All | Some | Without
+Filter = Condition | None
+"""A condition without words; None lets every document answer."""
+
+
+def both(one: Condition | None, other: Condition | None) -> Condition | None:
+    """A condition that holds where both do."""
+    if one is None or other is None:
+        return other if one is None else one
+    return All((*parts_of(one), *parts_of(other)))
+
+
+def parts_of(condition: Condition | None) -> tuple[Condition, ...]:
+    """The conditions that must all hold."""
+    if condition is None:
+        return ()
+    return condition.parts if isinstance(condition, All) else (condition,)
+
+
+def join(conditions: Iterable[Condition]) -> Filter:
+    return reduce(both, conditions, None)
+
+
+def in_tree(name: str) -> Comparison:
+    return Comparison(FilterField.TREE, Operator.ONE_OF, frozenset({name}))
+
+
+def in_language(language: str) -> Condition | None:
+    """None when no language is named."""
+    return Comparison(FilterField.LANGUAGE, Operator.IS, language) if language.strip() else None
+
+
+def except_documents(ids: Iterable[DocId]) -> Without:
+    return Without(Comparison(FilterField.DOCUMENT, Operator.ONE_OF, frozenset[str](ids)))
+
+
+def is_of_language(condition: Condition) -> bool:
+    return isinstance(condition, Comparison) and condition.field is FilterField.LANGUAGE
+
+
+def language_of(condition: Filter) -> str:
+    """The language of code that a filter asks for; empty when it asks for none."""
+    found = (part for part in parts_of(condition) if is_of_language(part))
+    return next((str(part.value) for part in found if isinstance(part, Comparison)), "")
+
+
+def has_words(condition: Condition) -> bool:
+    """Whether a passage must be read to tell if the condition holds."""
+    match condition:
+        case Unit():
+            return True
+        case Comparison():
+            return False
+        case Without(part):
+            return has_words(part)
+        case All(parts) | Some(parts):
+            return any(map(has_words, parts))
+
+
+# What a comparison says of a document. Every engine must agree with this.
+
+PATHS_BYTES = 24 << 20
+"""For about 50,000 documents: the embedded engine compares a filter with every one of them."""
+
+IsMatch = Callable[[StoredDocument], bool]
+
+
+def compile_filter(condition: Filter) -> IsMatch | None:
+    """Whether a document satisfies a filter; None when every document does. Languages are left
+    out: a passage has them, not a document.
+    """
+    checks = tuple(_check(part) for part in parts_of(condition) if not is_of_language(part))
+    if not checks:
+        return None
+    return lambda document: all(check(document) for check in checks)
+
+
+def _check(condition: Condition) -> IsMatch:
+    match condition:
+        case Comparison():
+            return _compare(condition)
+        case All(parts):
+            checks = tuple(map(_check, parts))
+            return lambda document: all(check(document) for check in checks)
+        case Some(parts):
+            checks = tuple(map(_check, parts))
+            return lambda document: any(check(document) for check in checks)
+        case Without(part):
+            check = _check(part)
+            return lambda document: not check(document)
+        case Unit():
+            raise ValueError(f"a filter compares fields; it has no words: {condition.terms}")
+        case _:
+            assert_never(condition)
+
+
+def _compare(comparison: Comparison) -> IsMatch:
+    make = _MAKERS.get((comparison.field, comparison.operator))
+    if make is None:
+        raise ValueError(f"documents cannot be compared by {comparison}")
+    return make(comparison.value)
+
+
+def _is_in_tree(names: frozenset[str]) -> IsMatch:
+    return lambda document: document.tree in names
+
+
+def _is_document(ids: frozenset[str]) -> IsMatch:
+    return lambda document: document.id in ids
+
+
+def _is_under(path: str) -> IsMatch:
+    parts = _split(path)
+    return lambda document: _components[document.path][: len(parts)] == parts
+
+
+def _begins(prefix: str) -> IsMatch:
+    encoded = encode_path(prefix)
+    return lambda document: encode_path(document.path).startswith(encoded)
+
+
+def _is_named(names: tuple[str, ...]) -> IsMatch:
+    """By its path, its folder's path, its bare name or its id."""
+    named = {name: parts for name in names if (parts := _split(name))}
+    every = frozenset(named.values())
+    lengths = sorted({len(parts) for parts in every})
+
+    def is_named(document: StoredDocument) -> bool:
+        parts = _components[document.path]
+        if document.id in named or parts[-1:] in every:
+            return True
+        return any(parts[:length] in every for length in lengths)
+
+    return is_named
+
+
+def _has_tag(tag: str) -> IsMatch:
+    name = tag.lstrip("#").strip("/").casefold()
+
+    def has_tag(document: StoredDocument) -> bool:
+        own = (tag.casefold() for tag in document.tags)
+        return any(tag == name or tag.startswith(f"{name}/") for tag in own)
+
+    return has_tag
+
+
+def _has_category(wanted: str) -> IsMatch:
+    return lambda document: _is_one_of(wanted, document.front_matter.category)
+
+
+def _has_author(wanted: str) -> IsMatch:
+    return lambda document: _is_one_of(wanted, document.front_matter.author)
+
+
+def _is_since(moment: datetime) -> IsMatch:
+    return lambda document: _aware(document.date) >= _aware(moment)
+
+
+def _is_until(moment: datetime) -> IsMatch:
+    return lambda document: _aware(document.date) <= _aware(moment)
+
+
+_MAKERS: dict[tuple[FilterField, Operator], Callable[..., IsMatch]] = {
+    (FilterField.TREE, Operator.ONE_OF): _is_in_tree,
+    (FilterField.DOCUMENT, Operator.ONE_OF): _is_document,
+    (FilterField.PATH, Operator.UNDER): _is_under,
+    (FilterField.PATH, Operator.BEGINS): _begins,
+    (FilterField.FILE, Operator.ONE_OF): _is_named,
+    (FilterField.TAG, Operator.IS): _has_tag,
+    (FilterField.CATEGORY, Operator.IS): _has_category,
+    (FilterField.AUTHOR, Operator.IS): _has_author,
+    (FilterField.MODIFIED, Operator.AT_LEAST): _is_since,
+    (FilterField.MODIFIED, Operator.AT_MOST): _is_until,
+}
+"""A new field is one more line here, and its counterpart in every other engine."""
+
+
+def _split(path: str) -> tuple[str, ...]:
+    """Composed, because what is typed and what a file system returns may differ in that."""
+    return PurePosixPath(unicodedata.normalize("NFC", path).lstrip("/")).parts
+
+
+_components = BoundedCache(_split, PATHS_BYTES)
+"""Of documents only: paths that are typed into filters rarely repeat."""
+
+
+def _is_one_of(wanted: str, value: str) -> bool:
+    """The value, or one of those it lists: the parser joins several authors by commas."""
+    name = " ".join(wanted.split()).casefold()
+    folded = value.casefold()
+    return not name or name == folded or name in (part.strip() for part in folded.split(","))
+
+
+def _aware(moment: datetime) -> datetime:
+    """No zone means UTC, as in front matter."""
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
