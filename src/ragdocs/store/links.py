@@ -1,4 +1,4 @@
-"""Links in the store: their rows, and where each leads while documents come, go and change."""
+"""Links in the store: their rows, and their targets while documents come, go and change."""
 
 import re
 import unicodedata
@@ -16,14 +16,14 @@ from ragdocs.store.records import ResolvedLink
 from ragdocs.store.schema import Values, check_row, row_hash, span_values, storable
 from ragdocs.store.tables import SELECT_DOCUMENTS, read_document
 
-# Where a link leads, given the documents it could mean. Pure: nothing is read from anywhere.
+# Resolves a link, given the documents that it could mean. Pure: reads nothing.
 #
 # The rules, in order: a path, a file name (with the folders given), a title, an alias; first in the
-# link's own tree, then in the others. Each counts only when it fits exactly one document: exact
-# case first, then without regard to case and Unicode form. Nothing is guessed.
+# link's own tree, then in the others. Each counts only if it matches exactly one document: with
+# exact case first, then ignoring case and Unicode form. Nothing is guessed.
 #
-# A document can only be meant by a link that has one of its match keys. So a catalogue of the
-# documents with a link's key resolves it as the catalogue of all documents would.
+# A link can only mean a document that shares its match key. So a catalogue of the documents with
+# that key resolves the link just as a catalogue of all documents would.
 
 EXTENSIONS = (".md", ".markdown", ".txt")
 _BRACKETED = re.compile(r"!?\[\[([^\]|#]*)(?:#([^\]|]*))?(?:\|[^\]]*)?\]\]")
@@ -32,7 +32,7 @@ _DOTS = {".", ".."}
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Everything a document can be called by."""
+    """All names of a document."""
 
     key: int
     doc_id: DocId
@@ -47,7 +47,7 @@ class Names:
 
 
 def fold(text: str) -> str:
-    """The same for strings that differ only in case or in Unicode form."""
+    """Maps strings that differ only in case or Unicode form to the same string."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
@@ -63,7 +63,7 @@ def match_key(name: str) -> str:
 
 
 def meaning(link: Link) -> tuple[str, str]:
-    """Target and anchor as they are meant, by the syntax the link was written in."""
+    """Target and anchor, decoded according to the link's syntax."""
     target, anchor = link.target.strip(), link.anchor.strip()
     if link.syntax is LinkSyntax.MARKDOWN:
         return unquote(target, errors="surrogateescape"), unquote(anchor, errors="replace")
@@ -73,7 +73,7 @@ def meaning(link: Link) -> tuple[str, str]:
 
 
 def link_key(link: Link) -> str | None:
-    """The match key of what a link names; None when it stays within its document."""
+    """The match key of a link's target; None for a link within its document."""
     target, _ = meaning(link)
     return match_key(target) if target else None
 
@@ -111,7 +111,7 @@ class _Tree:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A target in every reading it allows, each tried with and without extensions."""
+    """Every possible reading of a target, with and without extensions."""
 
     paths: tuple[tuple[str, ...], ...]
     rooted: tuple[str, ...]
@@ -120,7 +120,7 @@ class _Wanted:
 
 
 class Catalogue:
-    """Documents by everything they can be called."""
+    """Documents by all their names."""
 
     def __init__(self, documents: Iterable[Names]) -> None:
         self._answers: dict[tuple[str, str, LinkSyntax, str], Names | None] = {}
@@ -129,7 +129,7 @@ class Catalogue:
             self._trees[names.tree].add(names)
 
     def resolve(self, source: Names, link: Link) -> Names | None:
-        """The document that the link, standing in `source`, leads to."""
+        """The document that a link in `source` points to."""
         target, _ = meaning(link)
         if not target:
             return source
@@ -140,20 +140,21 @@ class Catalogue:
         return self._answers[question]
 
     def _find(self, tree: str, folder: str, syntax: LinkSyntax, target: str) -> Names | None:
-        wanted = _wanted(folder, syntax, target)
+        wanted = _read_target(folder, syntax, target)
         own = [self._trees[tree]] if tree in self._trees else []
         found, ambiguous = _first(own, wanted, wanted.paths)
         if found or ambiguous:
             return found
         others = [other for name, other in self._trees.items() if name != tree]
-        # A relative path says nothing in another tree.
+        # A relative path means nothing in another tree.
         return _first(others, wanted, (wanted.rooted,))[0]
 
 
 def _first(
     trees: Sequence[_Tree], wanted: _Wanted, paths: Iterable[tuple[str, ...]]
 ) -> tuple[Names | None, bool]:
-    """What the first rule that fits one document finds; or else, whether any fitted several."""
+    """The document of the first rule that matches exactly one; otherwise, whether any matched
+    several."""
     rules = [
         *(([tree.paths for tree in trees], forms) for forms in paths),
         ([tree.tails for tree in trees], wanted.tails),
@@ -179,14 +180,14 @@ def _matches(lookups: Sequence[_Lookup], forms: Sequence[str]) -> list[Names]:
     return []
 
 
-def _wanted(folder: str, syntax: LinkSyntax, target: str) -> _Wanted:
+def _read_target(folder: str, syntax: LinkSyntax, target: str) -> _Wanted:
     parts = [part for part in target.split("/") if part]
     if "://" in target or not parts or parts[-1] in _DOTS:
         return _Wanted((), (), (), (target,))
-    root = _forms(_normalised([], parts))
+    root = _forms(_normalise([], parts))
     if target.startswith("/"):
         return _Wanted((root,), root, (), (target,))
-    relative = _forms(_normalised(folder.split("/") if folder else [], parts))
+    relative = _forms(_normalise(folder.split("/") if folder else [], parts))
     if parts[0] in _DOTS:
         return _Wanted((relative,), (), (), (target,))
     paths = (relative, root) if syntax is LinkSyntax.MARKDOWN else (root, relative)
@@ -198,8 +199,8 @@ def _forms(path: str | None) -> tuple[str, ...]:
     return (path, *(path + extension for extension in EXTENSIONS)) if path else ()
 
 
-def _normalised(base: list[str], parts: list[str]) -> str | None:
-    """The path with its dots followed; None when it would leave the tree."""
+def _normalise(base: list[str], parts: list[str]) -> str | None:
+    """Resolves `.` and `..` in the path; None if it would leave the tree."""
     path = list(base)
     for part in parts:
         if part == "..":
@@ -217,13 +218,13 @@ _BLOCK = "^"
 
 
 class Anchors:
-    """The headings of one document, by text and by slug; the first of several alike counts."""
+    """The headings of one document, by text and by slug; the first of several equal ones counts."""
 
     def __init__(self, headings: Iterable[tuple[str, Slug]]) -> None:
         self._headings = [(text.strip(), slug) for text, slug in headings]
         self._slugs: dict[str, Slug] = {slug: slug for _, slug in self._headings}
 
-    # An exact slug is what most anchors are: the rest is made when it is needed.
+    # Most anchors are exact slugs; the other lookups are built on demand.
 
     @cached_property
     def _texts(self) -> dict[str, Slug]:
@@ -242,16 +243,16 @@ class Anchors:
         return {_loose(slug): slug for _, slug in reversed(self._headings)}
 
     def find(self, link: Link) -> Slug | None:
-        """None when there is no such heading, or when a block is meant."""
+        """None if there is no such heading, or if the anchor means a block."""
         anchor = meaning(link)[1].removeprefix("#")
         last = anchor.rpartition("#")[2].strip()
         if not last or last.startswith(_BLOCK):
             return None
         written = (anchor, last) if anchor != last else (last,)
-        return next((slug for form in written if (slug := self._named(form, link.syntax))), None)
+        return next((slug for form in written if (slug := self._find(form, link.syntax))), None)
 
-    def _named(self, anchor: str, syntax: LinkSyntax) -> Slug | None:
-        # In a URL the slug is what is usually written; in a wikilink, the heading.
+    def _find(self, anchor: str, syntax: LinkSyntax) -> Slug | None:
+        # A URL usually has the slug; a wikilink, the heading.
         if syntax is LinkSyntax.MARKDOWN and anchor in self._slugs:
             return self._slugs[anchor]
         for known in (self._texts, self._slugs):
@@ -265,11 +266,11 @@ class Anchors:
 
 
 def _loose(slug: str) -> str:
-    """The collapsed form of a slug, in which an underscore, as some sites write, is a hyphen."""
+    """The collapsed form of a slug, with hyphens for the underscores that some sites use."""
     return collapse_slug(fold(slug).replace("_", "-"))
 
 
-# Links as rows, and back.
+# Converts links to rows and back.
 
 SELECT_LINKS = """SELECT l.key, l.row_hash, d.id, l.position, l.kind, l.syntax, l.target, l.anchor,
     l.text, l.byte_start, l.byte_end, l.line_start, l.line_end, l.match_key, t.id, l.target_slug
@@ -277,7 +278,7 @@ SELECT_LINKS = """SELECT l.key, l.row_hash, d.id, l.position, l.kind, l.syntax, 
 
 
 def link_values(doc_id: DocId, links: Sequence[Link]) -> Iterator[Values]:
-    """Not resolved yet: that is done at the end of the transaction, for all links it concerns."""
+    """Not resolved yet: the end of the transaction resolves all affected links."""
     for position, link in enumerate(links):
         yield storable(
             (
@@ -315,10 +316,10 @@ def read_link(row: Row) -> ResolvedLink:
     return ResolvedLink(DocId(doc_id), link, target_doc, target_slug)
 
 
-# Keeps stored links leading where they should while documents come, go and change.
+# Keeps the targets of stored links up to date while documents come, go and change.
 #
-# Only links that could be concerned are looked at: those with a match key of a changed document,
-# and those of the documents written in this transaction.
+# Resolves only links that may be affected: those with a match key of a changed document, and those
+# of the documents written in this transaction.
 
 LINKS_AT_ONCE = 5_000
 _HEADINGS = "SELECT text, slug FROM headings WHERE doc = ? ORDER BY position"
@@ -337,7 +338,7 @@ class _StoredLink:
 
 
 def detach(database: Database, ledger: Ledger, doc: int) -> set[DocId]:
-    """Lets no link lead to the document any more; returns the documents whose links did."""
+    """Clears the target of every link to the document; returns the documents of those links."""
     links = [
         _StoredLink(row, read_link(row))
         for row in database.all(f"{SELECT_LINKS} WHERE l.target_doc = ?", (doc,))
@@ -349,8 +350,8 @@ def detach(database: Database, ledger: Ledger, doc: int) -> set[DocId]:
 def refresh(
     database: Database, ledger: Ledger, match_keys: Iterable[str], sources: Iterable[int]
 ) -> set[DocId]:
-    """Resolves again what may have changed; returns the documents whose links did."""
-    keys = sorted(_concerned(database, match_keys, sources))
+    """Resolves again the links that may have changed; returns the documents whose links did."""
+    keys = sorted(_find_affected(database, match_keys, sources))
     anchors = _AnchorCache(database)
     touched: set[DocId] = set()
     for start in range(0, len(keys), LINKS_AT_ONCE):
@@ -379,8 +380,10 @@ def _resolve(
     return {link.resolved.source for link, _, _ in changed}
 
 
-def _concerned(database: Database, match_keys: Iterable[str], sources: Iterable[int]) -> set[int]:
-    """Links by their keys: the rows of one document alone may fill 100 MB."""
+def _find_affected(
+    database: Database, match_keys: Iterable[str], sources: Iterable[int]
+) -> set[int]:
+    """Only the keys of the links, because the rows of one document alone may take 100 MB."""
     found: set[int] = set()
     for column, members in (("doc", sources), ("match_key", match_keys)):
         rows = database.all_in(f"SELECT key FROM links WHERE {column} IN (*)", members)
@@ -409,7 +412,7 @@ def _load(database: Database, column: str, members: Iterable[object]) -> list[Na
 
 
 class _AnchorCache:
-    """The headings of each target, read once: thousands of links may lead to one document."""
+    """The headings of each target, read once: thousands of links may point to one document."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
