@@ -56,8 +56,8 @@ class Edited:
         indices = self.app.indices
         with self.app.reader.snapshot() as snapshot:
             indices.catch_up(snapshot)
-            if indices.words.terms:
-                indices.words.terms.catch_up(snapshot)
+            if indices.terms:
+                indices.terms.catch_up(snapshot)
 
 
 def compare(small: Edited, large: Edited, rounds: int) -> None:

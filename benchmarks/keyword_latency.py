@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -43,15 +44,14 @@ from ragdocs.config.choices import KeywordEngineName
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.indices.analysis import code_analyzer
 from ragdocs.indices.code import CodeEngine
+from ragdocs.indices.embedded import EmbeddedIndex, EmbeddedIndices
 from ragdocs.indices.engines import KeywordEngine, keyword_setup
-from ragdocs.indices.graph import GraphIndex
 from ragdocs.indices.keyword import compile_query, search_in_tiers
 from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.requests import QueryRequest
-from ragdocs.search.retrieval import Indices
-from ragdocs.search.understanding import WordSources
+from ragdocs.search.retrieval import QueryTools
 from ragdocs.store.database import store_path
 from ragdocs.store.reader import Reader
 
@@ -76,16 +76,15 @@ def engine_of(directory: Path, choice: KeywordEngineName) -> KeywordEngine:
 
 @contextmanager
 def whole_search(reader: Reader, engine: KeywordEngine) -> Iterator[QueryOrchestrator]:
-    indices = Indices(
-        analyzer=ANALYZER,
+    indices = EmbeddedIndices(
         keyword=engine,
         code=CodeEngine(code_analyzer(), ANALYZER),
-        graph=GraphIndex(),
-        words=WordSources(vocabulary=Vocabulary(ANALYZER)),
+        vocabulary=Vocabulary(ANALYZER),
     )
-    with reader.snapshot() as snapshot:
-        indices.catch_up(snapshot)
-    search = QueryOrchestrator(reader, indices, SETTINGS, Surroundings(clock=lambda: NOW))
+    index, tools = EmbeddedIndex(reader, indices), QueryTools(analyzer=ANALYZER)
+    with index.view():
+        pass  # catches up
+    search = QueryOrchestrator(index, tools, SETTINGS, Surroundings(clock=lambda: NOW))
     try:
         yield search
     finally:
@@ -96,7 +95,7 @@ def engine_call(reader: Reader, engine: KeywordEngine) -> Callable[[str], object
     def call(question: str) -> object:
         with reader.snapshot() as snapshot:
             query = compile_query(parse_query(question), ANALYZER)
-            return search_in_tiers(engine, snapshot, query, LIMIT, None)
+            return search_in_tiers(partial(engine.search, snapshot), query, LIMIT)
 
     return call
 

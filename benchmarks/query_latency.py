@@ -42,8 +42,9 @@ from ragdocs.config.settings import BoostsConfig, ChunkingConfig, SearchConfig
 from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine, CodeIndex
+from ragdocs.indices.embedded import EmbeddedIndex, EmbeddedIndices
 from ragdocs.indices.engines import keyword_setup
-from ragdocs.indices.graph import GraphIndex, detect, pair_weights
+from ragdocs.indices.graph import detect, pair_weights
 from ragdocs.indices.keyword import FIELDS
 from ragdocs.indices.signatures import SignatureIndex
 from ragdocs.indices.term_vectors import TermVectors
@@ -53,8 +54,7 @@ from ragdocs.models import FileState, IndexedFile, TreeName
 from ragdocs.parsers.markdown import Origin, parse_document
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
 from ragdocs.search.requests import QueryRequest
-from ragdocs.search.retrieval import Indices
-from ragdocs.search.understanding import WordSources
+from ragdocs.search.retrieval import QueryTools
 from ragdocs.store.database import store_path
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import PendingText
@@ -219,18 +219,18 @@ class Bare:
 def engine(directory: Path, reader: Reader, embedder: BuiltinEmbedder) -> QueryOrchestrator:
     vocabulary = Vocabulary(ANALYZER)
     terms = TermVectors(embedder, vocabulary, limit=SETTINGS.query_expansion_max_terms)
-    indices = Indices(
-        analyzer=ANALYZER,
+    indices = EmbeddedIndices(
         keyword=keyword_setup(SETTINGS, ANALYZER, directory).engine,
         code=CodeEngine(code_analyzer(), ANALYZER),
+        vocabulary=vocabulary,
         vector=VectorIndex(embedder),
-        embedder=embedder,
-        graph=GraphIndex(),
-        words=WordSources(vocabulary=vocabulary, terms=terms),
+        terms=terms,
     )
-    with reader.snapshot() as snapshot:
-        indices.catch_up(snapshot)
-    return QueryOrchestrator(reader, indices, SETTINGS, Surroundings(clock=lambda: NOW))
+    index = EmbeddedIndex(reader, indices)
+    with index.view():
+        pass  # catches up
+    tools = QueryTools(analyzer=ANALYZER, embedder=embedder)
+    return QueryOrchestrator(index, tools, SETTINGS, Surroundings(clock=lambda: NOW))
 
 
 @dataclass

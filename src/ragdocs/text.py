@@ -33,6 +33,15 @@ _unsafe = re.compile(f"[{_HIDDEN}\r\x85\u2028\u2029]+|{_SELECTORS}")
 """On a terminal also what moves the cursor; line feeds and tabs stay."""
 
 
+_surrogate = re.compile("[\ud800-\udfff]")
+
+
+def without_surrogates(text: str) -> str:
+    """Lone surrogates (halves of characters), which no store, model or output can carry, become
+    U+FFFD. Only file names may rightfully hold them, and those are percent-encoded before."""
+    return text if text.isascii() else _surrogate.sub("\ufffd", text)
+
+
 class Cleaner:
     """Removes the invisible characters of the texts of one answer, and counts them."""
 

@@ -381,7 +381,7 @@ def test_files_that_cannot_be_indexed_are_named_every_time_until_they_can(folder
         assert "docs:bad09.md" in done.err
         assert "docs:bad10.md" not in done.err
         assert "  and 2 more (--json lists all)" in done.err
-        assert "docs:link.md is a link that leads nowhere" in done.err
+        assert "docs:link.md is a broken symbolic link" in done.err
 
     answer = folder.call("update", TEXT_ONLY, "--json").json
     assert (answer["complete"], answer["documents"]) == (False, 1)
@@ -442,7 +442,7 @@ def test_a_file_that_may_not_be_read_and_a_folder_that_may_not_be_looked_into(fo
     assert done.err.splitlines() == [
         "1 file could not be indexed:",
         "  docs:secret.md: permission denied; make it readable or exclude it",
-        "docs:closed cannot be looked into",
+        "docs:closed cannot be read",
     ]
 
 
@@ -457,7 +457,7 @@ def test_a_folder_that_is_away_keeps_its_documents(folder):
     done = call("update", *options)
 
     assert done.code == 1
-    assert "notes is not there: its 1 document in the index stay as they were" in done.err
+    assert "notes is missing: its 1 document in the index stay as they were" in done.err
     assert "Index: 1 document," in done.out
 
 

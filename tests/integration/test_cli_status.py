@@ -151,11 +151,11 @@ def test_status_and_doctor_of_a_folder_that_is_away_say_which_and_change_nothing
     build(home)
     (home / "notes").rename(home / "taken")
     told = json.loads(run(home, "status", *PLACE, "--json").stdout)
-    assert (told["state"], told["trees"][0]["problem"]) == ("degraded", "is not there")
+    assert (told["state"], told["trees"][0]["problem"]) == ("degraded", "is missing")
     assert told["trees"][0]["documents"] == len(NOTES)
     examined = run(home, "doctor", *PLACE)
     assert examined.returncode == 1
-    assert "is not there" in examined.stdout
+    assert "is missing" in examined.stdout
     assert "does not exist" in run(home, "query", "sun", *PLACE).stderr
     (home / "taken").rename(home / "notes")
     assert run(home, "status", *PLACE).returncode == 0

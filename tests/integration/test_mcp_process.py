@@ -232,10 +232,10 @@ def test_a_folder_that_is_away_at_the_start_is_said_and_served_when_it_comes(tmp
         until(lambda: next(found)["index"]["state"] != "building")  # as long as it has not looked
         for told in (next(found), next(listed)):
             assert (told["index"]["state"], told["index"]["complete"]) == ("degraded", False)
-            assert "the folder of docs is not there" in told["index"]["summary"]
+            assert "the folder of docs is missing" in told["index"]["summary"]
         told = next(status)
         assert told["state"] == "degraded"
-        assert [tree["problem"] for tree in told["trees"]] == ["is not there"]
+        assert [tree["problem"] for tree in told["trees"]] == ["is missing"]
         come(tmp_path, away)
         until(lambda: next(found)["results"])
         until(lambda: next(found)["index"]["complete"])
@@ -252,7 +252,7 @@ def test_of_two_folders_the_one_that_is_there_answers_until_the_other_comes(tmp_
         until(lambda: next(lizards)["index"]["state"] != "building")
         index = next(lizards)["index"]
         assert (index["state"], index["complete"]) == ("degraded", False)
-        assert "the folder of away is not there" in index["summary"]
+        assert "the folder of away is missing" in index["summary"]
         written(away, TEXTS)
         tokens = answers(process, "query_documents", query="token")
         until(lambda: [one["id"].split(":")[0] for one in next(tokens)["results"][:1]] == ["away"])

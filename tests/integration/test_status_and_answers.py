@@ -143,8 +143,8 @@ def test_a_folder_that_is_away_with_servers_and_without(apps, docs, index):
         assert_agree(READY, server, second, command)
         away = docs.rename(docs.with_name("away"))
         assert_agree(DEGRADED, server, second, command)
-        assert "the folder of docs is not there" in ask(command, "lark").index.in_words()
-        assert "the folder of docs is not there" in gather_status(command).summary
+        assert "the folder of docs is missing" in ask(command, "lark").index.in_words()
+        assert "the folder of docs is missing" in gather_status(command).summary
         second.close()
     until(lambda: watching(index) is None)  # on a busy machine its thread outlives it a little
     assert_agree(DEGRADED, command)

@@ -219,7 +219,7 @@ def test_a_folder_that_becomes_a_link_is_not_followed(repository, home):
         index.update(rebuild=True)
         found = index.search("swordfish secret")
         assert "swordfish" not in "".join(one.text for one in found.results)
-        assert "lies behind a link" in found.index.reason
+        assert "is behind a link" in found.index.reason
     # From now on the folder is outside, and asks.
     assert "tree.own is ignored" in run("query", "tomatoes").stderr
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ragdocs.models import DocId
 from ragdocs.parsers.ids import document_id
-from ragdocs.store.links import Catalogue, Names
+from ragdocs.parsers.link_targets import Catalogue, Names
 from ragdocs.store.records import FileFailure
 from tests.support.stores import (
     MODEL,

@@ -396,7 +396,7 @@ def test_large_ignore_files_are_bounded_together(tmp_path: Path):
     assert reasons(found) == dict.fromkeys(
         [f"{folder:03}/.gitignore" for folder in range(used, 60)], SkipReason.IGNORE_FILE
     )
-    assert all("rules together" in one.detail for one in found.skipped)
+    assert all("ignore files together" in one.detail for one in found.skipped)
 
 
 def test_a_look_at_some_paths_says_what_a_scan_of_such_a_tree_says(tmp_path: Path):

@@ -249,7 +249,7 @@ def test_what_may_not_be_read():
                 (place.root / "sub").chmod(0o700)
                 (kept,) = outcome.kept
                 assert (kept.reason, kept.documents) == (
-                    "has folders that cannot be looked into",
+                    "has folders that cannot be read",
                     1,
                 )
                 assert place.paths() == ["a.md", "sub/b.md"]
@@ -355,7 +355,7 @@ def test_a_root_that_goes_away_and_comes_back(place: Place):
     outcome = place.update()
     assert did(outcome) == {}
     (kept,) = outcome.kept
-    assert (kept.tree, kept.reason, kept.documents) == (DOCS, "is not there", 1)
+    assert (kept.tree, kept.reason, kept.documents) == (DOCS, "is missing", 1)
     assert place.paths() == ["a.md"]
     away.rename(place.root)
     outcome = place.update()

@@ -2,7 +2,7 @@ import pytest
 
 from ragdocs.models import Link, LinkKind, LinkSyntax, Span
 from ragdocs.parsers.ids import SlugCounter, document_id
-from ragdocs.store.links import Anchors, Catalogue, Names, fold, link_key, match_key
+from ragdocs.parsers.link_targets import Anchors, Catalogue, Names, fold, link_key, match_key
 from tests.support.stores import markdown, related, wiki
 
 

@@ -136,9 +136,9 @@ def test_a_folder_that_is_a_link_is_not_walked_through(tmp_path: Path):
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("gone.md", "no such file, or not any more"),
-        ("gone/a.md", "no such file, or not any more"),
-        ("a.md/b.md", "it is a link or lies behind one"),
+        ("gone.md", "no such file, or it was deleted"),
+        ("gone/a.md", "no such file, or it was deleted"),
+        ("a.md/b.md", "it is a link or behind one"),
     ],
 )
 def test_a_file_deleted_since_the_scan_is_unreadable(tmp_path: Path, path: str, reason: str):

@@ -252,9 +252,9 @@ def test_trees_that_are_away(bench):
     status = status_of(bench, tree=trees)
     assert before == {"docs": 4, "here": 4, "there": 1}
     problems = {one.name: one.problem for one in status.trees}
-    assert problems == {"docs": "", "here": "", "there": "is not there"}
+    assert problems == {"docs": "", "here": "", "there": "is missing"}
     assert status.state is Readiness.DEGRADED
-    assert "the folder of there is not there" in status.summary
+    assert "the folder of there is missing" in status.summary
     assert any("there" in note and "last seen" in note for note in status.notes)
 
 
@@ -271,7 +271,7 @@ def test_no_index_and_no_folder_to_make_it_from(bench):
     bench.docs.rename(bench.base / "moved")
     status = status_of(bench)
     assert status.state is Readiness.UNAVAILABLE
-    assert f"{bench.docs} is not there" in status.summary
+    assert f"{bench.docs} is missing" in status.summary
     assert "ragdocs update" not in status.summary
 
 

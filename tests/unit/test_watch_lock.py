@@ -293,7 +293,7 @@ def test_a_started_program_does_not_inherit_the_lock(tmp_path: Path):
 @pytest.mark.parametrize(
     ("make", "says", "advice"),
     [
-        (lambda path: path.write_bytes(b""), "exists", "move away what is in its place"),
+        (lambda path: path.write_bytes(b""), "exists", "move whatever is in its place"),
         (lambda path: path.symlink_to(path), "", "index_path"),
     ],
     ids=["a file", "a loop of links"],

@@ -387,7 +387,7 @@ def test_a_root_that_is_moved_away_and_back(root: Path, running: Callable[..., S
     assert seen.stream.mode is WatchMode.WATCHING
     assert "docs" in seen.stream.reason
     (root.parent / "away").rename(root)
-    assert "docs: its folder is there, and watched" in seen.rescan().notes
+    assert "docs: its folder is watched" in seen.rescan().notes
     assert seen.stream.reason == ""
     write(root / "a.md", "again")
     assert seen.of("a.md").paths == {at("a.md")}
@@ -703,7 +703,7 @@ def test_polling_asks_for_scans_and_watches_again_when_it_can(
     assert "limit" in watcher.reason
     seen = Seen(watcher)
     for _ in range(3):
-        assert "a scan from time to time" in seen.rescan().notes
+        assert "a periodic scan" in seen.rescan().notes
     opening.is_refused = False
     seen.until(lambda hints: watcher.mode is WatchMode.WATCHING and hints.must_rescan)
     write(root / "a.md")
@@ -746,7 +746,7 @@ def test_a_thread_that_ends_is_replaced_and_if_it_ends_again_there_is_polling(ro
 def test_a_scan_from_time_to_time(root: Path, running: Callable[..., Seen]):
     seen = running(Tree(root), rescan_seconds=0.1)
     for _ in range(3):
-        assert seen.rescan().notes == ("a scan from time to time",)
+        assert seen.rescan().notes == ("a periodic scan",)
 
 
 def test_waiting_costs_next_to_nothing(root: Path, running: Callable[..., Seen]):

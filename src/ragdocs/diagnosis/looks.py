@@ -39,6 +39,7 @@ from ragdocs.files import user_id
 from ragdocs.indexing.service import Role, ServiceState
 from ragdocs.indices.engine_folder import STATE_FILE, Damaged, DerivedFolder, State
 from ragdocs.locks import Holder
+from ragdocs.models import TreeName
 from ragdocs.parsers.ids import encode_path
 from ragdocs.store.database import SIDE_FILES, Database, store_path
 from ragdocs.store.folder import (
@@ -54,7 +55,6 @@ from ragdocs.store.lock import SILENT_SECONDS, WATCH_LOCK, WRITE_LOCK, watching,
 from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION, schema_version
 from ragdocs.store.snapshot import Snapshot
-from ragdocs.store.tables import SELECT_FAILURES, read_failure
 from ragdocs.store.variants import (
     ENGINE_PREFIX,
     USED_FILE,
@@ -409,7 +409,9 @@ class StoreLook:
     """Facts of one commit; or the error that keeps us from them, with what else can be told."""
 
     holdings: Holdings = field(default_factory=Holdings)
-    by_tree: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    by_tree: Mapping[TreeName, tuple[int, int]] = field(
+        default_factory=dict[TreeName, tuple[int, int]]
+    )
     """Documents and chunks by the tree's name."""
     failures: tuple[FailedFile, ...] = ()
     warnings: tuple[FileWarning, ...] = ()
@@ -466,26 +468,13 @@ def _look(snapshot: Snapshot, model: str) -> StoreLook:
     lossy = {(one.tree, one.path) for one in warnings if one.is_loss}
     return StoreLook(
         holdings=replace(_holdings(snapshot, model), files_with_loss=len(lossy)),
-        by_tree=_by_tree(snapshot),
+        by_tree=snapshot.tree_sizes(),
         failures=_failures(snapshot),
         warnings=warnings,
         fingerprint=snapshot.fingerprint,
         settings=snapshot.settings,
         schema=SCHEMA_VERSION,
     )
-
-
-def _by_tree(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
-    """With one tree, as is usual, nothing needs counting: its name begins every id."""
-    ends = snapshot.select(
-        """SELECT DISTINCT tree FROM documents WHERE id IN
-        ((SELECT min(id) FROM documents), (SELECT max(id) FROM documents))"""
-    )
-    count = snapshot.ledger.count
-    if len(ends) == 1:
-        return {ends[0][0]: (count("documents"), count("chunks"))}
-    rows = snapshot.select("SELECT tree, count(*), sum(chunks) FROM documents GROUP BY tree")
-    return {tree: (documents, chunks) for tree, documents, chunks in rows}
 
 
 def _holdings(snapshot: Snapshot, model: str) -> Holdings:
@@ -514,12 +503,11 @@ def _holdings(snapshot: Snapshot, model: str) -> Holdings:
 
 
 def _failures(snapshot: Snapshot) -> tuple[FailedFile, ...]:
-    rows = snapshot.select(f"{SELECT_FAILURES} ORDER BY f.doc_id LIMIT ?", (MAX_FAILURES,))
     return tuple(
         FailedFile(
             tree=found.tree, path=encode_path(found.path), kind=found.kind, reason=found.reason
         )
-        for found in map(read_failure, rows)
+        for found in snapshot.failures(MAX_FAILURES)
     )
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from ragdocs.config.values import AUTO
 from ragdocs.errors import EmbeddingError
+from ragdocs.text import without_surrogates
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -140,7 +141,6 @@ MAX_WINDOWS = 16
 # could hold (16 characters for a token is four times what English prose has).
 MAX_CHARACTERS = MAX_WINDOWS * (MAX_TOKENS - SPECIAL_TOKENS) * 16
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _ROOM = MAX_TOKENS - SPECIAL_TOKENS
 
 
@@ -169,15 +169,10 @@ def split_text(
     text: str, tokenise: Callable[[str], Tokens], windows: int = MAX_WINDOWS
 ) -> WindowedText:
     """An empty text has one empty piece: the model has a vector for it too."""
-    tokens = tokenise(clean(text[:MAX_CHARACTERS]))
+    tokens = tokenise(without_surrogates(text[:MAX_CHARACTERS]))
     most = windows * _ROOM
     end = tokens.ends[most - 1] if len(tokens.ids) > most else MAX_CHARACTERS
     return WindowedText(_pieces(tokens.ids[:most]), len(text[end:].strip()))
-
-
-def clean(text: str) -> str:
-    """Text that can be encoded: a lone surrogate (half a character) becomes U+FFFD."""
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def _pieces(ids: Sequence[int]) -> tuple[Sequence[int], ...]:

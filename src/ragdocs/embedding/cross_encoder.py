@@ -12,11 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from ragdocs.embedding.base import BatchLimits, batches, clean, run_all, usable_cores
+from ragdocs.embedding.base import BatchLimits, batches, run_all, usable_cores
 from ragdocs.embedding.foreign_code import check_folder
 from ragdocs.embedding.hub import MODELS, NEEDED_FILES, find_files, find_folder, repo
 from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing
-from ragdocs.text import advised
+from ragdocs.text import advised, without_surrogates
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -52,7 +52,7 @@ class TorchCrossEncoder:
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         if not passages:
             return []
-        pairs = [(clean(query), clean(passage)) for passage in passages]
+        pairs = [(without_surrogates(query), without_surrogates(passage)) for passage in passages]
         # One at a time: a tokenizer must not be used by two threads.
         with self._lock:
             model = self._loaded()

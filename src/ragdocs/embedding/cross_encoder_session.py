@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragdocs.embedding.base import clean
 from ragdocs.embedding.hub import CrossEncoderFiles
 from ragdocs.embedding.runtime import Encoded, ExportedModel, load_tokenizer
 from ragdocs.errors import EmbeddingError, ModelCorrupt
+from ragdocs.text import without_surrogates
 
 Figures: TypeAlias = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class PairTokenizer:
 
     def _encoded(self, text: str) -> Any:  # noqa: ANN401  the library has no types
         # One at a time: `encode_batch` starts a thread pool of its own that does not survive fork.
-        shown = clean(text[: self._room * _CHARACTERS_PER_TOKEN])
+        shown = without_surrogates(text[: self._room * _CHARACTERS_PER_TOKEN])
         return self._tokenizer.encode(shown, add_special_tokens=False)
 
 

@@ -18,7 +18,6 @@ from ragdocs.embedding.base import (
     Pieces,
     Prefixes,
     chosen_prefixes,
-    clean,
     combined,
     cut_to_fit,
     known_prefixes,
@@ -33,6 +32,7 @@ from ragdocs.embedding.hub import (
     find_model,
 )
 from ragdocs.errors import EmbeddingError, ModelCorrupt
+from ragdocs.text import without_surrogates
 
 if TYPE_CHECKING:
     from ragdocs.config.settings import EmbeddingConfig
@@ -116,7 +116,7 @@ class HuggingFaceEmbedder:
             return np.empty((0, model.dimension), dtype=np.float32)
         # One at a time: a tokenizer must not be used by two threads.
         with self._bulk:
-            pieces = [_pieces(model, clean(text)) for text in texts]
+            pieces = [_pieces(model, without_surrogates(text)) for text in texts]
             flat = [text for one in pieces for text in one.texts]
             rows: list[list[float]] = model.bulk.get_text_embedding_batch(flat)
             self._counts = sum((one.counts for one in pieces), self._counts)
@@ -127,7 +127,7 @@ class HuggingFaceEmbedder:
 
         model = self._model()
         with self._query:
-            row: list[float] = model.query.get_query_embedding(clean(text))
+            row: list[float] = model.query.get_query_embedding(without_surrogates(text))
         return np.array(row, dtype=np.float32)
 
     @property

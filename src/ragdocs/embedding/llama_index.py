@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragdocs.embedding.base import PROBE, Prefixes, ProbedEmbedder, chosen_prefixes, clean, unit
+from ragdocs.embedding.base import PROBE, Prefixes, ProbedEmbedder, chosen_prefixes, unit
 from ragdocs.embedding.download import find_or_fetch
 from ragdocs.embedding.foreign_code import (
     check_arguments,
@@ -22,6 +22,7 @@ from ragdocs.embedding.foreign_code import (
     without_working_folder,
 )
 from ragdocs.errors import ConfigError, EmbeddingError, ModelMissing
+from ragdocs.text import without_surrogates
 
 if TYPE_CHECKING:
     from ragdocs.config.settings import EmbeddingConfig
@@ -65,14 +66,14 @@ class LlamaIndexEmbedder(ProbedEmbedder):
         self.load()
         if not texts:
             return np.empty((0, self._dimension), dtype=np.float32)
-        prefixed = [self._prefixes.passage + clean(text) for text in texts]
+        prefixed = [self._prefixes.passage + without_surrogates(text) for text in texts]
         rows = self._run(lambda: self._embedding.get_text_embedding_batch(prefixed))
         self._count(len(texts))
         return self._checked(rows)
 
     def embed_query(self, text: str) -> Vectors:
         self.load()
-        prefixed = self._prefixes.query + clean(text)
+        prefixed = self._prefixes.query + without_surrogates(text)
         return self._checked([self._run(lambda: self._embedding.get_query_embedding(prefixed))])[0]
 
     def _run(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401

@@ -19,7 +19,6 @@ from ragdocs.embedding.base import (
     Pieces,
     QueryEmbedding,
     batches,
-    clean,
     combined,
     cut_to_fit,
     run_all,
@@ -29,6 +28,7 @@ from ragdocs.embedding.base import (
 from ragdocs.embedding.hub import OnnxExport, find_export_folder, read_export
 from ragdocs.embedding.model_files import FileVerifier, cache_folder
 from ragdocs.errors import EmbeddingError, ModelCorrupt
+from ragdocs.text import without_surrogates
 
 if TYPE_CHECKING:
     from ragdocs.config.settings import EmbeddingConfig
@@ -141,7 +141,7 @@ class OnnxEmbedder:
     def _pieces(self, model: _Loaded, text: str, prefix: str, windows: int) -> Pieces:
         room = model.room - len(_encode(model, prefix).ids)
         most = windows * room * _CHARACTERS_PER_TOKEN
-        shown = clean(text[:most])
+        shown = without_surrogates(text[:most])
         ends = [end for _, end in _encode(model, shown).offsets]
         pieces = cut_to_fit(shown, ends, room, windows)
         return Pieces(pieces.texts, pieces.cut_characters + len(text[most:].strip()))
@@ -203,7 +203,7 @@ def _load(found: _Found) -> _Loaded:
     output, pooling = _output(export, model)
     loaded = _Loaded(found, model, tokenizer, room, output, pooling, dimension=0)
     prefixes = (export.prefixes.query, export.prefixes.passage)
-    if room - max(len(_encode(loaded, clean(prefix)).ids) for prefix in prefixes) < 1:
+    if room - max(len(_encode(loaded, without_surrogates(prefix)).ids) for prefix in prefixes) < 1:
         raise ModelCorrupt(
             f"{export.folder}: a window of {export.max_tokens} tokens and its prefixes leave no "
             "room for a text"
@@ -248,7 +248,7 @@ def _frame(model: _Loaded, text: str) -> Encoded:
     """With the special tokens; a piece that has more tokens than it had within its text is cut."""
     from ragdocs.embedding.runtime import Encoded
 
-    encoded = _encode(model, clean(text))
+    encoded = _encode(model, without_surrogates(text))
     encoded.truncate(model.room)
     framed = model.tokenizer.post_process(encoded)
     return Encoded(framed.ids, framed.type_ids)

@@ -12,18 +12,18 @@ from typing import NamedTuple
 from ragdocs.models import TreeName
 from ragdocs.store.records import FileFailure
 
-# What a look at a tree gives: values, of a whole tree or of some paths in it.
+# Results of scanning a whole tree or some paths in it.
 
 
 class SkipReason(StrEnum):
-    """Why something that looks as if it should be indexed is not."""
+    """Why a file or folder that looks indexable was skipped."""
 
-    UNREADABLE = "cannot be looked into"
-    BROKEN_LINK = "is a link that leads nowhere"
-    LINK_OUTSIDE = "is a link out of the tree, and those are not followed"
-    LINK_TO_UNINDEXED = "is a link to a file that is not indexed itself"
+    UNREADABLE = "cannot be read"
+    BROKEN_LINK = "is a broken symbolic link"
+    LINK_OUTSIDE = "is a symbolic link out of the tree; such links are not followed"
+    LINK_TO_UNINDEXED = "is a symbolic link to a file that is not indexed"
     SPECIAL = "is not a regular file"
-    KEY_NAME = "has the name of a private key"
+    KEY_NAME = "is named like a private key"
     PATH_TOO_LONG = "has a path that is too long"
     IGNORE_FILE = "was not used: its rules do not apply"
 
@@ -31,11 +31,11 @@ class SkipReason(StrEnum):
 class RootProblem(StrEnum):
     """Why a tree could not be scanned at all."""
 
-    MISSING = "is not there"
+    MISSING = "is missing"
     NOT_A_DIRECTORY = "is not a folder"
     UNREADABLE = "cannot be read"
-    LINKED = "lies behind a link, and links of a project are not followed"
-    LIMITED = "cannot be looked at now, because too many files are open"
+    LINKED = "is behind a link, and links inside a project are not followed"
+    LIMITED = "cannot be scanned now: too many files are open"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,8 +49,8 @@ class TreePath:
 class FoundFile(NamedTuple):
     """A regular file by its tree-relative POSIX path; a byte that is not UTF-8 is a surrogate.
 
-    `ctime_ns` tells of an edit that kept both size and mtime. A tuple, because every start makes
-    one for each file: a dataclass takes three times as long, and the garbage collector follows it.
+    `ctime_ns` reveals an edit that kept both size and mtime. A tuple, because every start creates
+    one for each file: a dataclass takes three times as long, and the garbage collector tracks it.
     """
 
     path: str
@@ -61,7 +61,7 @@ class FoundFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SkippedPath:
-    """Something left out that the user should hear about."""
+    """A skipped path to report to the user."""
 
     path: str
     reason: SkipReason
@@ -70,7 +70,7 @@ class SkippedPath:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a tree holds, sorted by path. With a scope: what it holds at and below those paths."""
+    """The contents of a tree, sorted by path; with a scope, only at and below those paths."""
 
     files: tuple[FoundFile, ...]
     skipped: tuple[SkippedPath, ...]
@@ -78,18 +78,18 @@ class Scan:
     scope: frozenset[str] | None = None
 
     def covers(self, path: str) -> bool:
-        """Whether the path was looked for at all."""
+        """Whether the scan looked for this path at all."""
         return self.scope is None or _is_within(path, self.scope)
 
     def proves_absent(self, path: str) -> bool:
-        """Whether a path not among the files is gone, rather than hidden by what was unreadable
-        or not looked for."""
+        """Whether a path missing from `files` is really gone, rather than in a place that was
+        unreadable or not scanned."""
         return self.covers(path) and not _is_within(path, self.unseen)
 
 
 @dataclass(frozen=True, slots=True)
 class RootUnavailable:
-    """The tree could not be scanned: nothing is known of its files, least of all that they went."""
+    """The tree could not be scanned; its files must not be taken for deleted."""
 
     root: Path
     problem: RootProblem
@@ -103,21 +103,21 @@ def _is_within(path: str, places: frozenset[str]) -> bool:
     return any("/".join(parts[:end]) in places for end in range(1, len(parts) + 1))
 
 
-# Hints that files may have changed, gathered until the files are quiet.
+# Hints that files may have changed, collected until the files are quiet.
 #
-# A hint says where to look, never what happened there: the files decide.
+# A hint says where to look, never what happened there; the files themselves decide.
 
 MAX_DELAY_SECONDS = 2.0
-"""Files that are never quiet are looked at this long after the first hint."""
+"""If the files never go quiet, they are scanned this long after the first hint."""
 MAX_PATHS = 10_000
-"""With more paths than this, one scan of everything is cheaper than looking at each."""
+"""With more paths than this, one full scan is cheaper than checking each path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """Where to look: at these files, at all below these folders, or, `must_rescan`, everywhere.
+    """Where to look: at these files and below these folders, or everywhere if `must_rescan`.
 
-    `notes` say why everything must be looked at.
+    `notes` say why a full scan is needed.
     """
 
     paths: frozenset[TreePath] = frozenset()
@@ -126,7 +126,7 @@ class Hints:
 
 
 class Pending:
-    """Hints that wait for quiet. Times are given, so that nothing here waits or asks a clock."""
+    """Hints waiting for quiet. Callers pass in the time, so nothing here waits or reads a clock."""
 
     def __init__(self, quiet_seconds: float) -> None:
         self._quiet = quiet_seconds
@@ -141,14 +141,14 @@ class Pending:
         self._stamp(now)
 
     def rescan(self, note: str, now: float, *, at_once: bool = False) -> None:
-        """All that is known becomes one hint: look everywhere."""
+        """Replaces all pending hints with one: look everywhere."""
         self._rescan = True
         self._paths.clear()
         self._notes[note] = None
         self._stamp(-math.inf if at_once else now)
 
     def due(self) -> float:
-        """When the hints are to be given; never, as long as there are none."""
+        """When the hints are due; infinity while there are none."""
         return min(self._last + self._quiet, self._first + self._at_most)
 
     def take(self) -> Hints:
@@ -168,7 +168,7 @@ class Pending:
 
 
 class Inbox:
-    """Hints from any thread, taken out by one."""
+    """Collects hints from any thread for one consumer."""
 
     def __init__(self, quiet_seconds: float) -> None:
         self._pending = Pending(quiet_seconds)
@@ -186,7 +186,7 @@ class Inbox:
             self._changed.notify()
 
     def wake(self) -> None:
-        """Ends a `take` that waits, without hints."""
+        """Makes a waiting `take` return None."""
         with self._changed:
             self._woken = True
             self._changed.notify()
@@ -196,7 +196,7 @@ class Inbox:
             self._pending.take()
 
     def take(self, until: float) -> Hints | None:
-        """The hints when they are due; None at that time (monotonic), or when woken."""
+        """Waits for the hints to be due; None at `until` (monotonic time) or when woken."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -209,7 +209,7 @@ class Inbox:
 
 
 def outermost(paths: Iterable[TreePath]) -> frozenset[TreePath]:
-    """Without those that lie below another one."""
+    """Drops paths that are below another one."""
     every = set(paths)
     return frozenset(at for at in every if not any(above in every for above in _above(at)))
 
@@ -222,11 +222,11 @@ def _above(at: TreePath) -> Iterable[TreePath]:
             yield TreePath(at.tree, at.path[:index])
 
 
-# What an update says of itself, while it runs and when it has ended: values.
+# What an update reports while it runs and when it has finished.
 
 
 class Phase(StrEnum):
-    """What is being done."""
+    """The current step of the work."""
 
     CHECKING = "checking"
     SCANNING = "scanning"
@@ -237,7 +237,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a phase is: steps, trees, files or texts; `chunks` are those stored in it so far."""
+    """Progress of a phase in steps, trees, files or texts; `chunks` counts those stored so far."""
 
     phase: Phase
     done: int
@@ -247,7 +247,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Documents of a tree that stay, because it could not be seen whether their files do."""
+    """Documents of a tree that stay indexed because their files could not be checked."""
 
     tree: TreeName
     reason: str
@@ -256,7 +256,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something in a tree that was left out, and that its user should hear about."""
+    """A skipped path, with its tree."""
 
     tree: TreeName
     skipped: SkippedPath
@@ -264,10 +264,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an update did, and what the index holds after it.
+    """What an update did, and what the index contains afterwards.
 
-    `unchanged` are files that were looked at and are as known; `failed` those that could not be
-    indexed this time. `unsettled` changed again and again while they were read: look there again.
+    `unchanged` files were checked and match the index; `failed` ones could not be indexed this
+    time. `unsettled` ones kept changing while they were read and must be checked again.
     """
 
     added: int
@@ -283,13 +283,13 @@ class Outcome:
     chunks: int
     seconds: float
     rebuilt: str | None
-    """Why the store was emptied when it was opened, if so."""
+    """Why the store was emptied when it was opened, if it was."""
     taken_over: bool
-    """Whether that was because another program had made it."""
+    """Whether it was emptied because another program had created it."""
     stopped: bool
 
     @property
     def has_changed(self) -> bool:
-        """Whether documents came, went or changed: search may answer differently now."""
+        """Whether documents were added, removed or changed, so that search results may differ."""
         changed = self.added + self.modified + self.removed + self.moved
         return bool(changed or self.failed or self.rebuilt)

@@ -1,4 +1,4 @@
-"""Finds the files of a tree, or of some paths in it, and reports what it left out."""
+"""Finds the files of a tree, or of some paths in it, and reports what it skipped."""
 
 import errno
 import os
@@ -45,17 +45,17 @@ from ragdocs.indexing.reading import (
 )
 from ragdocs.memory import no_collection
 
-# Which part of a tree is looked at: some files, and all below some folders.
+# Which part of a tree is scanned: some files, and everything below some folders.
 
 Names = dict[str, "Names | None"]
-"""The names in a folder that are looked for, with those below each; None for all below it."""
+"""The names to look for in a folder, with those below each; None means everything below it."""
 
 
 def scope_of(paths: Iterable[str]) -> frozenset[str] | None:
-    """The paths in their one spelling, None for the whole tree.
+    """Normalizes the paths; returns None for the whole tree.
 
-    An ignore file stands for its folder, because it decides there. A path that no file of a tree
-    could have is left out.
+    An ignore file is replaced by its folder, because it affects everything there. Paths that no
+    file of a tree could have are dropped.
     """
     scope: set[str] = set()
     for path in paths:
@@ -72,7 +72,7 @@ def scope_of(paths: Iterable[str]) -> frozenset[str] | None:
 
 def names_in(scope: frozenset[str]) -> Names:
     top: Names = {}
-    # A folder comes before what is below it, and then says it all.
+    # A folder sorts before its contents and then covers them all.
     for path in sorted(scope, key=lambda path: path.split("/")):
         *folders, name = path.split("/")
         here: Names | None = top
@@ -83,15 +83,15 @@ def names_in(scope: frozenset[str]) -> Names:
     return top
 
 
-# A tree → the files in it, and what was left out that its user should hear about.
+# A tree → the files in it, and the skipped paths to report to the user.
 #
 # The walk opens directories one component at a time, follows no link, opens no file but .gitignore,
-# and remembers what it could not look into: absent from a scan is not yet deleted.
+# and remembers what it could not read: a file missing from a scan may not be deleted.
 
-# The directory was removed or replaced after its name was listed: the next scan sees what is there.
+# The directory was removed or replaced after its name was listed; the next scan sees its successor.
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _over_budget: set[str] = set()
-"""Roots whose ignore files were too much together when all of the tree was last scanned."""
+"""Roots whose ignore files exceeded the total limit in the last full scan."""
 
 
 def discover(tree: TreeRules, *, respect_gitignore: bool = True) -> Scan | RootUnavailable:
@@ -103,13 +103,13 @@ def discover(tree: TreeRules, *, respect_gitignore: bool = True) -> Scan | RootU
 def look(
     tree: TreeRules, paths: Iterable[str], *, respect_gitignore: bool = True
 ) -> Scan | RootUnavailable:
-    """What a scan of the whole tree would say of these files, and of all below these folders.
+    """Scans these files, and everything below these folders, as a full scan would.
 
-    Found by listing the folders on the way, never by trying a name: where `A.md` and `a.md` open
-    the same file, only one of them is there. An ignore file decides for its whole folder.
+    Lists the folders on the way and never tries a name: where `A.md` and `a.md` open the same
+    file, only one of them exists. An ignore file stands for its whole folder.
 
-    Where the ignore files are too much together, only a scan of the whole tree tells which of them
-    count, so that is made.
+    Where the ignore files together exceed the limit, only a full scan can determine which of them
+    apply, so it runs one.
     """
     is_whole = os.fspath(tree.root) in _over_budget
     return _scan(tree, respect_gitignore, None if is_whole else scope_of(paths))
@@ -140,7 +140,7 @@ def _scan(
 
 @dataclass(frozen=True, slots=True)
 class _Directory:
-    """A directory to visit, and what its parents have decided for it."""
+    """A directory to visit, with the rules it inherits from its parents."""
 
     parts: tuple[str, ...]
     ignores: GitIgnores
@@ -150,7 +150,7 @@ class _Directory:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A link seen on the way, and whether it would have counted as a file or as a folder."""
+    """A link found by the walk, and whether a file or a folder of its name would be indexed."""
 
     path: str
     as_file: bool
@@ -176,9 +176,9 @@ class _Walk:
         self._walk(descent, scope)
         found = {file.path for file in self._files}
         if scope is not None:
-            found |= self._found_elsewhere(descent, scope)
+            found |= self._find_link_targets(descent, scope)
         self._judge_links(found)
-        files = sorted(self._files, key=attrgetter("path"))  # each path is there once
+        files = sorted(self._files, key=attrgetter("path"))  # each path occurs once
         return Scan(tuple(files), tuple(sorted(self._skipped)), frozenset(self._unseen), scope)
 
     def _walk(self, descent: Descent, scope: frozenset[str] | None) -> None:
@@ -190,8 +190,8 @@ class _Walk:
         while self._pending:
             self._visit(descent, self._pending.pop())
 
-    def _found_elsewhere(self, descent: Descent, scope: frozenset[str]) -> set[str]:
-        """The files outside the scope that links within it lead to."""
+    def _find_link_targets(self, descent: Descent, scope: frozenset[str]) -> set[str]:
+        """The files outside the scope that links inside it point to."""
         targets = {Path(os.path.realpath(self._root / link.path)) for link in self._links}
         inside = {at for at in targets if at.is_relative_to(self._root) and os.path.isfile(at)}
         elsewhere = frozenset(at.relative_to(self._root).as_posix() for at in inside) - scope
@@ -205,7 +205,7 @@ class _Walk:
         first = len(self._pending)
         try:
             with descent.opened(directory.parts) as folder:
-                entries = _looked_for(folder.entries(), directory.only)
+                entries = _filter_entries(folder.entries(), directory.only)
                 here = self._with_gitignore(directory, folder, entries)
                 for entry in entries:
                     if not is_hidden(entry.name):
@@ -214,7 +214,7 @@ class _Walk:
             if not directory.parts:
                 raise
             self._miss("/".join(directory.parts), error)
-        # In an order that is always the same: it decides which ignore files count, if not all do.
+        # A fixed order, because it decides which ignore files apply when they exceed the limit.
         self._pending[first:] = sorted(self._pending[first:], key=attrgetter("parts"), reverse=True)
 
     def _with_gitignore(
@@ -266,7 +266,7 @@ class _Walk:
         )
 
     def _wants(self, parts: tuple[str, ...], directory: _Directory) -> bool:
-        """The cheapest and most decisive question first: most files are not text at all."""
+        """Checks the cheapest and most selective condition first: most files are not text."""
         return (
             self._selection.includes(parts, directory.inside)
             and not is_leftover(parts[-1])
@@ -295,7 +295,7 @@ class _Walk:
                 self._skip(link.path, reason)
 
     def _judge(self, link: _Link, found: set[str]) -> SkipReason | None:
-        """A link to what is indexed anyway needs no mention; any other loss does."""
+        """None for a link to something that is indexed anyway; other links are reported."""
         path = os.path.join(self._root, link.path)
         try:
             is_directory = stat.S_ISDIR(os.stat(path).st_mode)
@@ -329,12 +329,12 @@ class _Walk:
             self._skip(path, SkipReason.UNREADABLE, error.strerror or "")
 
 
-def _looked_for(listing: list[os.DirEntry[str]], only: Names | None) -> list[os.DirEntry[str]]:
+def _filter_entries(listing: list[os.DirEntry[str]], only: Names | None) -> list[os.DirEntry[str]]:
     if only is None:
         return listing
     return [entry for entry in listing if entry.name in only or entry.name == GITIGNORE]
 
 
 def _leads_nowhere(entry: os.DirEntry[str], only: Names) -> bool:
-    """Whether something below it is looked for, and it is no folder."""
+    """Whether we look for something below the entry and it is not a folder."""
     return only.get(entry.name) is not None and not entry.is_dir(follow_symlinks=False)

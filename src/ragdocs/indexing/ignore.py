@@ -1,5 +1,5 @@
-"""Which files are left out: hidden files, keys, what git ignores, and the patterns of the
-settings.
+"""Which files are skipped: hidden files, keys, files that git ignores, and those that the settings
+exclude.
 """
 
 import os
@@ -13,11 +13,11 @@ from ragdocs.errors import SourceError, SourceTooLarge
 from ragdocs.indexing.reading import read_file
 from ragdocs.memory import BoundedCache
 
-# Path patterns as .gitignore writes them, matched component by component.
+# Path patterns in .gitignore syntax, matched component by component.
 #
-# Written here, because the library for it disagreed with `git check-ignore` on 13 of 150 random
-# trees and took 14 s over one hostile line (specs/0005). Matching here is polynomial in
-# the lengths of pattern and path, whatever the pattern.
+# Our own code, because the library for it disagreed with `git check-ignore` on 13 of 150 random
+# trees and took 14 s for one hostile line (specs/0005). Matching here is polynomial in the lengths
+# of pattern and path, for any pattern.
 
 RULES_BYTES = 2 << 20
 _DOUBLE_STAR = re.compile(r"\*\*+")
@@ -50,8 +50,8 @@ _SET_GROUPS = {
 
 
 class Glob:
-    """One component's pattern. It is compiled when it is first asked: of the rules in a large
-    ignore file most never are."""
+    """The pattern of one component. Compiled on first use: most rules in a large ignore file are
+    never used."""
 
     __slots__ = ("_expression", "_text")
 
@@ -61,7 +61,7 @@ class Glob:
 
     @property
     def literal(self) -> str | None:
-        """The one name that it stands for, if it has no wildcard."""
+        """The only name it matches, if it has no wildcard."""
         return None if _WILD.search(self._text) else self._text
 
     @property
@@ -79,9 +79,9 @@ class Glob:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pattern: the last component's, and the folders' before it, None standing for `**`.
+    """One pattern: a glob for the last component and one per folder before it; None means `**`.
 
-    `**` alone before it: it names things at any depth.
+    With `**` as the only folder, it matches at any depth.
     """
 
     negated: bool
@@ -97,15 +97,15 @@ class Rule:
 
 
 class RuleSet:
-    """Patterns in their order: the last one that matches decides.
+    """Patterns in order: the last one that matches decides.
 
-    A match names exactly this path; what then becomes of all below it is the walk's affair.
+    A match applies to exactly this path; the walk decides what it means for everything below.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._rules = [parse_rule(pattern) for pattern in reversed(list(patterns))]
-        # Most names match no rule: a set and one expression for them all say so at once. And a walk
-        # asks about all names of one folder in a row, so the rules that can apply there are kept.
+        # Most names match no rule: a set and one combined expression rule them out quickly. And a
+        # walk checks all names of one folder in a row, so we keep the rules that can apply there.
         self._literals = {rule.name.literal for rule in self._rules}
         self._wild: re.Pattern[str] | None = None
         self._folder: Sequence[str] | None = None
@@ -140,13 +140,13 @@ class RuleSet:
     def _enter(self, folder: Sequence[str]) -> None:
         self._folder = folder
         self._rules_here = [rule for rule in self._rules if rule.matches_folder(folder)]
-        # Where every rule applies, and each says the same, a name that matches needs no more.
+        # Where every rule applies and all give the same verdict, any match settles it.
         is_plain = not any(rule.negated or rule.directories_only for rule in self._rules)
         self._is_settled_here = is_plain and len(self._rules_here) == len(self._rules)
 
 
 def ignore_file_patterns(text: str) -> list[str]:
-    """The patterns of a .gitignore file: no comments, blank lines or trailing spaces."""
+    """The patterns of a .gitignore file, without comments, blank lines and trailing spaces."""
     lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
     trimmed = (_trim(line) for line in lines if not line.startswith("#"))
     return [line for line in trimmed if line]
@@ -171,7 +171,7 @@ def _make_rule(pattern: str) -> Rule:
         return Rule(negated, directories_only, Glob(path))
     names = path.removeprefix("/").split("/")
     if _DOUBLE_STAR.fullmatch(names[-1]):
-        # At the end it means what is inside, and not the directory itself.
+        # At the end it matches the contents, not the directory itself.
         names.append("*")
     folders = (None if _DOUBLE_STAR.fullmatch(name) else Glob(name) for name in names[:-1])
     return Rule(negated, directories_only, Glob(names[-1]), tuple(folders))
@@ -183,7 +183,7 @@ _NOTHING = Glob("[")
 
 
 def _match_folders(folders: Sequence[Glob | None], parts: Sequence[str]) -> bool:
-    """Without recursion: after a `**`, trying again only ever moves the last one forward."""
+    """Without recursion: after a `**`, backtracking only ever moves the last one forward."""
     at = part = 0
     retry: tuple[int, int] | None = None
     while part < len(parts):
@@ -213,8 +213,8 @@ def _expression(glob: str) -> str:
     first, *rest = pieces
     if not rest:
         return first
-    # Each star but the last takes the shortest stretch that will do, and for good: more would
-    # never help, and going back over it is what makes patterns of many stars explode.
+    # Each star but the last takes the shortest possible match and never gives it up: a longer one
+    # would not help, and backtracking is what makes patterns with many stars explode.
     middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1])
     return f"{first}{middle}.*{rest[-1]}"
 
@@ -236,23 +236,23 @@ def _set_item(item: re.Match[str]) -> str | None:
     first, last = item["first"], item["last"]
     if last is None:
         return re.escape(first)
-    # A range that runs backwards still names its first character.
+    # A backwards range still matches its first character.
     return re.escape(first) + (f"{re.escape(first)}-{re.escape(last)}" if first <= last else "")
 
 
 def matches_any(patterns: Iterable[str], path: str) -> bool:
-    """Whether patterns such as a tree's pick this path, written with `/`."""
+    """Whether patterns like those of a tree match this path, written with `/`."""
     parts = tuple(part for part in path.split("/") if part)
     return bool(parts and RuleSet(patterns).verdict(parts, is_directory=False))
 
 
-# What is left out of every tree: hidden names, editors' leftovers, keys, and what git ignores.
+# What every tree skips: hidden names, editors' leftovers, keys, and what git ignores.
 
 GITIGNORE = ".gitignore"
-# Far beyond any ignore file written by hand: what lies in a folder must not stall its scan.
+# Far beyond any hand-written ignore file: a folder's contents must not stall its scan.
 MAX_IGNORE_FILE_BYTES = 64 * 1024
 MAX_RULES = 2000
-# The same for all ignore files of a tree together: the worst take a scan 3 s of processor time.
+# The same for all ignore files of a tree together: the worst case costs a scan 3 s of CPU time.
 MAX_BYTES_IN_ALL = 1024 * 1024
 MAX_RULES_IN_ALL = 20_000
 
@@ -267,13 +267,13 @@ _NOTE = re.compile(
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file is: .env*, .DS_Store, editors' dotted lock files. One that begins with more
-    dots (`...md`, `...and then.md`) is a file like any other."""
+    """Whether a file name is hidden: .env*, .DS_Store, editors' dotted lock files. A name that
+    starts with several dots (`...md`, `...and then.md`) is not."""
     return name.startswith(".") and not name.startswith("..")
 
 
 def is_ignored_directory(name: str) -> bool:
-    """Covers .git, .obsidian, .trash, and `..data`, which a mounted configuration is swapped by."""
+    """Covers .git, .obsidian, .trash, and `..data`, which swaps in a mounted configuration."""
     return name.startswith(".") or name in _DIRECTORIES
 
 
@@ -282,17 +282,17 @@ def is_leftover(name: str) -> bool:
 
 
 def is_key(name: str) -> bool:
-    """Whether a private key would have this name: `*.pem`, or `id_*` that is not plainly a note."""
+    """Whether the name looks like a private key: `*.pem`, or `id_*` that is not clearly a note."""
     return _KEY.fullmatch(name) is not None and _NOTE.fullmatch(name) is None
 
 
 class TooManyRules(SourceError):
-    """The ignore files of the tree are too much together: this one is not used."""
+    """The ignore files of the tree together exceed the limit; this one is not used."""
 
 
 @dataclass(slots=True)
 class IgnoreBudget:
-    """How much of ignore files one scan still reads."""
+    """How much more one scan may read of ignore files."""
 
     bytes: int = MAX_BYTES_IN_ALL
     rules: int = MAX_RULES_IN_ALL
@@ -301,8 +301,8 @@ class IgnoreBudget:
         """Raises TooManyRules."""
         if size > self.bytes or rules > self.rules:
             raise TooManyRules(
-                f"the tree's ignore files have more than {MAX_BYTES_IN_ALL:,} bytes or "
-                f"{MAX_RULES_IN_ALL:,} rules together"
+                f"the tree's ignore files together have more than {MAX_BYTES_IN_ALL:,} bytes or "
+                f"{MAX_RULES_IN_ALL:,} rules"
             )
         self.bytes -= size
         self.rules -= rules
@@ -310,17 +310,17 @@ class IgnoreBudget:
 
 @dataclass(frozen=True, slots=True)
 class GitIgnores:
-    """The ignore files in force in one directory, the nearest last.
+    """The ignore files that apply to one directory, the nearest last.
 
-    `prefix` is where the tree's root lies in its repository. Each layer is the number of leading
-    components its patterns do not see, and the patterns.
+    `prefix` is the path of the tree's root in its repository. Each layer has the number of leading
+    components that its patterns do not see, and the patterns.
     """
 
     prefix: tuple[str, ...] = ()
     layers: tuple[tuple[int, RuleSet], ...] = ()
 
     def with_file(self, depth: int, data: bytes, budget: IgnoreBudget) -> Self:
-        """Also in force: the ignore file of the directory `depth` levels below the root."""
+        """Adds the ignore file of the directory `depth` levels below the root."""
         patterns = ignore_file_patterns(os.fsdecode(data))
         if len(patterns) > MAX_RULES:
             raise SourceTooLarge(f"{len(patterns)} rules, more than {MAX_RULES}")
@@ -342,9 +342,10 @@ class GitIgnores:
 def ignores_above(
     root: Path, budget: IgnoreBudget, report: Callable[[str, Exception], None]
 ) -> GitIgnores:
-    """What the repository around `root` ignores: its own exclude file, and .gitignore on the way.
+    """The ignore rules of the repository around `root`: its exclude file and each .gitignore on
+    the way down.
 
-    A rule above that names the root itself does not count: the user named it too.
+    A rule above that matches the root itself does not count, because the user configured the root.
     """
     repository = next((at for at in (root, *root.parents) if os.path.lexists(at / ".git")), None)
     if repository is None:
@@ -374,7 +375,7 @@ TEXT_EXTENSIONS = frozenset({".md", ".markdown", ".txt"})
 
 
 class TreeRules(Protocol):
-    """What discovery needs to know of a configured tree."""
+    """What discovery needs to know about a configured tree."""
 
     @property
     def root(self) -> Path: ...
@@ -387,7 +388,7 @@ class TreeRules(Protocol):
 
 
 class Selection:
-    """The user's patterns. Extensions are compared without regard to case, the rest exactly."""
+    """The user's patterns. Extensions match case-insensitively, the rest exactly."""
 
     def __init__(self, tree: TreeRules) -> None:
         self._include = RuleSet(tree.include), RuleSet(map(_fold_extension, tree.include))
@@ -404,7 +405,7 @@ class Selection:
         return inside and os.path.splitext(parts[-1])[1].lower() in TEXT_EXTENSIONS
 
     def includes_directory(self, parts: tuple[str, ...], inside: bool) -> bool:
-        """Whether a pattern names this folder, or one around it: then its texts are included."""
+        """Whether a pattern matches this folder or a parent: then its text files are included."""
         verdict = self._verdict(*self._include, parts, True)
         return inside if verdict is None else verdict
 
@@ -419,7 +420,7 @@ class Selection:
 
 
 def _fold_extension(path: str) -> str:
-    if path.islower():  # most names, and a third of the time
+    if path.islower():  # true of most names; saves a third of the time
         return path
     stem, extension = os.path.splitext(path)
     return stem + extension.lower()

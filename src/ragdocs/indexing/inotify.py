@@ -1,4 +1,4 @@
-"""File events by inotify (Linux): one watch per folder, without losing what appears in new ones."""
+"""File events from inotify (Linux): one watch per folder, missing nothing in new folders."""
 
 import itertools
 import os
@@ -13,10 +13,10 @@ from ragdocs.models import TreeName
 if TYPE_CHECKING:
     from watchdog.observers.inotify_c import InotifyEvent, InotifyFD, WatchDescriptor
 
-# The watched folders of one tree, with inotify: which there are, and what their events mean.
+# The folders of one tree that inotify watches, and what their events mean.
 #
-# A folder is watched before it is listed, and hinted at after that. So whatever comes into a new
-# folder, and whenever, is found by looking or reported by an event.
+# A folder is watched first, then listed, then hinted at. So anything that appears in a new folder,
+# at any moment, is found by a scan or reported by an event.
 
 _numbers = itertools.count(1)
 
@@ -36,8 +36,8 @@ class TreeWatch:
         self._abandoned = False
         self.limit: str | None = None
         flags = inotify_c.InotifyConstants
-        # Not opening, closing or reading: we do those ourselves. Not what happens to a file that
-        # has no name any more.
+        # Not opening, closing or reading, which we do ourselves. IN_EXCL_UNLINK: not what happens
+        # to a file after it is unlinked.
         self._mask = inotify_c.Mask(
             flags.IN_MODIFY
             | flags.IN_CLOSE_WRITE
@@ -80,7 +80,7 @@ class TreeWatch:
         self._safely(self._start_over)
 
     def _safely(self, handle: Callable[[], None]) -> None:
-        """Whatever goes wrong, watchdog's thread goes on and the watcher hears of it."""
+        """On any error, watchdog's thread keeps running and the watcher is notified."""
         with self._lock:
             if self._abandoned:
                 return
@@ -106,7 +106,7 @@ class TreeWatch:
             self._target.touch(hint)
 
     def _handle_end(self, wd: "WatchDescriptor") -> None:
-        """The folder was deleted, or its file system unmounted: then another one may be there."""
+        """The folder was deleted or its file system unmounted; another may have taken its place."""
         parts, _ = self._folders.pop(wd, (None, None))
         if parts is None or self._watches.get(parts) != wd:
             return
@@ -118,13 +118,13 @@ class TreeWatch:
             self._target.inbox.wake()
 
     def _start_over(self) -> None:
-        """New folders may be among what was lost, and moved ones have wrong names here."""
+        """The lost events may include new folders, and moved ones that we know by old names."""
         self._drop(())
         self._add_all(())
         self._target.inbox.rescan("too many events at once: some were lost")
 
     def _on_itself(self, event: "InotifyEvent", parts: Parts) -> None:
-        """The folder around it reports as well, unless it is the root."""
+        """Only the root needs handling: for any other folder, its parent reports the event too."""
         if parts:
             return
         if event.is_move_self or event.is_delete_self:
@@ -140,13 +140,13 @@ class TreeWatch:
             self._drop(parts)
         elif event.is_create or event.is_moved_to or parts not in self._watches:
             self._add_all(parts)
-        # Only now: what came into the folder before it was watched is found by looking.
+        # Only now, so that the scan finds what appeared in the folder before it was watched.
         self._target.touch(parts)
 
     def _add_all(self, top: Parts) -> None:
-        """Watches a folder and all below it; OSError when there is no room for so many.
+        """Watches a folder and everything below it; OSError when the system limit is reached.
 
-        Each is watched before it is listed, so that nothing can come between.
+        Each folder is watched before it is listed, so that nothing is missed in between.
         """
         pending = [top]
         while pending and not self._target.stop.is_set():
@@ -155,7 +155,7 @@ class TreeWatch:
                 pending += self._folders_in(parts)
 
     def _add(self, parts: Parts) -> bool:
-        # A new number each time: a second callback of the same number would be warned about.
+        # A new number each time: watchdog warns about a second callback with the same number.
         number = self._api.CallbackId(next(_numbers))
         try:
             wd = self._descriptor.add_callback(self._at(parts), self._mask, self, number)
@@ -163,7 +163,7 @@ class TreeWatch:
             if limit_of(error) or not parts:
                 raise
             return False
-        if wd == -1:  # not permitted: neither may the files be read
+        if wd == -1:  # not permitted, so its files cannot be read either
             return False
         if wd in self._folders:
             earlier, replaced = self._folders[wd]
@@ -174,7 +174,7 @@ class TreeWatch:
         return True
 
     def _folders_in(self, parts: Parts) -> list[Parts]:
-        # Gone or not permitted: there is nothing to find there either.
+        # Gone or not permitted: a scan would find nothing there either.
         with suppress(OSError), os.scandir(self._at(parts)) as entries:
             below = [
                 (*parts, os.fsdecode(entry.name))
@@ -188,7 +188,7 @@ class TreeWatch:
         return os.fsencode(os.path.join(self._target.root, *parts))
 
     def _drop(self, top: Parts) -> None:
-        """Forgets a folder and all below it."""
+        """Stops watching a folder and everything below it."""
         below = [
             (wd, number)
             for wd, (parts, number) in self._folders.items()
@@ -202,16 +202,16 @@ class TreeWatch:
 
 # Watching on Linux: one inotify descriptor and one thread, both watchdog's, for all trees.
 #
-# Which folders are watched is decided here and not by watchdog's observer. That one watches what is
-# never indexed too (node_modules, .git), hides a full queue and folders beyond the limit, and hears
-# of our own reading (specs/0043).
+# We choose the watched folders here instead of using watchdog's observer. The observer also watches
+# folders that are never indexed (node_modules, .git), hides a full queue and folders beyond the
+# limit, and reports our own reads (specs/0043).
 
 _STOP_SECONDS = 1.0
 _DESCRIPTORS = 3
 
 
 class InotifySource:
-    """Watches of any number of trees, nested ones included."""
+    """Watches any number of trees, including nested ones."""
 
     def __init__(self) -> None:
         from watchdog.observers.inotify_c import InotifyFD
@@ -250,7 +250,7 @@ class InotifySource:
         return watch is not None and watch.is_armed
 
     def close(self) -> None:
-        # Not one by one: closing the descriptor ends all watches at once.
+        # No need to close them one by one: closing the descriptor ends all watches.
         for watch in self._trees.values():
             watch.abandon()
         self._trees.clear()
@@ -259,7 +259,7 @@ class InotifySource:
 
 
 def _require_descriptors() -> None:
-    """watchdog would lose the first of its descriptors if it did not get the others."""
+    """Checks first, because watchdog leaks its first descriptor if it cannot get the others."""
     with ExitStack() as stack:
         for _ in range(_DESCRIPTORS):
             descriptor = os.open(os.devnull, os.O_RDONLY)

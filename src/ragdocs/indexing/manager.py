@@ -20,33 +20,33 @@ from ragdocs.store.records import ChangeKind, Position
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.tables import CommunityOrigin
 
-# Keeps the stored communities those of the links: computed beside everything else, committed as a
+# Keeps the stored communities up to date with the links: computed in the background, committed as a
 # generation of their own.
 #
 # Louvain's method takes seconds for ten thousand documents, so the write lock is taken only for the
-# commit. As long as they are behind the links, the stored ones are used.
+# commit. Until then, searches use the stored communities, which lag behind the links.
 
 REST = 20.0
-"""After a run it rests this many times as long: communities take at most a twentieth of one core,
-however often links change."""
+"""A pause of this many times the run follows each run, so that communities take at most a twentieth
+of one core, however often links change."""
 FIRST_REST = 2.0
-"""Before the first run: a server is asked its first question as soon as it can answer, and that
-one should have the processor."""
+"""Before the first run: a server gets its first query as soon as it can answer, and that query
+should have the CPU."""
 END_SECONDS = 0.5
-"""How long a run that was told to stop is waited for."""
+"""How long to wait for a run to stop."""
 _LINKING = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.LINKS})
 
 
 @dataclass(frozen=True, slots=True)
 class _Computed:
-    """The number of each document's community, and the links that they are of."""
+    """Each document's community number, and the links they were computed from."""
 
     numbers: dict[DocId, int]
     origin: CommunityOrigin
 
 
 class CommunityUpdates:
-    """Used by the one thread that writes; `update_some` computes in another one."""
+    """Used by the writing thread; `update_some` computes in another thread."""
 
     def __init__(self, session: Session, control: Control, first_rest: float = FIRST_REST) -> None:
         self._session = session
@@ -55,12 +55,12 @@ class CommunityUpdates:
         self._computed: _Computed | None = None
         self._error: Exception | None = None
         self._looked: Position | None = None
-        """The commit whose communities were last found, or seen to be stored."""
+        """The last commit whose communities were computed, or found to be stored already."""
         self._not_before = time.monotonic() + first_rest
 
     def update(self, *, anew: bool = False) -> bool:
-        """Computes and stores them if the links have changed since, or `anew` in any case; returns
-        whether other ones are stored now. What others hold or have broken is left for another time.
+        """Recomputes and stores them if the links have changed, or always with `anew`; returns
+        whether the stored communities changed. Gives up until later if the store is locked or lost.
         """
         try:
             computed = self._session.retry(lambda: self._compute(anew=anew))
@@ -72,8 +72,8 @@ class CommunityUpdates:
         return computed is not None and self._store(computed)
 
     def update_some(self) -> None:
-        """As `update`, without waiting: begins a run when it is time, and stores what one has
-        found. Raises what a run has failed with."""
+        """Like `update`, without waiting: starts a run when it is due, and stores the result of a
+        finished one. Raises the error that a run failed with."""
         if self._thread is not None:
             if self._thread.is_alive():
                 return
@@ -84,12 +84,12 @@ class CommunityUpdates:
             self._thread.start()
 
     def close(self) -> None:
-        """After the control was stopped, or when nothing more is wanted."""
+        """Call it after the control was stopped, or when no more runs are wanted."""
         if self._thread is not None:
             self._thread.join(END_SECONDS)
 
     def _take(self) -> None:
-        """What the last run has left."""
+        """Takes the result or the error of the last run."""
         computed, error = self._computed, self._error
         self._computed = self._error = None
         if isinstance(error, LOST):
@@ -103,16 +103,16 @@ class CommunityUpdates:
         began = time.monotonic()
         try:
             self._computed = self._compute()
-        except Exception as error:  # raised by the thread that is supervised
+        except Exception as error:  # re-raised by `_take`, in the supervised thread
             self._error = error
         if self._computed is not None:
-            # NetworkX's graphs refer to themselves: 45 MB after 10,000 documents, until collected.
+            # NetworkX's graphs are reference cycles: 45 MB for 10,000 documents, until collected.
             gc.collect()
         ended = time.monotonic()
         self._not_before = ended + REST * (ended - began)
 
     def _compute(self, *, anew: bool = False) -> _Computed | None:
-        """None when the stored ones are current, or it was stopped."""
+        """None when the stored ones are current, or when stopped."""
         with self._session.reader.snapshot() as snapshot:
             if not anew and self._is_current(snapshot):
                 self._looked = snapshot.position
@@ -142,7 +142,7 @@ class CommunityUpdates:
         except LOST as error:
             self._session.lose(StoreState.after(error))
             return False
-        except IndexStoreError:  # busy, or a full disk: the next time will do
+        except IndexStoreError:  # busy, or a full disk: the next run tries again
             return False
         self._session.manifest.advance(before, transaction.position)
         self._looked = computed.origin.position
@@ -151,20 +151,20 @@ class CommunityUpdates:
 
 # Keeps one index up to date with its files. Thin: each step is a module of its own.
 #
-# For one thread: the one that first updates also fills and closes. Any number of managers, in any
-# number of processes, may work on one index directory.
+# For one thread: the thread that first updates must also fill and close. Any number of managers, in
+# any number of processes, may work on one index directory.
 
 MAX_RESTARTS = 3
-"""A store that is lost again and again, while it is written, is not to be had now."""
+"""An update that loses the store more often than this gives up."""
 
 SPARE_VECTORS = 2 * SPARE_BYTES // (4 * 384)
-"""Of the built-in model."""
+"""Counted in vectors of the built-in model."""
 LOOK_SECONDS = 24 * 3600
-"""How often unused vectors are looked for; sooner when there are far too many."""
+"""How often to look for unused vectors; sooner when there are far too many."""
 
 
 class IndexManager(Closable):
-    """Files into the index (`update`), then vectors for their texts (`fill_some`)."""
+    """Indexes files (`update`), then embeds their texts (`fill_some`)."""
 
     def __init__(
         self,
@@ -179,36 +179,36 @@ class IndexManager(Closable):
         self._filler = Filler(self._session, self._control, embedder, terms)
         self._communities = CommunityUpdates(self._session, self._control)
         self._shrunk: Position | None = None
+        """The commit after which there was no more space to reclaim."""
         self._log_is_left = False
-        """The commit after which there was no more space to give back."""
 
     def open(self) -> None:
-        """Opens the store for writing now, with its checks, instead of at the first change."""
+        """Opens the store for writing and checks it now, instead of at the first change."""
         self._session.open()
 
     def check_ours(self) -> None:
-        """Raises OthersIndex when another program has made the index in a folder that the user has
-        named; nothing is locked or written for that."""
+        """Raises OthersIndex when another program created the index in a folder that the user
+        configured; locks and writes nothing."""
         self._session.check_ours()
 
     def look(self) -> StoreState:
-        """The state of the store. What is found against it is mended by the next update."""
+        """The state of the store. The next update repairs any problem found."""
         return self._session.look()
 
     def lose(self, state: StoreState) -> None:
-        """The store was found gone or damaged: the next update opens, checks and repairs it."""
+        """Marks the store as gone or damaged; the next update opens, checks and repairs it."""
         self._session.lose(state)
 
     def update(self, hints: Hints | None = None, *, rebuild: bool = False) -> Outcome:
-        """Updates the index to match the files: with all of them, or where hints say.
+        """Updates the index to match the files: all of them, or those that the hints name.
 
-        A rebuild checks the whole store first, then reads every file again; search goes on, and
-        what has a vector keeps it. In a folder that the user has named, it also takes over what a
-        program with other settings has made. May be called again whenever it raises.
+        A rebuild checks the whole store first, then reads every file again; search keeps working,
+        and existing vectors are kept. In a folder that the user configured, it also takes over an
+        index that a program with other settings created. May be called again after it raises.
 
         Raises:
-            IndexLocked: others kept the write lock for too long.
-            OthersIndex: another program has made the index in a folder that the user has named.
+            IndexLocked: another process held the write lock for too long.
+            OthersIndex: another program created the index in a folder that the user configured.
             IndexStoreError: the directory cannot be written.
         """
         began = time.monotonic()
@@ -221,11 +221,11 @@ class IndexManager(Closable):
         return self._outcome(update, time.monotonic() - began)
 
     def fill_some(self) -> Filled:
-        """One short piece of embedding; call it again while it `has_more`."""
+        """Embeds one short batch; call it again while `has_more`."""
         return self._filler.fill_some()
 
     def fill(self) -> Filled:
-        """All of it, until there is no more, it fails, or it is stopped."""
+        """Embeds everything, until it is done, fails, or is stopped."""
         stored = 0
         while True:
             filled = self.fill_some()
@@ -235,26 +235,26 @@ class IndexManager(Closable):
 
     @property
     def vectors_taken(self) -> int:
-        """Of those that were filled in: how many came from another variant of the index."""
+        """How many of the new vectors came from another variant of the index."""
         return self._filler.taken
 
     def update_communities(self, *, anew: bool = False) -> bool:
-        """Computes and stores the communities of linked documents if links have changed since, or
-        `anew` in any case; returns whether other ones are stored now."""
+        """Recomputes and stores the communities of linked documents if links have changed, or
+        always with `anew`; returns whether the stored communities changed."""
         return self._setup.has_communities and self._communities.update(anew=anew)
 
     def update_some_communities(self) -> None:
-        """The same beside other work, and not at once; call it again and again."""
+        """The same in the background; call it repeatedly."""
         if self._setup.has_communities:
             self._communities.update_some()
 
     def prune(self) -> int:
-        """Forgets vectors that nothing uses any more; after an update that saw every tree."""
+        """Deletes unused vectors; call it after an update that saw every tree."""
         return self._filler.prune()
 
     def tidy(self) -> int:
-        """Forgets what is too much of unused vectors, or unused for too long: the others are kept
-        for files that come back."""
+        """Deletes unused vectors that are too many or too old; keeps the others for files that may
+        come back."""
         now = self._control.clock_ns() // 10**9
         with self._session.reader.snapshot() as snapshot:
             vectors, chunks = (snapshot.ledger.count(table) for table in ("embeddings", "chunks"))
@@ -264,12 +264,12 @@ class IndexManager(Closable):
             return 0
         try:
             return self._filler.drop_excess(self._setup.tables, now)
-        except EmbeddingError:  # without its model it is not known which vectors are its own
+        except EmbeddingError:  # without the model we do not know which vectors belong to it
             return 0
 
     def shrink_some(self) -> bool:
-        """One short step of giving back the space that deletions left; whether there may be more
-        to do. What fails, on a full disk for example, is left for another time."""
+        """Takes one short step to reclaim the space of deleted rows; returns whether there may be
+        more to do. After a failure, on a full disk for example, a later call tries again."""
         try:
             with self._session.reader.snapshot() as snapshot:
                 is_known = snapshot.position == self._shrunk
@@ -291,7 +291,7 @@ class IndexManager(Closable):
         return has_more
 
     def shrink(self) -> None:
-        """All of it."""
+        """Reclaims all of it."""
         while self.shrink_some() and not self._control.stop.is_set():
             pass
 
@@ -306,7 +306,7 @@ class IndexManager(Closable):
                 if must_examine:
                     self._session.examine()
                     must_examine = False
-                # What was emptied, by us or by others, is filled from all files.
+                # A store that was emptied, by us or by others, is filled from all files.
                 is_whole = self._session.ready() and restarts == 0
                 paths = paths_of(hints) if is_whole else None
                 update.run(paths, anew=rebuild)

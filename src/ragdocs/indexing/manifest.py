@@ -1,7 +1,7 @@
-"""What is indexed against what is there → what to read and what to forget, as a value.
+"""Compares the manifest with a scan → the files to read and the documents to remove, as a value.
 
 Nothing is read here. A file counts as modified when it may have changed since it was read; its
-bytes decide later. A document counts as removed only when its absence was seen.
+bytes decide later. A document counts as removed only when a scan proved its file absent.
 """
 
 from collections import defaultdict, deque
@@ -14,14 +14,14 @@ from ragdocs.parsers.ids import document_id
 from ragdocs.store.records import ManifestEntry
 
 SETTLED_NS = 2_000_000_000
-"""The coarsest clock of a file system (FAT's): a later edit may bear the same time."""
+"""The coarsest file system timestamp (FAT's): a later edit may have the same time."""
 FEW_PATHS = 32
-"""So many paths are compared with all entries at once; for more, the entries are taken apart."""
+"""Up to this many paths, `concerned` filters the entries; beyond it, it returns them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to read, and what was known of it: None for a new one."""
+    """A file to read, with its manifest entry, or None for a new file."""
 
     doc_id: DocId
     tree: TreeName
@@ -33,14 +33,14 @@ class SourceFile:
         return self.found.path
 
     def is_unchanged(self, state: FileState) -> bool:
-        """Whether the bytes, now that they were read, are the known ones."""
+        """Whether the bytes just read are the ones already indexed."""
         known = self.known.state if self.known else None
         return known is not None and known.content_hash == state.content_hash
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A document that is found under another name now."""
+    """A document that now has another path."""
 
     old: DocId
     new: DocId
@@ -48,12 +48,12 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """A change set, in the order in which to apply it: `gone`, `to_read`, then `missing`.
+    """A change set. Apply it in this order: `gone`, `to_read`, then `missing`.
 
-    `missing` may have moved: some file to read has the size. Each goes in the same transaction
-    as the file that proves to be it (see `moves`), so that search always finds one of the two;
-    those without one, after the first `candidates` of `to_read`. `kept` were not found either,
-    but lie where nothing could be seen.
+    `missing` documents may have moved: some file to read has the same size. Each is removed in the
+    same transaction that stores the file it proves to be (see `moves`), so that search always finds
+    one of the two; those without such a file, after the first `candidates` of `to_read`. `kept`
+    ones were not found either, but are in places that could not be read.
     """
 
     added: tuple[SourceFile, ...] = ()
@@ -66,8 +66,8 @@ class Diff:
 
     @property
     def to_read(self) -> tuple[SourceFile, ...]:
-        """What may have moved first, to be short about it; then what the index has wrong; then
-        what it lacks."""
+        """Files that may be moved documents come first, because those are quickly dealt with; then
+        modified files; then new ones."""
         files = (*self.modified, *self.added)
         sizes = self._sizes()
         return (
@@ -83,7 +83,7 @@ class Diff:
 
     @property
     def gone(self) -> tuple[ManifestEntry, ...]:
-        """Removed documents that are nowhere else."""
+        """Removed documents that cannot have moved."""
         sizes = self._sizes()
         return tuple(entry for entry in self.removed if _size(entry) not in sizes)
 
@@ -93,7 +93,7 @@ class Diff:
         return tuple(entry for entry in self.removed if _size(entry) in sizes)
 
     def _sizes(self) -> set[int | None]:
-        """The same bytes have the same size."""
+        """Sizes that removed documents share with files to read: equal bytes have equal sizes."""
         found = {file.found.size for file in (*self.added, *self.modified)}
         return {_size(entry) for entry in self.removed} & found
 
@@ -101,10 +101,10 @@ class Diff:
 def concerned(
     manifest: Mapping[DocId, ManifestEntry], scans: Mapping[TreeName, Scan | RootUnavailable]
 ) -> Collection[ManifestEntry]:
-    """The entries that `diff` needs for these scans: at and below the paths that were looked at.
+    """The entries that `diff` needs for these scans: those at and below the scanned paths.
 
-    One edit must not cost a look at every known file. Documents of trees that are not configured
-    are found by a scan of everything.
+    One edit must not cost a comparison with every known file. A full scan finds the documents of
+    trees that are no longer configured.
     """
     looked_at: list[DocId] = []
     for tree, scan in scans.items():
@@ -124,10 +124,10 @@ def diff(
     scans: Mapping[TreeName, Scan | RootUnavailable],
     configured: Collection[TreeName],
 ) -> Diff:
-    """From what is indexed to what was found, each part sorted by tree and path.
+    """The changes from the indexed state to the scanned one, each part sorted by tree and path.
 
-    Scans may be of some trees, or of some paths of a tree (`discovery.look`): what they do not
-    cover stays as it is. Documents of trees that are not configured are removed.
+    Scans may cover only some trees, or some paths of a tree (`discovery.look`); the rest stays as
+    it is. Documents of trees that are not configured are removed.
     """
     known: defaultdict[TreeName, dict[str, ManifestEntry]] = defaultdict(dict)
     for entry in indexed:
@@ -139,22 +139,22 @@ def diff(
     for tree in sorted({*known, *scans}):
         entries = known[tree]
         if tree not in configured:
-            removed += _sorted(entries.values())
+            removed += _sort(entries.values())
             continue
         scan = scans.get(tree)
         if isinstance(scan, Scan):
             _compare(tree, scan, entries, added, modified)
-            absent = _absent(scan, entries)
+            absent = _find_absent(scan, entries)
             removed += [entry for entry in absent if scan.proves_absent(entry.path)]
             kept += [entry for entry in absent if not scan.proves_absent(entry.path)]
         elif scan is not None:
-            kept += _sorted(entries.values())
+            kept += _sort(entries.values())
     return Diff(tuple(added), tuple(modified), tuple(removed), tuple(kept))
 
 
 def moves(missing: Iterable[ManifestEntry], read: Mapping[DocId, FileState]) -> tuple[Moved, ...]:
-    """Which of the missing documents the files just read are. Each is one file, each file one
-    document; where several have the same bytes, those with the same name belong together."""
+    """Matches missing documents with the files just read, one to one; where several have the same
+    bytes, those with the same name are matched first."""
     old = {entry.doc_id: entry.state.content_hash for entry in missing if entry.state}
     new = {doc_id: state.content_hash for doc_id, state in read.items()}
     found = _pairs(
@@ -170,7 +170,7 @@ def moves(missing: Iterable[ManifestEntry], read: Mapping[DocId, FileState]) -> 
 
 
 def _pairs(old: Mapping[DocId, object], new: Mapping[DocId, object]) -> dict[DocId, DocId]:
-    """Those that have the same value, one to one, in the order of their ids."""
+    """Pairs ids with equal values, one to one, in id order."""
     files: defaultdict[object, deque[DocId]] = defaultdict(deque)
     for doc_id in sorted(new):
         files[new[doc_id]].append(doc_id)
@@ -178,10 +178,10 @@ def _pairs(old: Mapping[DocId, object], new: Mapping[DocId, object]) -> dict[Doc
 
 
 def may_have_changed(found: FoundFile, known: ManifestEntry) -> bool:
-    """Whether the file must be read to know.
+    """Whether the file may have changed, so that only reading it can tell.
 
-    Both times count besides the size: the kernel sets ctime at every change, whatever mtime is
-    set to, so it must lie well before the moment at which the bytes were read.
+    Compares the size and both times: the kernel sets ctime at every change, whatever mtime is set
+    to, so ctime must be well before the moment at which the bytes were read.
     """
     state = known.state
     if state is None or (found.size, found.mtime_ns) != (state.size, state.mtime_ns):
@@ -205,13 +205,13 @@ def _compare(
             modified.append(SourceFile(entry.doc_id, tree, found, entry))
 
 
-def _absent(scan: Scan, entries: Mapping[str, ManifestEntry]) -> list[ManifestEntry]:
+def _find_absent(scan: Scan, entries: Mapping[str, ManifestEntry]) -> list[ManifestEntry]:
     found = {file.path for file in scan.files}
     covered = (entry for path, entry in entries.items() if path not in found)
-    return _sorted(entry for entry in covered if scan.covers(entry.path))
+    return _sort(entry for entry in covered if scan.covers(entry.path))
 
 
-def _sorted(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+def _sort(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     return sorted(entries, key=lambda entry: (entry.tree, entry.path))
 
 

@@ -1,5 +1,5 @@
-"""Opens and reads files below a root, never outside it, and turns one file into what is stored of
-it.
+"""Opens and reads files below a root, never outside it, and parses and chunks one file for the
+store.
 """
 
 import errno
@@ -22,15 +22,15 @@ from ragdocs.models import FileState, IndexedFile, TreeName
 from ragdocs.parsers.ids import encode_path
 from ragdocs.parsers.markdown import Origin, parse_document
 
-# The one way from a path that came from outside to an open directory below a root.
+# The only way from an untrusted path to an open directory below a root.
 #
-# A path is taken apart into components, and each is opened relative to the one before without
-# following links. So no spelling of a path, and no link put in its way meanwhile, leads out. Where
-# a system opens nothing relative to a folder (Windows), each component is looked at, and where the
-# file lies is compared after it was opened (specs/0072).
+# A path is split into components, and each is opened relative to the one before without following
+# links. So no spelling of a path, and no link created meanwhile, escapes the root. Where a system
+# cannot open relative to a folder (Windows), each component is checked, and the location of the
+# file is compared after it was opened (specs/0072).
 
 MAX_PATH_BYTES = 4096
-"""Linux's PATH_MAX: nobody else could open a longer path, so it is neither found nor read."""
+"""Linux's PATH_MAX: no other program can open a longer path, so we neither find nor read it."""
 
 WINDOWS_NAMES = os.name == "nt"
 _LEVELS_PER_RUNG = 32
@@ -43,28 +43,28 @@ _BY_DESCRIPTOR = (
     and {os.open, os.stat} <= os.supports_dir_fd
     and os.scandir in os.supports_fd
 )
-# Windows opens other things by these: a drive, a stream of a file, a device, a shorter name.
+# On Windows these open something else: a drive, a stream of a file, a device, a shorter name.
 _NEVER_ON_WINDOWS = re.compile(r'[<>:"|?*\\\x00-\x1f]|[. ]\Z')
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.I)
 
 
 def relative_parts(path: str, *, windows: bool = WINDOWS_NAMES) -> tuple[str, ...]:
-    """The components of a tree-relative path; SourceUnreadable when it is not one.
+    """The components of a tree-relative path; SourceUnreadable if it is not one.
 
-    `./` and doubled slashes are dropped: `"/".join` of the result is the path's one spelling. The
-    refused path is not repeated in the message, which may be shown to whoever sent it.
+    Drops `./` and doubled slashes: `"/".join` of the result is the normalized path. The message
+    does not repeat the refused path, because the sender may see it.
     """
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     problem = _problem_with(path, parts)
     if not problem and windows and not all(map(is_windows_name, parts)):
-        problem = "no file can have this name here"
+        problem = "Windows does not allow this file name"
     if problem:
         raise SourceUnreadable(f"{problem}: give the path of a file relative to its tree")
     return parts
 
 
 def is_windows_name(name: str) -> bool:
-    """Whether it means a file of this name in its folder, on Windows, and nothing else."""
+    """Whether Windows opens a file of exactly this name in its folder, and nothing else."""
     return not _NEVER_ON_WINDOWS.search(name) and not _DEVICE.fullmatch(name)
 
 
@@ -77,11 +77,11 @@ def _problem_with(path: str, parts: tuple[str, ...]) -> str:
         return "a path with `..` is not accepted"
     if "\0" in path:
         return "a path cannot contain a NUL character"
-    return "" if is_nameable(path) else "the path is too long or no file could have it"
+    return "" if is_nameable(path) else "the path is too long or not valid"
 
 
 def is_nameable(path: str) -> bool:
-    """Whether the path has a form in bytes (only escaped bytes may be surrogates), and fits."""
+    """Whether the path can be encoded (only escaped bytes may be surrogates) and not too long."""
     if path.isascii():
         return len(path) <= MAX_PATH_BYTES
     try:
@@ -91,14 +91,14 @@ def is_nameable(path: str) -> bool:
 
 
 class Folder(Protocol):
-    """A directory below a root, open: what is asked of it cannot be led elsewhere by a link."""
+    """An open directory below a root: no link can redirect its operations."""
 
     def child(self, name: str) -> Self:
-        """A directory in it; OSError if it is a link, or none."""
+        """Opens a subdirectory; OSError if it is a link or not a directory."""
         ...
 
     def again(self) -> Self:
-        """The same directory, with a place of its own in reading its entries."""
+        """The same directory, with its own position for reading entries."""
         ...
 
     def copy(self) -> Self: ...
@@ -106,20 +106,20 @@ class Folder(Protocol):
     def entries(self) -> list[os.DirEntry[str]]: ...
 
     def status(self, name: str) -> os.stat_result:
-        """What `lstat` says of an entry."""
+        """The `lstat` of an entry."""
         ...
 
     def status_of(self, entry: os.DirEntry[str]) -> os.stat_result: ...
 
     def open(self, name: str) -> int:
-        """A descriptor of an entry, to read it; OSError if it is a link."""
+        """Opens an entry for reading and returns its descriptor; OSError if it is a link."""
         ...
 
     def close(self) -> None: ...
 
 
 class DescriptorFolder:
-    """Where files are opened relative to a descriptor of their folder."""
+    """For systems that open files relative to a folder's descriptor."""
 
     __slots__ = ("_descriptor",)
 
@@ -157,13 +157,13 @@ class DescriptorFolder:
 
 
 class PathFolder:
-    """Where there are only paths: a folder is known by what `lstat` said of it, and a file counts
-    only if it lies where it should once it is open."""
+    """For systems that only have paths: identifies a folder by its `lstat`, and accepts a file only
+    if, once open, it is where it should be."""
 
     __slots__ = ("_path", "_status")
 
     def __init__(self, path: str) -> None:
-        """`path` has no link in it but perhaps its last component."""
+        """Only the last component of `path` may be a link."""
         self._path = path
         self._status = os.lstat(path)
         if is_link(self._status):
@@ -195,7 +195,7 @@ class PathFolder:
         return os.lstat(os.path.join(self._path, name))
 
     def status_of(self, entry: os.DirEntry[str]) -> os.stat_result:
-        """Not as it was listed: of an open file, Windows lists what was."""
+        """Not the listed one: for an open file, Windows lists an outdated state."""
         return os.lstat(entry.path)
 
     def open(self, name: str) -> int:
@@ -218,7 +218,7 @@ def _lies_at(descriptor: int, path: str) -> bool:
     there = path_of(descriptor)
     if there is not None:
         return _is_same_path(there, path)
-    # Before and after the look: whoever swaps folders would have to meet each of the three.
+    # Before and after the comparison: an attacker who swaps folders would have to hit all three.
     return (
         _is_same_path(os.path.realpath(path), path)
         and os.path.samestat(os.lstat(path), os.fstat(descriptor))
@@ -235,9 +235,9 @@ FolderKind = DescriptorFolder if _BY_DESCRIPTOR else PathFolder
 
 @contextmanager
 def opened_root(root: Path, within: Path | None = None) -> Generator[Folder, None, None]:
-    """The root, open: here alone a link is followed, because the user named it.
+    """Opens the root. Only here is a link followed, because the user configured it.
 
-    Where a project's file named it, `within` is the project: from there on no link is followed.
+    If a project's file configured it, `within` is the project, and no link below it is followed.
     """
     if within is not None:
         parts = root.relative_to(within).parts
@@ -252,15 +252,15 @@ def opened_root(root: Path, within: Path | None = None) -> Generator[Folder, Non
 
 
 def is_behind_link(path: Path) -> bool:
-    """Whether `path`, from which links were once taken out, has one again."""
+    """Whether `path`, which was resolved once, contains a link again."""
     return not _is_same_path(os.path.realpath(path), os.fspath(path))
 
 
 @contextmanager
 def opened_below(root: Folder, parts: Sequence[str]) -> Generator[Folder, None, None]:
-    """The directory that `parts` lead to, open; OSError if a link is on the way.
+    """Opens the directory at `parts`; OSError if a link is on the way.
 
-    The parts are those of `relative_parts`, or names that a directory listed.
+    The parts come from `relative_parts` or from a directory listing.
     """
     folder = root.again()
     try:
@@ -274,10 +274,10 @@ def opened_below(root: Folder, parts: Sequence[str]) -> Generator[Folder, None, 
 
 
 class Descent:
-    """Opens one directory after another below a root, for a walk that goes deep first.
+    """Opens one directory after another below a root, for a depth-first walk.
 
-    It keeps an open ancestor every few levels: starting from the root each time would take the
-    square of a deep tree's depth, keeping every level open more descriptors than there are.
+    It keeps an ancestor open every few levels: starting from the root each time would take time
+    quadratic in the depth, and keeping every level open could exhaust the descriptors.
     """
 
     def __init__(self, root: Folder) -> None:
@@ -302,9 +302,9 @@ class Descent:
 # Reading one file of a tree: only a regular file, only inside the root, only up to a size.
 
 _ATTEMPTS = 2
-_LINK = "it is a link or lies behind one, and links are not followed"
+_LINK = "it is a link or behind one, and links are not followed"
 _WHY = {
-    errno.ENOENT: "no such file, or not any more",
+    errno.ENOENT: "no such file, or it was deleted",
     errno.ELOOP: _LINK,
     errno.ENOTDIR: _LINK,
     errno.EACCES: "permission denied; make it readable or exclude it",
@@ -314,7 +314,7 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class FileBytes:
-    """A file's bytes and the state they were read in."""
+    """A file's bytes, and the file's state when they were read."""
 
     data: bytes
     state: FileState
@@ -327,9 +327,9 @@ def content_hash(data: bytes) -> str:
 def read_file(
     root: Path, relative_path: str, max_bytes: int, within: Path | None = None
 ) -> FileBytes:
-    """The whole file as it was at one moment; SourceTooLarge or SourceUnreadable otherwise.
+    """The whole file as it was at one moment; otherwise SourceTooLarge or SourceUnreadable.
 
-    `root` and `within` as `opened_root` has them.
+    `root` and `within` are those of `opened_root`.
     """
     *folders, name = parts = relative_parts(relative_path)
     shown = encode_path("/".join(parts))
@@ -343,7 +343,7 @@ def read_file(
 
 
 def read_entry(folder: Folder, name: str, max_bytes: int) -> FileBytes:
-    """The file of that name in an open directory; SourceError or OSError, without its path."""
+    """Reads a file in an open directory; SourceError or OSError, without its path."""
     for _ in range(_ATTEMPTS):
         found = _read_once(folder, name, max_bytes)
         if found is not None:
@@ -357,8 +357,8 @@ def _why(error: OSError) -> str:
 
 def _read_once(folder: Folder, name: str, max_bytes: int) -> FileBytes | None:
     """None when the file changed meanwhile."""
-    # Looked at first, because merely opening a FIFO or a device can already do something; looked
-    # at again once it is open, because it may have been swapped in between.
+    # Checked before opening, because merely opening a FIFO or a device can have side effects;
+    # checked again once it is open, because it may have been swapped in between.
     _require_regular(folder.status(name), max_bytes)
     descriptor = folder.open(name)
     try:
@@ -371,7 +371,7 @@ def _read_open(descriptor: int, max_bytes: int) -> FileBytes | None:
     before = os.fstat(descriptor)
     _require_regular(before, max_bytes)
     with open(descriptor, "rb", closefd=False) as file:
-        # One byte more than there should be: a file that grows is noticed, and never read on.
+        # One byte more than expected: this detects a growing file without reading on.
         data = file.read(before.st_size + 1)
     after = os.fstat(descriptor)
     if len(data) != before.st_size or _version(before) != _version(after):
@@ -395,12 +395,12 @@ def _require_regular(status: os.stat_result, max_bytes: int) -> None:
         )
 
 
-# One file to what the store keeps of it: read, parse, chunk. Nothing is written here.
+# One file → what the store keeps of it: read, parse, chunk. Nothing is written here.
 
 
 @dataclass(frozen=True, slots=True)
 class Ingestion:
-    """How the files of one tree are taken in."""
+    """How the files of one tree are read and parsed."""
 
     tree: TreeName
     root: Path
@@ -409,15 +409,15 @@ class Ingestion:
     within: Path | None = None
 
     def take(self, path: str) -> IndexedFile:
-        """The file at a tree-relative path, ready to be stored.
+        """Prepares the file at a tree-relative path for the store.
 
         Raises:
-            SourceError: it cannot be indexed; the message names it and says what to do.
+            SourceError: it cannot be indexed; the message names the file and says what to do.
         """
         return self.parse(path, self.read(path))
 
     def read(self, path: str) -> FileBytes:
-        """The bytes alone: enough to see that they are the known ones."""
+        """Only the bytes: enough to see whether they changed."""
         return read_file(self.root, path, self.max_bytes, self.within)
 
     def parse(self, path: str, found: FileBytes) -> IndexedFile:
@@ -429,7 +429,7 @@ class Ingestion:
         return IndexedFile(found.state, document, chunk_document(document, self.sizes))
 
 
-# What this process cannot do at the moment: that says nothing of the files, and passes.
+# Temporary limits of this process, which say nothing about the files.
 
 _LIMITS = {errno.EMFILE, errno.ENFILE}
 
@@ -440,16 +440,16 @@ def is_our_limit(error: BaseException | None) -> bool:
 
 def too_many_open() -> SourceUnreadable:
     return SourceUnreadable(
-        "files cannot be opened, because too many are open already: it is tried again; "
-        "allow more of them (ulimit -n), or end what holds them"
+        "files cannot be opened, because too many are open already; trying again. "
+        "Raise the limit (ulimit -n), or close programs that hold files open"
     )
 
 
-# Folders of documents that cannot be looked at: which, why, and in which words.
+# Document folders that cannot be read: which, why, and the message for users.
 
 
 def root_problem(tree: Tree) -> str:
-    """Why a tree cannot be looked at; empty when it can."""
+    """Why a tree cannot be read; empty when it can."""
     if tree.within and is_behind_link(tree.root):
         return RootProblem.LINKED.value
     try:
@@ -464,15 +464,15 @@ def root_problem(tree: Tree) -> str:
 
 
 def unseen_trees(trees: Iterable[Tree]) -> str:
-    """In words; empty when all can be looked at."""
+    """A message about trees that cannot be read; empty when all can."""
     found = [(tree.name, root_problem(tree)) for tree in trees]
     return in_words((name, problem) for name, problem in found if problem)
 
 
 def in_words(unseen: Iterable[tuple[str, str]]) -> str:
-    """Of trees and what is the matter with each."""
+    """A message about trees and the problem of each."""
     said = [f"the folder of {tree} {problem}" for tree, problem in unseen]
     if not said:
         return ""
-    which = "it" if len(said) == 1 else "them"
-    return f"{'; '.join(said)}: what is indexed of {which} may be out of date"
+    whose = "its" if len(said) == 1 else "their"
+    return f"{'; '.join(said)}: {whose} indexed documents may be out of date"

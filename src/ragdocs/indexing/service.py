@@ -1,6 +1,4 @@
-"""The indexing thread of a serving process: it watches, updates, fills vectors and reports its
-state.
-"""
+"""The indexing thread of a server: it watches, updates, embeds and reports its state."""
 
 import logging
 import threading
@@ -23,29 +21,29 @@ from ragdocs.store.integrity import StoreCondition, StoreState
 from ragdocs.store.lock import SILENT_SECONDS, Succession, try_watch_lock, watching
 from ragdocs.store.variants import DAY_SECONDS, drop_unused
 
-# What the indexing thread says of itself: written by it, read by any thread.
+# What the indexing thread reports: written by it, read by any thread.
 
 
 class Role(StrEnum):
-    """What the thread is there for at the moment."""
+    """What the thread is doing."""
 
     STARTING = "starting"
     WATCHING = "watching"
     """It keeps the index up to date with the files."""
     STANDBY = "standby"
-    """Another process does; this one takes over when that one ends."""
+    """Another process keeps it up to date; this one takes over when that one ends."""
     UNWATCHED = "not watching"
-    """The settings say so: files were read at the start."""
+    """The settings turn watching off; files were read at the start."""
     STOOD_DOWN = "stood down"
-    """Another program has made the index in a folder that the user has named."""
+    """Another program created the index in a folder that the user configured."""
     FAILING = "failing"
-    """What it tried last failed; it will try again."""
+    """The last attempt failed; it will try again."""
     ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceState:
-    """`error` is why it fails or stood down, `trouble` what is wrong while the rest goes on."""
+    """`error` is why it fails or stood down, `trouble` a problem that does not stop the rest."""
 
     role: Role = Role.STARTING
     is_alive: bool = False
@@ -54,18 +52,18 @@ class ServiceState:
     progress: Progress | None = None
     last_scan: datetime | None = None
     failures: int = 0
-    """How often it failed one after the other; 0 when the last attempt was well."""
+    """How many attempts in a row have failed; 0 after a successful one."""
     restarts: int = 0
-    """How often the thread itself was gone and had to be started again."""
+    """How often the thread itself died and was restarted."""
     error: str = ""
     trouble: str = ""
     kept: str = ""
-    """Documents of which it cannot be seen whether their files are as they were, and why."""
+    """Which documents may be out of date because their files cannot be read, and why."""
     doubt: str = ""
-    """Why the index is being looked at again: what it answers meanwhile may not be right."""
+    """Why the index is being checked again; until then its answers may be wrong."""
 
     def facts(self) -> dict[str, str]:
-        """For others who ask who watches, in words."""
+        """The state as text, for other processes that ask about the watcher."""
         progress = self.progress
         activity = "idle" if self.last_scan else "starting"
         if progress:
@@ -84,7 +82,7 @@ class ServiceState:
 
 
 class Board:
-    """The state as it was last said."""
+    """The state as it was last published."""
 
     def __init__(self) -> None:
         self._state = ServiceState()
@@ -100,28 +98,28 @@ class Board:
             self._state = replace(self._state, **facts)  # pyright: ignore[reportArgumentType]
 
 
-# What the indexing thread does: it watches, or stands by until whoever watches is gone.
+# What the indexing thread does: it watches, or stands by until the watching process ends.
 #
-# Whatever fails is raised; the service says so, waits, and begins again. The files decide, so
-# nothing is lost by that.
+# Every failure is raised; the service reports it, waits, and starts over. Nothing is lost, because
+# every update starts from the files.
 
 TICK_SECONDS = 1.0
-"""How often it looks whether the index is still its own, and whether the watcher is gone."""
-TELL_SECONDS = 1.0
-"""How often whoever watches gives a sign of life at most, in the midst of long work too."""
+"""How often to check that the index is still ours, and whether the watching process has ended."""
+PUBLISH_SECONDS = 1.0
+"""The shortest interval between heartbeats of the watching process, during long work too."""
 GRACE_SECONDS = 3.0
-"""How long whoever watches has to make the index usable, before those who stand by do it."""
+"""How long the watching process has to make the index usable before a standby process does."""
 AGAIN_SECONDS = 0.5
-"""Before files are looked at again that changed while they were read."""
+"""The pause before checking again files that changed while they were read."""
 EMBEDDING_RETRY_SECONDS = 30.0
-"""A model that cannot be used now may be there later: its files can be put in place."""
+"""A model that cannot be used now may become usable: its files can be installed later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceParts:
-    """What the service is made from. Without a watcher, files are read once, at the start.
+    """What the service is built from. Without a watcher, files are read once, at the start.
 
-    `follow` brings this process's own views up to date with the store, so that queries need not.
+    `follow` updates this process's own views from the store, so that queries need not.
     """
 
     directory: Path
@@ -131,7 +129,7 @@ class ServiceParts:
 
 
 class ServiceLoop:
-    """The work of one thread, in stretches that end when it is stopped or something fails."""
+    """The work of one thread; each run lasts until it is stopped or something fails."""
 
     def __init__(self, parts: ServiceParts, board: Board, stop: threading.Event) -> None:
         self._parts = parts
@@ -140,7 +138,7 @@ class ServiceLoop:
         self._was_up_to_date = False
         self._stood_down = False
         self._reported = StoreState()
-        """The worst that readers have found since the last look of this thread."""
+        """The worst state that readers have reported since this thread last looked."""
         self._reporting = threading.Lock()
         self._unsound_since: float | None = None
         self._again: frozenset[TreePath] = frozenset()
@@ -149,37 +147,37 @@ class ServiceLoop:
         self._tidy_at = 0.0
         self._can_shrink = False
         self._watching: tuple[Watcher, FileLock] | None = None
-        self._told_at = 0.0
+        self._published_at = 0.0
         self._looked_at = 0.0
         self._held: FileLock | None = None
         self._succession: Succession | None = None
 
     def wake(self) -> None:
-        """From any thread, after `stop` was set: it must not wait for the next tick to see that."""
+        """From any thread, after `stop` was set, so that it is noticed before the next tick."""
         if watching := self._watching:
             watching[0].wake()
         if succession := self._succession:
             succession.close()
 
     def report(self, state: StoreState) -> None:
-        """From any thread: a reader found the store changed or damaged. Answers say that until this
-        thread has looked at the store, and found it sound or repaired it."""
+        """From any thread: a reader found the store changed or damaged. Answers mention this until
+        this thread has checked the store, and found it sound or repaired it."""
         with self._reporting:
             self._reported = self._reported.worst(state)
             self._board.say(doubt=state.reason)
 
     def run(self) -> None:
-        """Until it is stopped.
+        """Runs until it is stopped.
 
         Raises:
-            OthersIndex: another program has made the index in a folder that the user has named.
-            RagdocsError, OSError: it cannot be worked with at the moment.
+            OthersIndex: another program created the index in a folder that the user configured.
+            RagdocsError, OSError: the index cannot be used at the moment.
         """
         control = Control(stop=self._stop, on_progress=self._on_progress)
         with self._parts.make_manager(control) as manager:
             self._check_ours(manager)
             make_watcher = self._parts.make_watcher
-            # What changed while it failed, or another one watched, is not known yet.
+            # Changes during a failure, or while another process watched, are not known yet.
             self._board.say(role=Role.STARTING, last_scan=None)
             try:
                 while not self._stop.is_set():
@@ -195,10 +193,10 @@ class ServiceLoop:
             finally:
                 self._end_succession()
 
-    def tell_failure(self, *, stood_down: bool) -> None:
-        """After a stretch that failed. Who watched keeps the lock, for only so do others know that
-        the index is not up to date; they do not rely on it then. An index that another program has
-        made is left to that one."""
+    def report_failure(self, *, stood_down: bool) -> None:
+        """After a failed run. A watching process keeps the lock: that is how others learn that the
+        index is not up to date and do not rely on it. Standing down releases the lock to the
+        program that created the index."""
         self._board.say(last_scan=None)
         self._stood_down |= stood_down
         if stood_down:
@@ -207,13 +205,13 @@ class ServiceLoop:
             self._held.say(self._board.state.facts())
 
     def release(self) -> None:
-        """Leaves the watching to others."""
+        """Lets another process watch."""
         held, self._held = self._held, None
         if held is not None:
             held.close()
 
     def _check_ours(self, manager: IndexManager) -> None:
-        """One that was another program's, and is damaged now, is for that one to repair."""
+        """After standing down, leaves a damaged index to the program that created it."""
         manager.check_ours()
         if self._stood_down:
             found = manager.look()
@@ -225,7 +223,7 @@ class ServiceLoop:
         """None when another process watches."""
         if self._held is not None and self._held.is_held:
             return self._held
-        self.release()  # its file was deleted: others lock another one
+        self.release()  # its file was deleted: other processes lock a new one
         taken = self._succession.take() if self._succession else None
         lock = taken or try_watch_lock(self._parts.directory)
         if lock is not None:
@@ -241,11 +239,11 @@ class ServiceLoop:
         self._board.say(role=Role.WATCHING, last_scan=None)
         self._watching = (watcher, lock)
         try:
-            watcher.start()  # before the scan, so that nothing falls between the two
-            self._tell()
-            manager.open()  # with its checks: only what is whole can be up to date
+            watcher.start()  # before the scan, so that no change is missed between the two
+            self._publish()
+            manager.open()  # with its checks: a damaged store cannot be up to date
             self._update(manager, None, watcher)
-            self._tell()
+            self._publish()
             while not self._stop.is_set() and lock.is_held:
                 hints = self._next_hints(watcher)
                 state = self._look(manager)
@@ -253,14 +251,15 @@ class ServiceLoop:
                 if hints or not is_known:
                     self._update(manager, hints if is_known else None, watcher)
                 self._fill(manager)
-                self._tell()
+                self._publish()
         finally:
             self._watching = None
             watcher.stop()
             self._board.say(watch=WatchMode.OFF, watch_reason="")
 
     def _stand_by(self, manager: IndexManager, state: StoreState) -> None:
-        """Who watches sees what is wrong as soon as we do; but it may be of other settings."""
+        """Gives the watching process time to repair the store: it sees damage as soon as we do.
+        But it may have other settings, so we repair it ourselves after the grace period."""
         self._board.say(role=Role.STANDBY)
         succession = self._succession = self._succession or Succession(self._parts.directory)
         if state.is_sound:
@@ -276,8 +275,8 @@ class ServiceLoop:
             succession.is_over.wait(TICK_SECONDS)
 
     def _rely_on(self, manager: IndexManager, holder: Holder | None) -> None:
-        """On whoever watches, as long as it is heard of and does not fail; otherwise we look at
-        the files ourselves."""
+        """Relies on the watching process while it sends heartbeats and does not fail; otherwise
+        checks the files itself."""
         if holder is None:  # it has just ended
             return
         says = holder.says
@@ -325,7 +324,7 @@ class ServiceLoop:
         self._board.say(progress=None, failures=0, error="")
 
     def _next_hints(self, watcher: Watcher) -> Hints | None:
-        """Waits only when there is nothing else to be done."""
+        """Waits only when there is nothing else to do."""
         pause = AGAIN_SECONDS if self._again else TICK_SECONDS
         hints = watcher.wait(0 if self._can_fill() or self._can_shrink else pause)
         if not self._again:
@@ -336,8 +335,8 @@ class ServiceLoop:
         return Hints(hints.paths | again, hints.must_rescan, hints.notes)
 
     def _look(self, manager: IndexManager) -> StoreState:
-        """The state of the store, with what readers have reported. One that something else has
-        changed or replaced is compared with all files at once."""
+        """The state of the store, including what readers have reported. A store that another
+        program changed or replaced is compared with all files at once."""
         with self._reporting:
             reported, self._reported = self._reported, StoreState()
         if reported.condition is StoreCondition.DAMAGED:
@@ -369,7 +368,7 @@ class ServiceLoop:
             self._settle()
 
     def _settle(self) -> None:
-        """Nothing else is to be done: what queries would have to do is done for them."""
+        """When idle, does in advance what queries would otherwise have to do."""
         self._board.say(progress=None)
         if not self._has_pending and time.monotonic() >= self._tidy_at:
             self._tidy_at = time.monotonic() + DAY_SECONDS
@@ -383,11 +382,11 @@ class ServiceLoop:
 
     def _on_progress(self, progress: Progress) -> None:
         self._board.say(progress=progress)
-        if time.monotonic() - self._told_at >= TELL_SECONDS:
-            self._tell()
+        if time.monotonic() - self._published_at >= PUBLISH_SECONDS:
+            self._publish()
 
-    def _tell(self) -> None:
-        """Others, how it is; a sign of life at least."""
+    def _publish(self) -> None:
+        """Publishes our state to other processes; otherwise touches the lock file."""
         if self._watching is None:
             return
         watcher, lock = self._watching
@@ -395,20 +394,20 @@ class ServiceLoop:
         facts = self._board.state.facts()
         if facts != lock.said:
             lock.say(facts)
-        elif time.monotonic() - self._told_at >= TELL_SECONDS:
+        elif time.monotonic() - self._published_at >= PUBLISH_SECONDS:
             lock.beat()
         else:
             return
-        self._told_at = time.monotonic()
+        self._published_at = time.monotonic()
 
 
-# The indexing thread of one process, supervised: it cannot die unseen.
+# Supervises the indexing thread of one process, so that it cannot die unnoticed.
 #
-# Whatever it fails with is said in its state, and tried again after a pause. Should the thread
-# itself be gone, whoever asks for the state starts it anew.
+# Its state reports every failure, and it tries again after a pause. If the thread itself dies,
+# reading the state restarts it.
 
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Between attempts that fail one after the other: a disk with room again is noticed in time."""
+"""Between failed attempts: short enough to notice soon that a full disk has space again."""
 _log = logging.getLogger(__name__)
 
 
@@ -424,7 +423,7 @@ class IndexService:
 
     @property
     def state(self) -> ServiceState:
-        """A thread that has died is started again by this."""
+        """Reading it restarts a thread that has died."""
         thread = self._thread
         if thread is not None and not thread.is_alive() and not self._stop.is_set():
             self._board.say(role=Role.STARTING, restarts=self._board.state.restarts + 1)
@@ -433,7 +432,7 @@ class IndexService:
         return replace(self._board.state, is_alive=is_alive)
 
     def start(self) -> None:
-        """Returns at once. Nothing happens when it runs already, or was stopped."""
+        """Returns at once. Does nothing when it is already running or was stopped."""
         with self._lock:
             if self._stop.is_set() or (self._thread and self._thread.is_alive()):
                 return
@@ -441,11 +440,11 @@ class IndexService:
             self._thread = thread
             try:
                 thread.start()
-            except RuntimeError as error:  # no room for a thread: asking for the state tries again
+            except RuntimeError as error:  # no thread available: reading the state tries again
                 self._board.say(role=Role.FAILING, error=str(error))
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends the thread; False when it was still at work after that time."""
+        """Ends the thread; False if it is still running after the timeout."""
         self._stop.set()
         self._loop.wake()
         thread = self._thread
@@ -460,7 +459,7 @@ class IndexService:
         return True
 
     def report(self, state: StoreState) -> None:
-        """A reader found the store changed or damaged: it is checked and repaired."""
+        """A reader found the store changed or damaged: the thread checks and repairs it."""
         self._loop.report(state)
 
     def _run(self) -> None:
@@ -468,10 +467,10 @@ class IndexService:
             self._attempt()
             failures = self._board.state.failures
             self._stop.wait(PAUSES[min(failures, len(PAUSES)) - 1])
-        self._loop.release()  # whoever stopped it may not have waited for this
+        self._loop.release()  # `stop` may not have waited for this
 
     def _attempt(self) -> None:
-        """One run of the loop; it ends by itself only when it fails."""
+        """Runs the loop, which returns only when stopped and raises when it fails."""
         try:
             self._loop.run()
         except OthersIndex as error:
@@ -486,4 +485,4 @@ class IndexService:
         failures = self._board.state.failures + 1
         text = str(error) or type(error).__name__
         self._board.say(role=role, progress=None, failures=failures, error=text)
-        self._loop.tell_failure(stood_down=role is Role.STOOD_DOWN)
+        self._loop.report_failure(stood_down=role is Role.STOOD_DOWN)

@@ -35,19 +35,19 @@ from ragdocs.store.stored_index import Prepares, StoredIndex
 from ragdocs.store.transaction import Transaction
 from ragdocs.store.writer import StoreWriter, check_ours
 
-# What the index manager is made from: the settings that concern it, and who listens and stops.
+# What the index manager is built from: its settings, and the callbacks to stop it and follow it.
 
 MAX_FILE_BYTES = 10_000_000
 LOCK_SECONDS = 60.0
-"""How long others may keep us from writing: a deep check of a large store takes seconds."""
+"""How long to wait for the write lock: a deep check of a large store takes seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSetup:
-    """One index: where it is, what it is made from, and how.
+    """One index: where it is, what it is built from, and how.
 
-    `settings` are what the fingerprint is of. Without `owns_directory`, programs with other
-    settings may keep their index there: it is then left to them.
+    The fingerprint is computed from `settings`. Without `owns_directory`, programs with other
+    settings may keep their index there, and it is left to them.
     """
 
     directory: Path
@@ -69,25 +69,24 @@ class IndexSetup:
         }
 
 
-def _nobody(_: Progress) -> None:
-    """The listener when there is none."""
+def _ignore(_: Progress) -> None:
+    """The default listener."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """Who may end the work early, who hears how far it is, and what time it is."""
+    """How to stop the work early, who receives its progress, and its clock."""
 
     stop: Event = field(default_factory=Event)
-    on_progress: Callable[[Progress], None] = _nobody
+    on_progress: Callable[[Progress], None] = _ignore
     lock_seconds: float = LOCK_SECONDS
     clock_ns: Callable[[], int] = time.time_ns
 
 
 # The manifest as of one commit, so that one edit does not read every file's row again.
 #
-# The change log tells of documents, not of files that were only touched or failed. So the entries
-# are carried from commit to commit by our own changes, and read again when someone else has
-# written.
+# The change log records documents, not files that were only touched or failed. So our own changes
+# carry the entries from commit to commit, and they are read again when another process has written.
 
 Entries = dict[DocId, ManifestEntry]
 
@@ -103,13 +102,13 @@ class ManifestCache:
         """How often all rows were read."""
 
     def current(self) -> Entries:
-        """The entries as they are now; the caller's to keep."""
+        """A copy of the current entries."""
         with self._reader.snapshot() as snapshot:
             self._follow(snapshot)
         return dict(self._entries)
 
     def at(self, position: Position) -> Mapping[DocId, ManifestEntry]:
-        """The entries of the last commit, for whoever holds the write lock; not to be kept."""
+        """The entries of the last commit, for a caller that holds the write lock; not a copy."""
         if self._position != position:
             with self._reader.snapshot() as snapshot:
                 self._follow(snapshot)
@@ -121,7 +120,7 @@ class ManifestCache:
         after: Position,
         written: Mapping[DocId, ManifestEntry | None] | None = None,
     ) -> None:
-        """Our own commit led from one position to the next; None is a file that was forgotten."""
+        """Applies our own commit from one position to the next; None is a removed file."""
         if self._position != before:
             return
         for doc_id, entry in (written or {}).items():
@@ -136,34 +135,34 @@ class ManifestCache:
         self._entries = {}
 
     def _follow(self, snapshot: Snapshot) -> None:
-        """A store with another history lacks more than what has changed since: then everything
-        must be looked at, and IndexIncompatible says so."""
+        """A store with another history may differ in more than the recent changes: then raises
+        IndexIncompatible, so that all files are compared."""
         if self._position == snapshot.position:
             return
         is_cut_off = self._position and snapshot.changes_since(self._position) is None
         self.forget()
         if is_cut_off:
-            raise IndexIncompatible("the index was replaced by another one: look at all files")
+            raise IndexIncompatible("the index was replaced by another one; comparing all files")
         self._entries = snapshot.manifest()
         self._position = snapshot.position
         self.readings += 1
 
 
-# The store of one index directory, for a process that is one of many: locks, waiting, reopening.
+# The store of one index directory, shared by several processes: locks, waiting, reopening.
 #
 # Reading needs no lock. The writer is opened when there is something to write, because opening
-# checks the whole store, and is kept open; each transaction takes the write lock for itself alone.
+# checks the whole store, and stays open; each transaction takes the write lock separately.
 
 LOST = (IndexIncompatible, IndexCorrupt, IndexMissing)
-"""The store is not, or no longer, the one that was expected: open it again and start over."""
+"""The store is not, or no longer, the expected one: open it again and start over."""
 CHECKING_SHARE = 0.2
-"""Of the time, at most, for checking a store that something else changes again and again."""
+"""The most of our time to spend checking a store that another program keeps changing."""
 _PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _T = TypeVar("_T")
 
 
 class Session:
-    """A reader for all, and a writer for one thread: the one that uses it first."""
+    """A reader for all threads, and a writer for one: the thread that uses it first."""
 
     def __init__(self, setup: IndexSetup, control: Control) -> None:
         self.reader = Reader(
@@ -174,10 +173,10 @@ class Session:
         self._control = control
         self._writer: StoreWriter | None = None
         self._state = StoreState()
-        """What is known against the store, until it is opened again."""
+        """The known problem of the store, until it is opened again."""
         self._rebuilt: str | None = None
         self.took_over = False
-        """Whether it was emptied because another program had made it; until `take_rebuilt`."""
+        """Whether it was emptied because another program created it; until `take_rebuilt`."""
         self._seen: Position | None = None
         self._trusted_until = 0.0
 
@@ -186,13 +185,13 @@ class Session:
         return self._setup.directory
 
     def take_rebuilt(self) -> str | None:
-        """Why the store was emptied since this was asked last."""
+        """Why the store was emptied since the last call, if it was."""
         reason, self._rebuilt, self.took_over = self._rebuilt, None, False
         return reason
 
     def look(self) -> StoreState:
-        """The state of the store: sound when it has only gone on since the last update or look,
-        and nothing is known against it. What is found against it counts until it is opened again.
+        """The state of the store: sound when it only has new commits since the last update or look,
+        and no known problem. A problem counts until the store is opened again.
         """
         if not self._state.is_sound:
             return self._state
@@ -207,14 +206,13 @@ class Session:
             has_gone_on = self._seen is None or snapshot.changes_since(self._seen) is not None
         self._confirm(found)
         if not has_gone_on:
-            return StoreState(StoreCondition.LOST, "commits that were there are gone")
+            return StoreState(StoreCondition.LOST, "earlier commits are gone")
         self._seen = snapshot.position
         return StoreState(is_compared=found.is_compared)
 
     def _confirm(self, found: StoreState) -> None:
-        """Compares a store that looks changed again under the lock, where nobody else can be about
-        to write. Not at once when it was checked just now: whoever is answered hears of the change
-        all the while.
+        """Checks a store that looks changed again under the lock, where no other process can be
+        writing. Waits if it was checked just now; meanwhile, answers still mention the change.
 
         Raises Unsealed.
         """
@@ -228,15 +226,15 @@ class Session:
                 else is_sealed(self._setup.directory, position)
             )
         if not is_as_left:
-            raise Unsealed("the index was changed by another program: it is checked")
+            raise Unsealed("the index was changed by another program; checking it")
 
     def settle(self) -> None:
-        """All files were compared with the store as it is: from here on it must go on. Not only
-        from the next look on: until then an older copy may have been put in its place."""
+        """Call it after all files were compared with the store: from this position on, its history
+        must continue. Not only from the next look, because an older copy may replace it before."""
         self._seen = self.retry(self.reader.position)
 
     def ready(self) -> bool:
-        """Makes sure that there is a store to read; False when it had to be opened for that."""
+        """Makes sure that there is a sound store to read; False if it had to be reopened."""
         if self._state.is_sound:
             try:
                 self._confirm(self.retry(self.reader.look))
@@ -247,9 +245,9 @@ class Session:
         return False
 
     def check_ours(self) -> None:
-        """Before anything is locked or written, in a folder that others may use too.
+        """Call it before locking or writing anything in a folder that other programs may use too.
 
-        Raises OthersIndex: another program has made the store.
+        Raises OthersIndex: another program created the store.
         """
         setup = self._setup
         if setup.owns_directory:
@@ -259,29 +257,29 @@ class Session:
         except OthersIndex:
             raise
         except IndexStoreError:
-            pass  # whoever opens it finds that too
+            pass  # opening it raises this too
 
     def open(self, *, takes_over: bool = False) -> None:
         """Opens the writer, which checks the store and empties one that cannot be used.
 
-        `takes_over`: even one that another program has made.
+        `takes_over`: even one that another program created.
 
-        Raises OthersIndex: another program has made it, and it is left alone.
+        Raises OthersIndex: another program created it; nothing was changed.
         """
         if not takes_over:
             self.check_ours()
         self.retry(lambda: self._open_locked(takes_over))
 
     def examine(self) -> None:
-        """Reads all of the store, which needs no lock, and rebuilds what is wrong in it. A
-        store that another program has made is taken over.
+        """Reads the whole store, which needs no lock, and rebuilds what is wrong in it. Takes over
+        a store that another program created.
 
-        An index inside the store can be whole and yet not be what its documents make of it, after
-        an error in this program for example: no other check would tell.
+        An index inside the store can be intact and still not match its documents, after a bug in
+        this program for example; no other check would notice.
         """
         wrong: list[str] = []
         try:
-            # Another reader: ours may remember pages as they were.
+            # A new reader: ours may have cached pages.
             with (
                 Reader.open(self._setup.directory, self._setup.fingerprint) as reader,
                 reader.snapshot() as snapshot,
@@ -294,41 +292,41 @@ class Session:
             self.run(lambda transaction: transaction.remake_indices(wrong))
 
     def _find_wrong(self, snapshot: Snapshot) -> list[str]:
-        """The names of the indices that are not as they should be. LOST when more is wrong. Those
-        that are behind are made anew by whoever opens the store."""
+        """The names of the indices with wrong contents. Raises LOST when more is wrong. Opening the
+        store rebuilds out-of-date indices, so they are not checked here."""
         documents = snapshot.document_keys()
         tables = snapshot.indices_in_step(self._setup.tables)
         steps, total = count(), len(documents) * len(tables)
 
-        def tell(done: int) -> None:
+        def report(done: int) -> None:
             self._control.on_progress(Progress(Phase.CHECKING, done, total))
 
-        def told() -> Iterator[int]:
+        def step() -> Iterator[int]:
             for document in documents:
-                tell(next(steps))
+                report(next(steps))
                 if self._control.stop.is_set():
-                    raise IndexLocked("it was stopped")
+                    raise IndexLocked("stopped")
                 yield document
 
-        tell(0)
+        report(0)
         snapshot.verify(deep=True)
-        wrong = [table.name for table in tables if not snapshot.holds(table, told())]
-        tell(total)
+        wrong = [table.name for table in tables if not snapshot.holds(table, step())]
+        report(total)
         return wrong
 
     def run(self, work: Callable[[Transaction], _T]) -> _T:
-        """One transaction, tried again while others write: the work may be done more than once.
+        """Runs one transaction; retries while others write, so `work` may run more than once.
 
         Raises:
-            IndexLocked: nobody else let go in time, or it was stopped.
+            IndexLocked: the lock was not released in time, or it was stopped.
             IndexIncompatible, IndexCorrupt, IndexMissing: see LOST.
         """
         return self.retry(lambda: self._run_locked(work))
 
     @contextmanager
     def prepare(self, texts: Iterable[str]) -> Generator[None]:
-        """Works out for the indices inside the store what it can of texts that a transaction will
-        store: not while it holds the lock."""
+        """Lets the indices inside the store process the texts of the next transaction in advance,
+        so that less work is left while it holds the lock."""
         preparing = [table for table in self._setup.tables if isinstance(table, Prepares)]
         found = list(texts) if preparing else []
         for table in preparing:
@@ -340,9 +338,9 @@ class Session:
                 table.prepare(())
 
     def shrink_some(self) -> bool:
-        """One short step of giving space back; whether there may be more to do.
+        """Takes one short step to reclaim space; returns whether there may be more to do.
 
-        Raises IndexLocked while others write: nothing is waited for.
+        Raises IndexLocked while others write, without waiting.
         """
         return self._writer is not None and self._maintain(StoreWriter.shrink_some)
 
@@ -351,7 +349,7 @@ class Session:
         return self._writer is not None and self._writer.has_long_log
 
     def mark_unused(self, keys: Collection[int], now: int) -> None:
-        """Notes since when vectors have been unused. Raises as `shrink_some` does."""
+        """Records since when vectors have been unused. Raises what `shrink_some` raises."""
         self._maintain(lambda writer: writer.mark_unused(keys, now))
 
     def _maintain(self, work: Callable[[StoreWriter], _T]) -> _T:
@@ -372,8 +370,8 @@ class Session:
                 raise
 
     def lose(self, state: StoreState) -> StoreState:
-        """Gives up what was open or known, because the store is not sound; returns the worst that
-        is known against it."""
+        """Discards what was open or cached, because the store is not sound; returns the worst known
+        state."""
         self._state = self._state.worst(state)
         if writer := self._take_writer():
             writer.abandon()
@@ -396,8 +394,8 @@ class Session:
         writer = self._take_writer()
         if writer is None:
             return
-        # It is the last one then, unless others have the store open: only a writer can put the
-        # log into the store's file.
+        # Release our readers first: then the writer is the last connection, unless others have the
+        # store open. Only a writer can merge the log into the store's file.
         release_all(self._setup.directory)
         try:
             lock = try_write_lock(self._setup.directory)
@@ -423,7 +421,7 @@ class Session:
             except IndexLocked:
                 raise
             except BaseException:
-                # Whatever it was (a full disk, a damaged page): the next time starts clean.
+                # After any error (a full disk, a damaged page), the next call starts clean.
                 self._close_writer()
                 raise
 
@@ -433,17 +431,17 @@ class Session:
                 self._open(takes_over=takes_over)
 
     def _check_visible(self, position: Position) -> None:
-        """While the lock is held, the last commit is ours: who reads must see it."""
-        with suppress(IndexLocked):  # it was done: it must not be done again for that
+        """While we hold the lock, the last commit is ours, so readers must see it."""
+        with suppress(IndexLocked):  # the commit is done and must not be retried
             if self.reader.position() != position:
-                raise IndexCorrupt("what was written to the index cannot be read: it is checked")
+                raise IndexCorrupt("what was written to the index cannot be read; checking it")
 
     def _open(self, *, takes_over: bool) -> None:
         setup = self._setup
         if not takes_over:
-            self.check_ours()  # again under the lock: opening alone would write
+            self.check_ours()  # again under the lock, because opening already writes
         if not self._state.is_sound:
-            self._let_go()
+            self._release_shared_memory()
         began = time.monotonic()
         writer = StoreWriter.open(
             setup.directory,
@@ -463,9 +461,9 @@ class Session:
         if writer.rebuilt:
             self.manifest.forget()
 
-    def _let_go(self) -> None:
-        """Of the memory that is shared with others: it may be damaged, or a file that was deleted,
-        which only shows when nothing of this process holds on to it."""
+    def _release_shared_memory(self) -> None:
+        """The memory shared with other processes may be damaged, or belong to a deleted file, which
+        shows only after this process has released it."""
         release_all(self._setup.directory)
         reset_shared_memory(self._setup.directory)
 
@@ -477,7 +475,7 @@ class Session:
         return self._writer
 
     def _close_writer(self) -> None:
-        """While the write lock is held."""
+        """Call it while holding the write lock."""
         if writer := self._take_writer():
             writer.close()
 

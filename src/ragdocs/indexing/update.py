@@ -1,6 +1,4 @@
-"""One update: look at the files, compare them with the manifest, prepare batches, commit
-each one.
-"""
+"""One update: scan the files, compare them with the manifest, prepare batches, commit each."""
 
 import stat
 import time
@@ -41,12 +39,12 @@ from ragdocs.models import DateSource, DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import FileFailure, ManifestEntry, Position
 
-# A file to read → what to store of it: all that can be done before the write lock is taken.
+# A file to read → what to store of it: all the work that does not need the write lock.
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """A file that was read: new content, or a failure, or neither when it is as it was."""
+    """A file that was read: new content, or a failure, or neither when it is unchanged."""
 
     file: SourceFile
     state: FileState
@@ -60,33 +58,34 @@ class PreparedFile:
 
     @property
     def entry(self) -> ManifestEntry:
-        """What the manifest holds of it once it is stored."""
+        """Its manifest entry once it is stored."""
         file = self.file
         state = self.failure.state if self.failure else self.state
         return ManifestEntry(file.doc_id, file.tree, file.path, state, self.read_ns)
 
     @property
     def rows(self) -> int:
-        """How many rows the store will have of it, about."""
+        """About how many rows it takes in the store."""
         if self.content is None:
             return 0
         document = self.content.document
         parts = (document.headings, document.links, document.code_blocks, self.content.chunks)
         return sum(map(len, parts))
 
-    def failed(self, error: Exception) -> "PreparedFile":
-        return failed(self.file, self.read_ns, error)
+    def fail(self, error: Exception) -> "PreparedFile":
+        return fail(self.file, self.read_ns, error)
 
 
-def failed(file: SourceFile, read_ns: int, error: Exception) -> PreparedFile:
-    """With the state that was found, so that the file is not read again until it changes.
+def fail(file: SourceFile, read_ns: int, error: Exception) -> PreparedFile:
+    """Records the state that was found, so that the file is not read again until it changes.
 
-    For want of memory or the like, without a state: it is read again whenever it is looked at.
+    After a lack of memory or an I/O error, records no state: every scan that sees the file reads
+    it again.
     """
     state = FileState(file.found.size, file.found.mtime_ns, "")
     kind = type(error).__name__
     known = isinstance(error, SourceError)
-    # An error that nobody foresaw may quote the text: only its name is told.
+    # The message of an unexpected error may quote the text, so show only its type.
     reason = str(error) if known else f"{encode_path(file.path)}: it cannot be indexed ({kind})"
     noted = None if isinstance(error, (MemoryError, OSError)) else state
     failure = FileFailure(file.tree, file.path, kind, reason, noted, read_ns)
@@ -94,9 +93,9 @@ def failed(file: SourceFile, read_ns: int, error: Exception) -> PreparedFile:
 
 
 class Preparation:
-    """Reads, parses and chunks. `anew`: also what has the bytes that are known.
+    """Reads, parses and chunks files; with `anew`, even those whose bytes are unchanged.
 
-    `is_dated_by_file` tells whether a stored document has its date from the file's mtime.
+    `is_dated_by_file` returns whether a stored document takes its date from the file's mtime.
     """
 
     def __init__(
@@ -112,11 +111,11 @@ class Preparation:
         self._clock_ns = clock_ns
         self._anew = anew
         self.is_limited = False
-        """Whether there was no descriptor left for some file."""
+        """Whether the process ran out of descriptors for some file."""
 
     def prepare(self, file: SourceFile) -> PreparedFile | None:
-        """None when it could not be read, and that says nothing of the file that was found, which
-        has changed or for which there was no descriptor left: look again."""
+        """None when the file must be scanned again: it could not be read because it has changed
+        since the scan, or because no descriptor was left."""
         ingestion = self._ingestions[file.tree]
         read_ns = self._clock_ns()
         try:
@@ -124,12 +123,12 @@ class Preparation:
             if self._is_only_touched(file, data.state):
                 return PreparedFile(file, data.state, read_ns)
             content = ingestion.parse(file.path, data)
-        except Exception as error:  # whatever one file does to the parser, the others go on
+        except Exception as error:  # no file may stop the others, whatever it does to the parser
             is_our_limit = reading.is_our_limit(error.__cause__)
             self.is_limited |= is_our_limit
             if is_our_limit or not self.is_as_found(file):
                 return None
-            return failed(file, read_ns, error)
+            return fail(file, read_ns, error)
         return PreparedFile(file, content.state, read_ns, content)
 
     def is_as_found(self, file: SourceFile) -> bool:
@@ -144,7 +143,7 @@ class Preparation:
 
 
 def is_as_found(root: Path, found: FoundFile, within: Path | None = None) -> bool:
-    """Whether the file is still there, and was not changed since it was found."""
+    """Whether the file still exists and has not changed since the scan."""
     *folders, name = relative_parts(found.path)
     try:
         with opened_root(root, within) as top, opened_below(top, folders) as folder:
@@ -155,21 +154,20 @@ def is_as_found(root: Path, found: FoundFile, within: Path | None = None) -> boo
     return stat.S_ISREG(status.st_mode) and now == found
 
 
-# One batch into one transaction, unless someone else has been there first.
+# Applies one batch in one transaction, except for files that another process stored first.
 #
-# A batch was prepared from what the manifest said then (`basis`). Where it says something else
-# under the write lock, another process has looked at the file since: its word stands if it read the
-# same bytes, and otherwise the file is looked at again. So no stale reading ever replaces a newer
-# one.
+# A batch was prepared against the manifest at that time (`basis`). If an entry differs under the
+# write lock, another process has read the file since: its entry stays if it read the same bytes;
+# otherwise the file is scanned again. So a stale read never replaces a newer one.
 
 Manifest = Mapping[DocId, ManifestEntry]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What takes effect together: files that were read, and documents that are gone.
+    """Changes that take effect together: files that were read, and documents that are gone.
 
-    `moved` are files of the batch that are removed documents under another name.
+    `moved` are files of the batch that are removed documents under a new path.
     """
 
     prepared: tuple[PreparedFile, ...] = ()
@@ -179,7 +177,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Applied:
-    """What a batch did, or several."""
+    """What one or more batches did."""
 
     written: dict[DocId, ManifestEntry | None] = field(
         default_factory=dict[DocId, ManifestEntry | None]
@@ -195,7 +193,7 @@ class Applied:
 
     def add(self, other: "Applied") -> None:
         for doc_id in other.written:
-            self.failures.pop(doc_id, None)  # read again since, and perhaps it is well now
+            self.failures.pop(doc_id, None)  # read again since, perhaps with success
         self.failures |= other.failures
         self.written |= other.written
         self.again |= other.again
@@ -208,7 +206,7 @@ class Applied:
 
 
 def apply(transaction: Writer, batch: Batch, basis: Manifest, now: Manifest) -> Applied:
-    """`now` is the manifest as the transaction finds it."""
+    """`now` is the manifest at the start of the transaction."""
     applied = Applied()
     for one in batch.prepared:
         current = now.get(one.doc_id)
@@ -220,7 +218,7 @@ def apply(transaction: Writer, batch: Batch, basis: Manifest, now: Manifest) -> 
             applied.again.add(TreePath(one.file.tree, one.file.path))
     for entry in batch.removals:
         _remove(transaction, entry, basis, now, applied)
-    # A moved document is one document: it neither came nor went.
+    # A moved document counts neither as added nor as removed.
     applied.removed -= min(applied.moved, applied.removed)
     return applied
 
@@ -230,11 +228,11 @@ def _store(transaction: Writer, one: PreparedFile, applied: Applied, *, is_moved
         try:
             transaction.put(one.content, one.read_ns)
         except SourceError as error:
-            one = one.failed(error)
+            one = one.fail(error)
     if one.failure is not None:
         transaction.fail(one.failure)
     elif one.content is None and not transaction.touch(one.doc_id, one.state, one.read_ns):
-        # There is nothing of which these bytes could be a new state: it is read as a new file.
+        # The store has no document to touch, so the file is read again as a new one.
         transaction.remove(one.doc_id)
         applied.written[one.doc_id] = None
         applied.again.add(TreePath(one.file.tree, one.file.path))
@@ -275,58 +273,59 @@ def _remove(
     applied.removed += 1
 
 
-# The transactions of one update: each stores a batch, and says how many files are left to store.
+# The transactions of one update: each stores a batch and records how many files are left to store.
 #
-# An update of all trees says what it has left, whatever was said before. One that follows hints
-# knows of some files only: it adds its own, and takes them away again as they are stored. An update
-# that ends early leaves its number behind, until the next one that looks at all trees.
+# An update of all trees records its own number, whatever was stored before. One that follows hints
+# knows only some files: it adds its own to the number, and subtracts them as they are stored. An
+# update that ends early leaves its number behind, until the next one that scans all trees.
 
 
 class Commits:
-    """One update's way into the store. `is_whole`: it looks at all trees."""
+    """The transactions of one update. `is_whole`: it scans all trees."""
 
     def __init__(self, session: Session, *, is_whole: bool) -> None:
         self._session = session
         self._is_whole = is_whole
-        self._left = self._told = 0
+        self._left = self._recorded = 0
 
     def expect(self, files: int) -> None:
-        """So many files are to be stored or removed in this round."""
+        """Sets how many files this round stores or removes."""
         self._left = files
 
     def skip(self, files: int) -> None:
-        """So many of them changed while they were read: they belong to the next round."""
+        """Leaves this many to the next round, because they changed while they were read."""
         self._left -= files
 
     def store(self, batch: Batch, basis: Manifest) -> Applied:
-        """One transaction, done again while others write: so nothing is noted before its end."""
+        """Runs one transaction, which is retried while others write; so it updates our own state
+        only at the end."""
         manifest = self._session.manifest
         left = self._left - len(batch.prepared) - len(batch.removals)
 
         def work(transaction: Writer) -> tuple[Applied, Position, Writer]:
             before = transaction.position
             applied = apply(transaction, batch, basis, manifest.at(before))
-            self._tell(transaction, left)
+            self._record_left(transaction, left)
             return applied, before, transaction
 
         with self._session.prepare(_texts(batch)):
             applied, before, transaction = self._session.run(work)
         manifest.advance(before, transaction.position, applied.written)
-        self._left = self._told = left
+        self._left = self._recorded = left
         return applied
 
     def finish(self) -> None:
-        """All trees were looked at, and what was found is stored: says so, unless it is said."""
+        """Records that nothing is left to store after a scan of all trees, if not yet recorded."""
         if self._is_whole and self._session.retry(self._waiting) != 0:
             self._left = 0
             self.store(Batch(), {})
 
-    def _tell(self, transaction: Writer, left: int) -> None:
+    def _record_left(self, transaction: Writer, left: int) -> None:
         waiting = transaction.waiting
         if self._is_whole:
             transaction.expect(left)
         elif waiting is not None:
-            transaction.expect(max(left, waiting + left - self._told))
+            transaction.expect(max(left, waiting + left - self._recorded))
 
     def _waiting(self) -> int | None:
         with self._session.reader.snapshot() as snapshot:
@@ -334,27 +333,28 @@ class Commits:
 
 
 def _texts(batch: Batch) -> Iterator[str]:
-    """Of the leaves that will be stored."""
+    """The texts of the leaves to be stored."""
     for one in batch.prepared:
         for chunk in one.content.chunks if one.content else ():
             if chunk.text is not None:
                 yield chunk.text
 
 
-# How much goes into one transaction: little enough that nobody waits long for the lock.
+# How much goes into one transaction: small enough that no process waits long for the lock.
 
 FILES_PER_BATCH = 32
-"""Some 350 chunks: half a second to store, with all tables; a tenth of one to remove."""
+"""About 350 chunks: half a second to store, with all tables; a tenth of a second to remove."""
 BYTES_PER_BATCH = 1_000_000
-"""Storing text takes more than twice as long as parsing it: half a second for this much."""
+"""Storing text takes more than twice as long as parsing it: half a second for this many bytes."""
 ROWS_PER_BATCH = 25_000
 """Headings, links, code blocks and chunks: a note of 100 kB has a few hundred, one of nothing but
-headings 25,000. Each takes a kilobyte until it is stored, and 20 microseconds to store."""
+headings 25,000. Each takes a kilobyte of memory until it is stored, and 20 microseconds to store.
+"""
 SECONDS_PER_BATCH = 0.5
-"""Of reading and parsing; so what was edited is soon found, however slow the disk."""
+"""Of reading and parsing, so that search soon finds an edit, however slow the disk."""
 TURN_SECONDS = 0.06
-"""Whoever waits for the lock tries every 50 ms. Between files that are read there is time enough
-for that; between removals it must be left to them."""
+"""A process that waits for the lock tries every 50 ms. Reading files leaves it time enough for
+that; between removals we must pause."""
 
 Read = tuple[SourceFile, PreparedFile | None]
 _T = TypeVar("_T")
@@ -363,7 +363,7 @@ _T = TypeVar("_T")
 def batches(
     files: Iterable[SourceFile], prepare: Callable[[SourceFile], PreparedFile | None], stop: Event
 ) -> Iterator[list[Read]]:
-    """Files with what was prepared of each; ends early, without the last batch, when stopped."""
+    """Each file with its preparation; ends early, without the last batch, when stopped."""
     batch: list[Read] = []
     size, rows, began = 0, 0, time.monotonic()
     for file in files:
@@ -386,7 +386,7 @@ def _is_full(files: int, size: int, rows: int, seconds: float) -> bool:
 
 
 def portions(items: Iterable[_T], stop: Event) -> Iterator[Sequence[_T]]:
-    """As many at a time as files in a batch, with a pause in between; ends early when stopped."""
+    """Slices of FILES_PER_BATCH items, with a pause in between; ends early when stopped."""
     iterator = iter(items)
     part = tuple(islice(iterator, FILES_PER_BATCH))
     while part and not stop.is_set():
@@ -396,13 +396,13 @@ def portions(items: Iterable[_T], stop: Event) -> Iterator[Sequence[_T]]:
             stop.wait(TURN_SECONDS)
 
 
-# One change set on its way into the store, batch by batch.
+# Applies one change set to the store, batch by batch.
 
 
 class ChangeSet:
-    """Made from what the manifest said (`basis`) before the files were looked at.
+    """Based on the manifest as it was before the scan (`basis`).
 
-    `applied` tells what was done, and in `again` which files must be looked at once more.
+    `applied` records what was done, and in `again` which files must be scanned once more.
     """
 
     def __init__(
@@ -415,7 +415,7 @@ class ChangeSet:
         self.applied = Applied()
 
     def make(self, found: Diff) -> None:
-        """In the order that `Diff` asks for; what is not done when it is stopped is left out."""
+        """Applies the changes in the order that `Diff` defines; when stopped, skips the rest."""
         self._commits.expect(len(found.removed) + len(found.to_read))
         self._remove(found.gone)
         missing = {entry.doc_id: entry for entry in found.missing}
@@ -430,15 +430,16 @@ class ChangeSet:
                 missing.clear()
 
     def _take(self, batch: list[Read], missing: dict[DocId, ManifestEntry]) -> None:
-        """Stores what was read, and in the same commit forgets what it was called before."""
+        """Stores the files just read, and removes moved ones from their old paths in the same
+        commit."""
         prepared = tuple(one for _, one in batch if one)
         read = {one.doc_id: one.state for one in prepared if one.content}
         moved = moves(missing.values(), read) if missing else ()
         removals = tuple(missing.pop(move.old) for move in moved)
         self._commits.skip(len(batch) - len(prepared))
         self._commit(Batch(prepared, removals, frozenset(move.new for move in moved)))
-        # Another process that was told of a change before this commit saw nothing to do: so
-        # whether the files are still what was just stored is for us to see.
+        # Another process that got an event before this commit saw nothing to do, so we must check
+        # whether the files still match what was just stored.
         self.applied.again |= {
             TreePath(file.tree, file.path)
             for file, one in batch
@@ -454,7 +455,7 @@ class ChangeSet:
             self._commit_whole(batch)
         except RagdocsError:
             raise
-        except Exception as error:  # one file that the store cannot take costs one failure
+        except Exception as error:  # a file that cannot be stored must not fail the others
             if not batch.prepared:
                 raise
             self._commit_singly(batch, error)
@@ -462,7 +463,7 @@ class ChangeSet:
     def _commit_singly(self, batch: Batch, error: Exception) -> None:
         if len(batch.prepared) == 1:
             (one,) = batch.prepared
-            self._commit_whole(replace(batch, prepared=(one.failed(error),)))
+            self._commit_whole(replace(batch, prepared=(one.fail(error),)))
             return
         for one in batch.prepared:
             self._commit(Batch((one,), moved=batch.moved))
@@ -475,18 +476,18 @@ class ChangeSet:
         self._control.on_progress(Progress(Phase.READING, done, total, self.applied.chunks))
 
 
-# Where to look → what is there: whole trees, or the paths that hints name.
+# Where to look → scans: of whole trees, or of the paths that hints name.
 
 Scans = Mapping[TreeName, Scan | RootUnavailable]
 
 
 def paths_of(hints: Hints | None) -> frozenset[TreePath] | None:
-    """None is everywhere."""
+    """None means everywhere."""
     return None if hints is None or hints.must_rescan else hints.paths
 
 
 def survey(setup: IndexSetup, paths: Iterable[TreePath] | None) -> Scans:
-    """Trees in which nothing is to be looked at are not in it."""
+    """Scans the trees; leaves out those without a path to look at."""
     gitignore = setup.respect_gitignore
     if paths is None:
         return {tree.name: discover(tree, respect_gitignore=gitignore) for tree in setup.trees}
@@ -514,7 +515,7 @@ def skipped_in(scans: Scans) -> tuple[Skipped, ...]:
 
 
 def kept_in(scans: Scans, found: Diff) -> tuple[Kept, ...]:
-    """Trees that are away, even when nothing of them is known; then those seen in part."""
+    """Unavailable trees, even without documents; then trees that could be read only in part."""
     counts: defaultdict[TreeName, int] = defaultdict(int)
     for entry in found.kept:
         counts[entry.tree] += 1
@@ -522,26 +523,27 @@ def kept_in(scans: Scans, found: Diff) -> tuple[Kept, ...]:
     return (
         *(Kept(tree, scan.problem.value, counts[tree]) for tree, scan in away.items()),
         *(
-            Kept(tree, "has folders that cannot be looked into", count)
+            Kept(tree, "has folders that cannot be read", count)
             for tree, count in counts.items()
             if tree not in away
         ),
     )
 
 
-# One update: look, compare, apply, and look again where files or others were quicker.
+# One update: scan, compare, apply, and scan again where files changed or other processes wrote
+# meanwhile.
 #
-# Every batch is a commit of its own, so an end at any moment, asked for or not, leaves an index
-# that is usable, and from which the next update goes on.
+# Every batch is a separate commit, so an interruption at any moment, requested or not, leaves a
+# usable index, and the next update continues from there.
 
 MAX_ROUNDS = 4
-"""A file that is never quiet must not keep the update from ending."""
+"""A file that keeps changing must not keep the update from ending."""
 Paths = frozenset[TreePath] | None
-"""Where to look; None is everywhere."""
+"""Where to look; None means everywhere."""
 
 
 class Update:
-    """What has been done so far, round by round."""
+    """Runs in rounds and collects what they did."""
 
     def __init__(self, setup: IndexSetup, session: Session, control: Control) -> None:
         self._setup = setup
@@ -556,8 +558,8 @@ class Update:
         self._is_limited = False
 
     def run(self, paths: Paths, *, anew: bool = False) -> None:
-        """`anew` reads every file and stores it again, whatever is known of it."""
-        self.applied = Applied()  # what was done to a store that was lost does not count
+        """`anew` reads and stores every file again, even if it is unchanged."""
+        self.applied = Applied()  # changes to a lost store do not count
         self._commits = Commits(self._session, is_whole=paths is None)
         stop = self._control.stop
         if not stop.is_set():
@@ -573,7 +575,7 @@ class Update:
     def _round(self, paths: Paths, *, anew: bool = False, is_first: bool = False) -> None:
         trees = len(self._setup.trees)
         self._control.on_progress(Progress(Phase.SCANNING, 0, trees))
-        # Before the files are looked at: what others store meanwhile then shows as a difference.
+        # Before the scan: what other processes store meanwhile then shows as a difference.
         basis = self._session.retry(self._session.manifest.current)
         scans = survey(self._setup, paths)
         if any(_is_limited(scan) for scan in scans.values()):
@@ -583,7 +585,7 @@ class Update:
         if anew:
             known = [_as_unread(entry) for entry in known]
         elif is_first and known:
-            known = _with_doubts(known, self._control.clock_ns())
+            known = _distrust_future(known, self._control.clock_ns())
         found = diff(known, scans, {tree.name for tree in self._setup.trees})
         if is_first:
             self.unchanged = files_in(scans) - len(found.added) - len(found.modified)
@@ -609,12 +611,12 @@ def _is_limited(scan: Scan | RootUnavailable) -> bool:
     return isinstance(scan, RootUnavailable) and scan.problem is RootProblem.LIMITED
 
 
-def _with_doubts(known: Iterable[ManifestEntry], now_ns: int) -> list[ManifestEntry]:
-    """What was read later than now was read before the clock was set back: no time of its file
-    proves anything."""
+def _distrust_future(known: Iterable[ManifestEntry], now_ns: int) -> list[ManifestEntry]:
+    """An entry with a future read time is from before the clock was set back, so the times of its
+    file prove nothing."""
     return [_as_unread(entry) if entry.read_ns > now_ns else entry for entry in known]
 
 
 def _as_unread(entry: ManifestEntry) -> ManifestEntry:
-    """Read before anything was written: then its file may have changed since, whatever it is."""
+    """With a read time of 0, any file counts as possibly changed since."""
     return entry._replace(read_ns=0)

@@ -1,7 +1,7 @@
-"""Vectors for what lacks them, a short piece of work at a time, the newest edits first.
+"""Embeds texts that have no vector, one short batch at a time, the newest edits first.
 
-Between two pieces the caller can look for changes and stop. What others have embedded meanwhile is
-not embedded again, and neither is what another variant of the index has a vector of.
+Between two batches the caller can check for changes and stop. Texts that another process has
+embedded meanwhile, or that have a vector in another variant of the index, are not embedded again.
 """
 
 import time
@@ -23,26 +23,26 @@ from ragdocs.store.stored_index import StoredIndex
 from ragdocs.store.variants import SiblingVectors
 
 WINDOW_TEXTS = 512
-"""Fetched at once, and embedded by length: equal lengths share a run of the model."""
+"""Fetched at once and embedded by length: texts of equal length share a run of the model."""
 MAX_DOCUMENTS = 256
-"""With more changed documents than this, asking for all is as quick as for each."""
+"""With more changed documents than this, querying all of them is as fast as querying each."""
 FIRST_TEXTS, MIN_TEXTS, MAX_TEXTS = 16, 1, 256
 QUICK_SECONDS, SLOW_SECONDS = 0.25, 1.0
-"""A piece of work grows and shrinks to stay between these: a stop must not wait two seconds."""
+"""The batch size adapts to stay between these: a stop must not wait two seconds."""
 
 SPARE_BYTES, SPARE_SECONDS = 64 << 20, 30 * 24 * 3600
-"""Vectors that nothing uses are kept for files that come back, by an undo or another branch: so
-much or as much as is in use, whichever is more, and for so long."""
+"""Unused vectors are kept for files that come back, by an undo or a switch of branches: up to this
+many bytes or as many as are in use, whichever is more, and for this long."""
 DROPPED_AT_ONCE = 2000
-"""In one transaction: some ten milliseconds."""
+"""In one transaction: about ten milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """One piece of work: how many vectors are new, and whether more is to be done.
+    """One batch: how many vectors are new, and whether there is more to do.
 
-    With an `error` nothing was embedded: search by words goes on, and trying again is up to the
-    caller.
+    With an `error`, nothing was embedded: keyword search keeps working, and the caller decides
+    when to try again.
     """
 
     phase: Phase
@@ -52,7 +52,7 @@ class Filled:
 
 
 def find_excess(unused: Sequence[UnusedVector], used_bytes: int, now: int) -> list[UnusedVector]:
-    """What is too much of the unused, or too old: the oldest first."""
+    """The unused vectors to delete, because they are too many or too old; the oldest first."""
     by_age = sorted(unused, key=lambda one: (now if one.since is None else one.since, one.key))
     excess = sum(one.size for one in by_age) - max(SPARE_BYTES, used_bytes)
     found: list[UnusedVector] = []
@@ -70,7 +70,8 @@ def _drop(keys: Sequence[int], models: Collection[str], transaction: Writer) -> 
 
 
 class Filler:
-    """Remembers what is known to be complete, so that one edit asks for one document only."""
+    """Embeds missing texts; remembers the last complete position, so that after an edit it queries
+    only the edited document."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class Filler:
         self._done = self._total = 0
 
     def fill_some(self) -> Filled:
-        """Raises IndexLocked only when others have kept the lock for too long."""
+        """Raises IndexLocked only when another process held the lock for too long."""
         if self._embedder is None:
             return Filled(self._phase)
         if self._control.stop.is_set():
@@ -103,7 +104,7 @@ class Filler:
         except EmbeddingError as error:
             return Filled(self._phase, error=str(error))
         except LOST as error:
-            # The next update opens the store again; there is nothing to be done before that.
+            # The next update opens the store again; nothing can be done before that.
             self._session.lose(StoreState.after(error))
             self._complete = self._at = None
             return Filled(self._phase, error=str(error))
@@ -118,7 +119,7 @@ class Filler:
         return self._siblings.taken
 
     def prune(self) -> int:
-        """Without a model nothing is known to be of no use."""
+        """Deletes unused vectors; without a model we cannot know which are unused."""
         if self._embedder is None:
             return 0
         self._embedder.load()
@@ -126,9 +127,9 @@ class Filler:
         return self._store(lambda transaction: transaction.prune_embeddings(models))
 
     def drop_excess(self, tables: Sequence[StoredIndex], now: int) -> int:
-        """Keeps what is unused within its bounds; says how many vectors went.
+        """Deletes unused vectors beyond their limits; returns how many.
 
-        What is unused is found without the lock, which is taken for short pieces only.
+        Finds the unused ones without the lock, which it takes only for short batches.
         """
         if self._embedder is None:
             return 0
@@ -150,7 +151,7 @@ class Filler:
         except LOST:
             raise
         except IndexStoreError:
-            pass  # busy, or a full disk: the next time will do
+            pass  # busy, or a full disk: the next call tries again
         return dropped
 
     def _fill(self, embedder: Embedder) -> Filled:
@@ -170,7 +171,7 @@ class Filler:
     def _vectors(
         self, embedder: Embedder, texts: Sequence[PendingText]
     ) -> list[tuple[TextHash, bytes]]:
-        """Those that another variant of the index has, and only the others from the model."""
+        """Takes vectors from other variants of the index, and only the rest from the model."""
         known = self._siblings.find(embedder.identity, [text.text_hash for text in texts])
         rest = [text for text in texts if text.text_hash not in known]
         rows = list(known.items())
@@ -183,9 +184,10 @@ class Filler:
         return rows
 
     def _next(self, embedder: Embedder) -> list[PendingText]:
-        """The next texts without a vector; none when all is complete."""
+        """The next texts without a vector; empty when all have one."""
         with self._session.reader.snapshot() as snapshot:
-            # After an edit the newest come first; and others may have embedded what was fetched.
+            # After a commit, fetch again: new edits come first, and another process may have
+            # embedded what was fetched.
             if not self._window or snapshot.position != self._at:
                 self._fetch(snapshot, embedder.identity)
         part, self._window = self._window[: self._size], self._window[self._size :]
@@ -197,7 +199,7 @@ class Filler:
         phase = Phase.EMBEDDING
         if not texts:
             self._complete = snapshot.position
-            if self._terms is not None:  # without words yet it would be false
+            if self._terms is not None:  # not a truth test: empty term vectors are false
                 phase, texts = Phase.TERMS, self._terms.missing(snapshot, WINDOW_TEXTS)
         self._begin(phase, len(texts), snapshot, model)
         self._window = sorted(texts, key=lambda text: len(text.text))
@@ -211,7 +213,7 @@ class Filler:
         return snapshot.missing_embeddings(model, limit=WINDOW_TEXTS)
 
     def _begin(self, phase: Phase, texts: int, snapshot: Snapshot, model: str) -> None:
-        """A new count when another kind of work begins; otherwise the old one goes on."""
+        """Restarts the count when a new phase begins; otherwise continues it."""
         if phase is not self._phase or not texts:
             self._phase, self._done = phase, 0
         waiting = texts
@@ -227,8 +229,9 @@ class Filler:
         try:
             stored, before, transaction = self._session.run(work)
         except IndexIncompatible as error:
-            # Others may only have been killed in the middle of a commit. A vector belongs to its
-            # text, whatever became of the rest: so it is opened, with its checks, and tried again.
+            # Perhaps another process was merely killed in the middle of a commit. A vector belongs
+            # to its text, whatever else has changed, so reopen the store, with its checks, and
+            # try again.
             self._session.lose(StoreState.after(error))
             stored, before, transaction = self._session.run(work)
         self._session.manifest.advance(before, transaction.position)

@@ -1,4 +1,4 @@
-"""File events of the system, as hints that paths may have changed; which of them count."""
+"""Turns the system's file events into hints that paths may have changed, and filters them."""
 
 import errno
 import logging
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers.api import BaseObserver, ObservedWatch
 
-# Which events of a tree are worth a look, decided by names alone.
+# Which events of a tree matter, decided by names alone.
 #
-# These are discovery's rules, as far as they cost nothing: what they let through and should not is
-# left out when it is looked at. Ignore files are not read here, because they change.
+# These are the rules of discovery that cost nothing to apply; the scan skips what they let through
+# by mistake. Ignore files are not read here, because they change.
 
 Parts = tuple[str, ...]
 
 
 class WatchedTree(TreeRules, Protocol):
-    """What watching needs to know of a configured tree."""
+    """What watching needs to know about a configured tree."""
 
     @property
     def name(self) -> TreeName: ...
@@ -50,7 +50,7 @@ class WatchRules:
         }
 
     def enters(self, parts: Parts) -> bool:
-        """Whether a folder is watched, in one that is."""
+        """Whether to watch a folder, given that its parent is watched."""
         name = parts[-1]
         return not (
             is_ignored_directory(name)
@@ -59,11 +59,11 @@ class WatchRules:
         )
 
     def reaches(self, parts: Parts) -> bool:
-        """Whether every folder on the way is watched."""
+        """Whether every parent folder is watched."""
         return all(self.enters(parts[:end]) for end in range(1, len(parts)))
 
     def file_hint(self, parts: Parts) -> Parts | None:
-        """Where to look when the file changed: for an ignore file, at its folder."""
+        """Where to look when the file changed: for an ignore file, in its folder."""
         if parts[-1] == GITIGNORE:
             return parts[:-1]
         return parts if self._wants(parts) else None
@@ -77,15 +77,15 @@ class WatchRules:
         )
 
 
-# What the watcher asks of whatever delivers events, and what is common to those that do.
+# The interface of event sources, and what they share.
 
-# There is no room for more watches; any other error is about one folder.
+# The system allows no more watches; any other error concerns one folder.
 LIMITS = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A tree to watch, by its root without links; hints about it go to the inbox."""
+    """A tree to watch, with its resolved root; hints about it go to the inbox."""
 
     tree: TreeName
     root: Path
@@ -98,20 +98,20 @@ class Target:
 
 
 class EventSource(Protocol):
-    """Delivers events of trees to their inboxes, on threads of its own."""
+    """Delivers events of trees to their inboxes, on its own threads."""
 
     @property
     def is_alive(self) -> bool:
-        """Whether its threads are."""
+        """Whether its threads are running."""
         ...
 
     @property
     def limit(self) -> str | None:
-        """Which limit keeps it from watching all that it should."""
+        """The system limit that keeps it from watching everything, if one does."""
         ...
 
     def arm(self, target: Target) -> None:
-        """Watches a tree from now on; OSError when it cannot."""
+        """Starts to watch a tree; OSError when it cannot."""
         ...
 
     def disarm(self, tree: TreeName) -> None: ...
@@ -124,30 +124,30 @@ class EventSource(Protocol):
 
 
 def limit_of(error: Exception) -> str | None:
-    """The limit that was reached, if the error means that."""
+    """The limit that was reached, if the error is about one."""
     if isinstance(error, OSError) and error.errno in LIMITS:
         return f"no more folders can be watched: {error.strerror}"
     return None
 
 
 def quieten() -> None:
-    """What watchdog logs goes to the program's log if there is one, and never to stderr."""
+    """Sends watchdog's log messages to the program's log if there is one, never to stderr."""
     logging.getLogger("watchdog").addHandler(logging.NullHandler())
 
 
-# Watching through watchdog's observer, where its Linux layer is not: macOS, Windows, the BSDs.
+# Watching through watchdog's observer where there is no inotify: macOS, Windows, the BSDs.
 #
-# The observer does not say when the system has dropped events; only the periodic scan of
-# everything finds what was lost.
+# The observer does not report when the system dropped events; only the periodic full scan finds
+# those changes.
 
 _STOP_SECONDS = 1.0
-# Reading, ours included, is no change. A folder's own change is that of something in it.
+# Reading, including our own, is not a change. A folder is modified when something in it changes.
 _READS = frozenset({"opened", "closed_no_write"})
 _GOES = frozenset({"deleted", "moved"})
 
 
 class ObserverSource:
-    """One observer for all trees; it has a thread for each root."""
+    """One observer for all trees, with a thread for each root."""
 
     def __init__(self, observer: "BaseObserver | None" = None) -> None:
         from watchdog.observers import Observer
@@ -163,7 +163,7 @@ class ObserverSource:
 
     @property
     def limit(self) -> None:
-        """The observer keeps that to itself, too."""
+        """The observer does not report this either."""
 
     def arm(self, target: Target) -> None:
         self.disarm(target.tree)
@@ -216,7 +216,7 @@ class _Filter:
             self._target.touch(hint)
 
     def _hint(self, parts: Parts, event: "FileSystemEvent") -> Parts | None:
-        # Of what is gone, not every system knows whether it was a folder.
+        # Not every system knows whether a deleted path was a folder.
         if event.is_directory or (event.event_type in _GOES and "." not in parts[-1]):
             return parts if self._target.rules.enters(parts) else None
         return self._target.rules.file_hint(parts)
@@ -228,7 +228,7 @@ def _handler(target: Target) -> "FileSystemEventHandler":
     accepted = _Filter(target)
 
     class Handler(FileSystemEventHandler):
-        """An error in here would end watchdog's thread."""
+        """Catches every error, because one would end watchdog's thread."""
 
         def dispatch(self, event: "FileSystemEvent") -> None:
             try:

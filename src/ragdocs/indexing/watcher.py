@@ -1,7 +1,7 @@
-"""Watches the trees: which paths to look at, when their files have been quiet for a moment.
+"""Watches the trees and reports changed paths once their files have been quiet for a moment.
 
-Whoever waits for hints also does the watcher's own chores: it looks whether the roots are still
-those that are watched, and asks for a scan of everything where watching is not possible.
+The thread that waits for hints also does the watcher's chores: it checks that the watched roots
+are still in place, and asks for a full scan where watching is not possible.
 """
 
 import math
@@ -19,11 +19,11 @@ from ragdocs.indexing.watch_events import EventSource, Target, WatchedTree, Watc
 from ragdocs.models import TreeName
 
 CHECK_SECONDS = 1.0
-"""How often it is checked that the roots are in place: nothing tells of a renamed parent."""
+"""How often to check that the roots are in place: no event reports a renamed parent."""
 RETRY_SECONDS = 300.0
-"""How often watching is tried again while it is not possible."""
+"""How often to try watching again while it is not possible."""
 IDLE_SHARE = 0.01
-"""The part of one core that polling may take."""
+"""The share of one core that polling may use."""
 _POLL_SECONDS = (5.0, 600.0)
 
 
@@ -36,14 +36,14 @@ class WatchMode(StrEnum):
 
 
 def open_source() -> EventSource:
-    """The best there is on this system; OSError when it has no room, ImportError without any."""
+    """The best source on this system; OSError at a system limit, ImportError if there is none."""
     try:
         from ragdocs.indexing.inotify import InotifySource
 
         return InotifySource()
     except OSError:
         raise
-    except Exception:  # another system, each with an error of its own, or watchdog's other innards
+    except Exception:  # not Linux (each system fails differently), or watchdog's internals changed
         from ragdocs.indexing.watch_events import ObserverSource
 
         return ObserverSource()
@@ -51,7 +51,7 @@ def open_source() -> EventSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchOptions:
-    """`private` folders (the index directory) are never watched; `rescan_seconds` 0 is never."""
+    """`private` folders (the index directory) are never watched; `rescan_seconds` 0 means never."""
 
     debounce_seconds: float = 0.5
     rescan_seconds: float = 0.0
@@ -60,7 +60,7 @@ class WatchOptions:
 
 
 class Watcher:
-    """A stream of hints at what changes in trees. One thread waits; any may start and stop it."""
+    """A stream of hints about changes in trees. One thread waits; any may start and stop it."""
 
     def __init__(self, trees: Sequence[WatchedTree], options: WatchOptions) -> None:
         self._trees = tuple(trees)
@@ -83,15 +83,15 @@ class Watcher:
 
     @property
     def reason(self) -> str:
-        """Why it polls, or which roots are not watched; empty when all is well."""
+        """Why it polls, or which roots are not watched; empty when all are."""
         if not self._is_running:
             return "not started"
         absent = [tree.name for tree in self._trees if tree.name not in self._roots]
-        where = f"not watched, because it cannot be: {', '.join(absent)}" if absent else ""
+        where = f"cannot be watched: {', '.join(absent)}" if absent else ""
         return self._polling_because or where
 
     def start(self) -> None:
-        """Returns when everything is watched: a scan begun after this misses nothing."""
+        """Returns when everything is watched: a scan started afterwards misses nothing."""
         with self._lock:
             if self._is_running:
                 return
@@ -99,11 +99,11 @@ class Watcher:
             self._is_running = True
             self._open()
             self._check_at = time.monotonic()
-            if self._source:  # a thread that ends is replaced at once, the first time
+            if self._source:  # the first time, a thread that ends is replaced at once
                 self._retry_at = -math.inf
 
     def wake(self) -> None:
-        """From any thread: ends whoever waits, now and from now on, because it will be stopped."""
+        """From any thread, before a stop: ends a running `wait`, and every later one at once."""
         self._stop.set()
         self._inbox.wake()
 
@@ -118,7 +118,7 @@ class Watcher:
     close = stop
 
     def wait(self, timeout: float) -> Hints | None:
-        """The next hints; None when there were none in time, or when it is to stop."""
+        """The next hints; None when the timeout passes without any, or when stopping."""
         until = time.monotonic() + timeout
         while True:
             self._do_chores()
@@ -127,7 +127,7 @@ class Watcher:
                 return found
 
     def scan_took(self, seconds: float) -> None:
-        """What a scan of everything costs, so that polling stays within its share."""
+        """Records how long a full scan takes, so that polling stays within its share."""
         self._scan_seconds = seconds
 
     def _do_chores(self) -> None:
@@ -140,7 +140,7 @@ class Watcher:
             if self._polling_because and not was_polling:
                 self._rescan_at = now
             if now >= self._rescan_at:
-                self._inbox.rescan("a scan from time to time", at_once=True)
+                self._inbox.rescan("a periodic scan", at_once=True)
                 self._rescan_at = now + self._interval()
             self._check_at = min(now + CHECK_SECONDS, self._rescan_at)
 
@@ -159,8 +159,8 @@ class Watcher:
             self._close_source()
             self._open()
             self._inbox.rescan("the watching thread had ended")
-        else:  # again, and so soon
-            self._poll("the watching thread ends again and again")
+        else:  # again, too soon
+            self._poll("the watching thread keeps ending")
 
     def _interval(self) -> float:
         if self._polling_because:
@@ -169,7 +169,7 @@ class Watcher:
         return self._options.rescan_seconds or math.inf
 
     def _open(self) -> None:
-        """Begins to watch, or else to poll."""
+        """Starts watching, or polling if that fails."""
         self._polling_because = ""
         try:
             self._source = self._options.open_source()
@@ -191,7 +191,7 @@ class Watcher:
             source.close()
 
     def _check_roots(self, *, announce: bool) -> None:
-        """Watches the roots that have come, and no longer those that have gone."""
+        """Starts watching roots that appeared and stops watching those that are gone."""
         for tree in self._trees:
             if self._source is None or self._stop.is_set():
                 return
@@ -205,7 +205,7 @@ class Watcher:
             if is_there and there is not None:
                 self._roots[tree.name] = there
             if announce and (is_there or known):
-                what = "is there, and watched" if is_there else "is gone"
+                what = "is watched" if is_there else "is gone"
                 self._inbox.rescan(f"{tree.name}: its folder {what}")
 
     def _arm(self, tree: WatchedTree) -> bool:
@@ -223,7 +223,7 @@ class Watcher:
 
 
 def _identity(tree: WatchedTree) -> tuple[int, int] | None:
-    """Of the folder to be watched; None when there is none."""
+    """The device and inode of the folder to watch; None when there is none."""
     if tree.within and is_behind_link(tree.root):
         return None
     try:

@@ -26,14 +26,14 @@ from ragdocs.library.terms import FoundTerm, TermChoice, TermFrequencies
 from ragdocs.limits import MAX_QUERIES, MAX_QUERIES_CHARS, MAX_QUERY_CHARS
 from ragdocs.models import Boost, DocId, Or, Phrase, QueryExpression, Term, TreeName
 from ragdocs.parsers.ids import document_id
+from ragdocs.parsers.link_targets import match_key
 from ragdocs.search.budget import BYTES_PER_TOKEN
 from ragdocs.search.filters import refuse_unknown_trees
 from ragdocs.search.query_language import format_expression
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.responses import SearchResponse
-from ragdocs.store.links import match_key
 from ragdocs.store.records import StoredDocument
-from ragdocs.store.schema import clean
+from ragdocs.text import without_surrogates
 
 # From terms to a query in the query language: any may match, each with its weight.
 
@@ -199,7 +199,7 @@ class OwnDocuments:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    return tuple(part for part in PurePosixPath(clean(path)).parts if part != "/")
+    return tuple(part for part in PurePosixPath(without_surrogates(path)).parts if part != "/")
 
 
 # `context`: the documentation that matters for source files, or for a diff (ra's).

@@ -42,10 +42,10 @@ from ragdocs.models import (
     TreeName,
 )
 from ragdocs.parsers.decoding import decode
+from ragdocs.parsers.link_targets import Anchors
 from ragdocs.search.budget import BYTES_PER_TOKEN, tokens
 from ragdocs.search.candidates import ChunkTree
 from ragdocs.search.passages import Passage
-from ragdocs.store.links import Anchors
 from ragdocs.store.records import StoredChunk, StoredDocument
 
 # The headings of a document as sections: which lines each has, and how large it is.

@@ -9,7 +9,7 @@ from ragdocs.errors import NotThere, QueryError
 from ragdocs.indices.view import View
 from ragdocs.models import ChunkId, DocId, Link, LinkKind, LinkSyntax, NodeKind, Span, TreeName
 from ragdocs.parsers.ids import decode_path, document_id, encode_path
-from ragdocs.store.links import Catalogue, Names, match_key
+from ragdocs.parsers.link_targets import Catalogue, Names, match_key
 from ragdocs.store.records import StoredChunk, StoredDocument
 
 # Names like one that does not exist: what a wrong reference may have meant.

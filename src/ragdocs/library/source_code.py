@@ -15,7 +15,7 @@ from ragdocs.models import TreeName
 from ragdocs.parsers.decoding import decode
 from ragdocs.parsers.markdown import MARKDOWN_SUFFIXES, Origin, parse_document
 from ragdocs.search.retrieval import fair_share
-from ragdocs.store.schema import clean
+from ragdocs.text import without_surrogates
 
 # A unified diff as the files it changes: their names, what was changed, and what stands around.
 
@@ -223,7 +223,7 @@ def read_sources(files: Sequence[EditedFile]) -> list[ReadSource]:
 
 def read_source(file: EditedFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSource:
     """Any bytes at all are survived: what is not text counts by its path alone."""
-    name = clean(file.name)
+    name = without_surrogates(file.name)
     try:
         whole = _text(file.content[: BYTES_PER_CHARACTER * (room + 1)])
     except SourceError as error:
@@ -275,7 +275,7 @@ def _by_suffix(name: str) -> Callable[[str, str], ReadSource]:
 def _text(content: str | bytes) -> str:
     if isinstance(content, bytes):
         return decode(content).source.text
-    return clean(content).replace("\0", " ")
+    return without_surrogates(content).replace("\0", " ")
 
 
 def _markdown(name: str, text: str) -> ReadSource:
@@ -311,7 +311,7 @@ def _code(name: str, code: str) -> ReadSource:
 
 
 def _changed(file: ChangedFile) -> ReadSource:
-    name = clean(file.name)
+    name = without_surrogates(file.name)
     changed, around = "\n".join(file.changed), "\n".join(file.around)
     said = comments(changed)
     named = [*file.headings, *definitions(changed)]

@@ -29,7 +29,7 @@ from ragdocs.search.fusion import Fused
 from ragdocs.search.requests import QueryType
 from ragdocs.search.spelling import Correction, Spelled, Spelling, did_you_mean, forgiving
 from ragdocs.store.records import ChunkKey
-from ragdocs.store.schema import clean
+from ragdocs.text import without_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -311,7 +311,7 @@ class Interpreter:
         self, view: View, text: str, parsed: ParsedQuery, most_guesses: int = MAX_GUESSES
     ) -> Understanding:
         """All that can be understood without the query's vector. `text` is as it was typed."""
-        typed = clean(text).replace("\0", " ").strip()
+        typed = without_surrogates(text).replace("\0", " ").strip()
         spelled = self._spelling.read(view, typed, most_guesses)
         understood = understand(typed, parsed, self._analyzer, spelled)
         if self._thesaurus is None:

@@ -1,4 +1,4 @@
-"""The SQLite file: how it is opened, its side files, and its errors in our own error tree."""
+"""The SQLite file: how it is opened, its side files, and its errors translated into ours."""
 
 import os
 import shutil
@@ -34,26 +34,24 @@ from ragdocs.files import (
 )
 from ragdocs.store.folder import STORE_FILE, check_folder, claim_folder
 
-# SQLite's `-shm` file, which every process has mapped into its memory.
+# SQLite's `-shm` file, which every process maps into its memory.
 #
-# It says where in the log each page is, and SQLite believes it, but for its head. Made anew by
-# SQLite from the log when the head is empty, so emptying that is how to be rid of whatever damage
-# it has.
+# It records where in the log each page is. SQLite verifies only its header and trusts the rest. It
+# rebuilds the file from the log when the header is empty, so we empty it to repair any damage.
 
 _HEAD_BYTES = 96
-"""Two copies of the head; what follows up to the tables, marks of those who read, changes any
-time."""
+"""Two copies of the header. The readers' marks between it and the tables change at any time."""
 _TABLES_AT = 136
 _FRAMES_AT = struct.Struct("16xI")
-# Each part has room for so many frames of the log, but for the first, which begins with the head.
+# Each part covers this many frames of the log, except the first, which begins with the header.
 _PART_BYTES, _PART_FRAMES, _HEAD_FRAMES = 32768, 4096, 34
 
 
 class SharedMemory:
     """The file of one connection, from before its first statement until after its last.
 
-    Remembers how long the file was. Once it is cut short, touching what was cut off ends the
-    process (SIGBUS), and closing a connection touches it too.
+    Remembers the file's length. Once it is truncated, accessing the missing part kills the process
+    (SIGBUS), and closing a connection accesses it too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,21 +64,21 @@ class SharedMemory:
             _kept.setdefault(self._key, _Kept()).users += 1
 
     def close(self) -> None:
-        """After the connection."""
+        """Call it after closing the connection."""
         key, self._key = self._key, None
         if key is not None:
             with _guard:
                 _leave(key)
 
     def remember(self) -> None:
-        """After the first statement, which maps it, unless another connection has done that."""
+        """Call it after the first statement, which maps the file if no other connection has."""
         with suppress(OSError), _guard:
             kept = _kept[self._key or _NOWHERE]
             kept.mapped = kept.mapped or _identity(self._path)
-        self.restored()
+        self.restore()
 
-    def restored(self) -> bool:
-        """Whether it had been cut short; it is as long as before now."""
+    def restore(self) -> bool:
+        """Restores the length of a truncated file; returns whether it was truncated."""
         try:
             status = os.lstat(self._path)
         except OSError:
@@ -96,16 +94,16 @@ class SharedMemory:
 
 
 def reset(path: Path) -> None:
-    """Makes SQLite read the log again, whoever has it open, before the next statement."""
-    with suppress(OSError), _opened(path) as descriptor:
+    """Makes SQLite read the log again, in every process, before the next statement."""
+    with suppress(OSError), _hold_open(path) as descriptor:
         status = os.fstat(descriptor)
         if status.st_size >= _HEAD_BYTES and not has_other_names(status):
             write_at(descriptor, bytes(_HEAD_BYTES), 0)
 
 
 def is_replaced(path: Path) -> bool:
-    """Whether this process has one mapped that others do not see any more. All its connections
-    share that, and new ones too, until the last is closed."""
+    """Whether this process has mapped a file that other processes no longer see. All its
+    connections share that mapping, new ones too, until the last is closed."""
     try:
         with _guard:
             kept = _kept.get(_identity(path.parent))
@@ -117,9 +115,9 @@ def is_replaced(path: Path) -> bool:
 
 
 def checksum(path: Path) -> int | None:
-    """Of what it says about the log: changed by commits only. None when it cannot be read."""
+    """The checksum of its data about the log, which only commits change. None if unreadable."""
     try:
-        with _opened(path) as descriptor:
+        with _hold_open(path) as descriptor:
             (frames,) = _FRAMES_AT.unpack(read_at(descriptor, _FRAMES_AT.size, 0))
             parts = -(-(frames + _HEAD_FRAMES) // _PART_FRAMES)
             tables = read_at(descriptor, parts * _PART_BYTES - _TABLES_AT, _TABLES_AT)
@@ -129,7 +127,7 @@ def checksum(path: Path) -> int | None:
 
 
 class _Kept:
-    """What is open of one file, for as long as this process has connections that use it."""
+    """The open descriptors of one file, kept while this process has connections that use it."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -138,11 +136,11 @@ class _Kept:
 
 
 _Key = tuple[int, int]
-"""Of the directory it is in, however that is called; and of the file, which may be replaced."""
+"""Identifies the directory, under any name, or the file, which may be replaced."""
 _NOWHERE: _Key = (0, 0)
 _kept: dict[_Key, _Kept] = {}
 _guard = threading.Lock()
-# A child must not inherit it from a thread that it does not have.
+# A forked child must not inherit it locked by a thread that it does not have.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release
@@ -150,10 +148,10 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def _opened(path: Path) -> Generator[int]:
-    """Closing a file frees the locks that this process has on it, SQLite's own included: so it
-    stays open as long as a connection is. On Windows it does not, and an open file cannot be
-    deleted, which SQLite does with its last connection."""
+def _hold_open(path: Path) -> Generator[int]:
+    """Closing a file releases this process's locks on it, including SQLite's, so it stays open as
+    long as a connection is. Not on Windows: there closing releases no locks, and an open file could
+    not be deleted, which SQLite does with its last connection."""
     with _guard:
         kept = _kept.get(_identity(path.parent))
         if kept is None or not CLOSING_FREES_LOCKS:
@@ -187,24 +185,24 @@ def _leave(key: _Key) -> None:
             os.close(descriptor)
 
 
-# What SQLite says in its codes, in our own error tree.
+# SQLite's error codes, translated into our error tree.
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-# Said with the general code SQLITE_ERROR. Our statements are fixed, so when the schema version is
-# right these mean that the schema itself was damaged.
+# Reported with the general code SQLITE_ERROR. Our statements are fixed, so with the right schema
+# version these mean that the schema itself is damaged.
 _DAMAGED_SCHEMA = ("no such table", "no such column", "malformed", "Could not decode")
 
 
 _WRITE_FORMAT_AT, _WRITE_FORMATS = 18, (b"\x01", b"\x02")
-# Closing a file frees the locks that this process has on it, SQLite's own included: so what was
-# looked into stays open. It happens only after such damage, or where rights were changed.
+# Closing a file releases this process's locks on it, including SQLite's, so inspected files stay
+# open. This happens only after such damage, or where permissions were changed.
 _looked_into: dict[tuple[int, int], int] = {}
 
 
 class OpenedReadOnly(IndexLocked):
-    """It may be written by now; but the connections of one process share their memory, and those
-    from before hold on to it."""
+    """The file is writable now, but the connections of a process share memory, and older ones still
+    use it read-only."""
 
 
 def check_writable(path: Path, error: sqlite3.Error) -> None:
@@ -219,8 +217,8 @@ def check_writable(path: Path, error: sqlite3.Error) -> None:
 
 
 def _has_known_format(path: Path) -> bool:
-    """SQLite only reads what says to be of a format that it does not know how to write: one bit of
-    the header, and nobody could write any more."""
+    """SQLite opens a file with an unknown write format read-only: one flipped bit in the header
+    would stop all writing."""
     try:
         found = os.stat(path)
         file = found.st_dev, found.st_ino
@@ -232,7 +230,7 @@ def _has_known_format(path: Path) -> bool:
 
 
 def is_unshared(error: Exception) -> bool:
-    """Whether the file that those who read have in common could not be made."""
+    """Whether the shared-memory file could not be created."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
@@ -247,43 +245,43 @@ def raise_as_ours(path: Path, sides: tuple[Path, ...], error: sqlite3.Error) -> 
     short_read = code == sqlite3.SQLITE_IOERR_SHORT_READ
     if primary in _DAMAGED or short_read or any(word in str(error) for word in _DAMAGED_SCHEMA):
         raise IndexCorrupt(f"{path} is damaged ({error})", REBUILD) from error
-    if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # which only the one that writes can do
-        raise IndexMissing(f"{path} was left half made: update the index") from error
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # only a writer can roll back
+        raise IndexMissing(f"{path} was left incomplete: update the index") from error
     if primary == sqlite3.SQLITE_CANTOPEN and not path.exists():
         raise IndexMissing(f"there is no index at {path} yet: build it first") from error
     if any(is_obstacle(side) for side in sides):
-        raise IndexCorrupt(f"{path} has something else in place of its log", REBUILD) from error
+        raise IndexCorrupt(f"the log of {path} is not a regular file", REBUILD) from error
     raise IndexStoreError(f"{path} cannot be used: {error}") from error
 
 
-# Opening the SQLite file, in one way for all.
+# Opening the SQLite file, in the same way everywhere.
 #
-# `busy_timeout` is set by the connect call itself, so that it holds from the first statement on.
+# The connect call itself sets `busy_timeout`, so that it applies from the first statement on.
 
 SIDE_FILES = ("-wal", "-shm")
 COPY = "-copy"
-"""After the store's name: a file that is being copied to have one of our own."""
+"""Appended to the store's name: a copy in progress, see `take_copies`."""
 BUSY_SECONDS = 5.0
-# SQLite allows at least 999 bound values in one statement; some are needed for other things.
+# SQLite allows at least 999 bound values in one statement; we need some of them elsewhere.
 VALUES_PER_QUERY = 500
 _ROWS_PER_PAGE = 256
-# Of each connection. Indices of a large store are then searched in memory; SQLite's own default is
+# Per connection, so that the indices of a large store are searched in memory; SQLite's default is
 # 2 MB.
 _CACHE_KIB = 16 * 1024
 
 Row = tuple[Any, ...]
 Identity = tuple[int, int]
-"""Device and inode: what tells a file from another one put in its place."""
+"""Device and inode: they distinguish a file from a replacement."""
 
 
 class FileLook(NamedTuple):
-    """What changes when a file is written or replaced."""
+    """The attributes that change when a file is written or replaced."""
 
     inode: int
     size: int
     mtime_ns: int
     ctime_ns: int
-    """Nobody can set it back, as those do who put an older copy in place with its times."""
+    """It cannot be set back, unlike mtime when an older copy is restored with its times."""
 
     def __str__(self) -> str:
         return ":".join(map(str, self))
@@ -298,14 +296,14 @@ def side_paths(path: Path) -> tuple[Path, ...]:
 
 
 def other_paths(path: Path) -> tuple[Path, ...]:
-    """What may hold something that is not in the store's file itself."""
+    """Files that may contain data that is not in the store's file."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")
 
 
 def reset_shared_memory(directory: Path) -> None:
-    """For whoever holds the write lock, and has found the store to be not as it should be.
+    """For the holder of the write lock, after it found a problem in the store.
 
-    Raises IndexLocked when this process still uses one that was deleted or replaced.
+    Raises IndexLocked when this process still uses a deleted or replaced one.
     """
     path = side_paths(store_path(directory))[1]
     if is_replaced(path):
@@ -320,15 +318,15 @@ def identity_of(path: Path) -> Identity:
         raise IndexMissing(f"there is no index at {path} yet: build it first") from None
     except OSError as error:
         raise IndexStoreError(f"{path} cannot be reached: {error.strerror}") from error
-    # Looked at first: SQLite would wait for ever for someone to write into a pipe.
+    # Checked first, because SQLite would wait forever for someone to write into a pipe.
     if not stat.S_ISREG(found.st_mode):
         raise IndexCorrupt(f"{path} is not a regular file", REBUILD)
     return found.st_dev, found.st_ino
 
 
 def shared_name(path: Path) -> Path | None:
-    """The first of the store's files that is also somebody else's: by a hard link, or because its
-    name is a link. SQLite would write to it, to some of them even when it only reads."""
+    """The first of the store's files that has another name: by a hard link, or because it is a
+    symbolic link. SQLite would write to it, to some of them even when it only reads."""
     for file in (path, *side_paths(path)):
         with suppress(OSError):
             status = os.lstat(file)
@@ -338,7 +336,7 @@ def shared_name(path: Path) -> Path | None:
 
 
 def look_at(path: Path) -> FileLook | None:
-    """None when it is not there."""
+    """None when it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -355,14 +353,14 @@ def _identity_if_there(path: Path) -> Identity | None:
 
 
 def file_uri(path: Path, mode: str) -> str:
-    """Percent-encoded from the path's bytes, so that any directory name works: `/C:/…` too."""
+    """Percent-encodes the path's bytes, so that any directory name works, including `/C:/…`."""
     whole = path.absolute().as_posix()
     rooted = whole if whole.startswith("/") else f"/{whole}"
     return f"file://{quote(os.fsencode(rooted))}?mode={mode}"
 
 
 class Database:
-    """One SQLite connection in autocommit mode whose every error is an IndexStoreError."""
+    """One SQLite connection in autocommit mode that raises every error as an IndexStoreError."""
 
     def __init__(self, path: Path, *, write: bool, timeout: float = BUSY_SECONDS) -> None:
         check_folder(path.parent)
@@ -372,53 +370,53 @@ class Database:
         shared = shared_name(path)
         if shared is not None:
             raise IndexCorrupt(
-                f"{shared} has a second name elsewhere (a link): an update gives the index files "
-                "of its own"
+                f"{shared} is a link or has a hard link elsewhere: update the index, which gives "
+                "it its own files"
             )
         self._sides: dict[Path, Identity] = {}
         self._alone: FileLook | None = None
         self._timeout = timeout
-        self._connection = self._connected("rw" if write else "ro")
+        self._connection = self._connect("rw" if write else "ro")
         self._shared_memory = SharedMemory(side_paths(path)[1])
         try:
             if identity_of(path) != self._identity:
                 raise IndexLocked(f"{path} was replaced while it was opened: try again")
             if not write and self._is_all_there_is():
                 self._connection.close()
-                self._connection = self._connected("ro&immutable=1")
-            # A truncated file would otherwise be a SIGBUS, which no one can catch.
+                self._connection = self._connect("ro&immutable=1")
+            # With mmap, a truncated file would raise SIGBUS, which cannot be caught.
             self.run("PRAGMA mmap_size = 0")
             self.run(f"PRAGMA cache_size = -{_CACHE_KIB}")
         except BaseException:
             self.close()
             raise
 
-    def _connected(self, mode: str) -> sqlite3.Connection:
-        with self._translated():
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        with self._translate_errors():
             return sqlite3.connect(
                 file_uri(self.path, mode),
                 uri=True,
                 timeout=self._timeout,
                 isolation_level=None,
-                # Only the pool hands a reader's connection from thread to thread, one at a time.
+                # Only the pool passes a reader's connection between threads, one at a time.
                 check_same_thread=self._writes,
             )
 
     def _is_all_there_is(self) -> bool:
-        """Those who read have a file in common, beside the store. Where it cannot be made nobody
-        writes, and when there is no log, the store's file alone can be read as it is."""
+        """Readers share a file beside the store. Where it cannot be created, nobody can write;
+        then, if there is no log, the store's file alone can be read as it is."""
         look = look_at(self.path)
         try:
             self._connection.execute("PRAGMA schema_version")
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            # Any other error comes again with the first statement.
+            # The first statement raises any other error again.
             if is_unshared(error) and not any(map(os.path.lexists, other_paths(self.path))):
                 self._alone = look
         return self._alone is not None
 
     def is_in_place(self) -> bool:
-        """Whether the files that are open are those that others open: after the log was deleted
-        or replaced, what is written goes where nobody reads it.
+        """Whether our open files are those that other processes open: after the log was deleted or
+        replaced, our writes go where nobody reads them.
         """
         if _identity_if_there(self.path) != self._identity:
             return False
@@ -427,38 +425,39 @@ class Database:
             return is_same and not any(map(os.path.lexists, other_paths(self.path)))
         if not all(_identity_if_there(side) == known for side, known in self._sides.items()):
             return False
-        return not self._shared_memory.restored()
+        return not self._shared_memory.restore()
 
     def remember_sides(self) -> None:
-        """After a first look, which opens them; SQLite keeps them until the last one closes."""
+        """Call it after the first statement, which opens them; SQLite keeps them until the last
+        connection closes."""
         if not self._sides:
             found = {side: _identity_if_there(side) for side in side_paths(self.path)}
             self._sides = {path: known for path, known in found.items() if known}
             self._shared_memory.remember()
 
     def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
-        with self._translated():
+        with self._translate_errors():
             return self._connection.execute(sql, values).fetchone()
 
     def all(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        with self._translated():
+        with self._translate_errors():
             return self._connection.execute(sql, values).fetchall()
 
     def each(self, sql: str, values: Sequence[object] = (), size: int = 256) -> Iterator[Row]:
-        with self._translated():
+        with self._translate_errors():
             cursor = self._connection.execute(sql, values)
             cursor.arraysize = size
         while True:
-            with self._translated():
+            with self._translate_errors():
                 rows = cursor.fetchmany()
             if not rows:
                 return
             yield from rows
 
     def paged(self, sql: str, values: Sequence[object], order: str, column: int) -> Iterator[Row]:
-        """Rows of a statement that ends in its conditions, in the order of whole numbers from 0
-        on, which each row has in `column`: some at a time, with no statement open in between, so
-        that other tables can be written meanwhile."""
+        """Rows of a statement that ends with its conditions, ordered by the non-negative integer in
+        `column`: read in pages, with no statement open in between, so that other tables can be
+        written meanwhile."""
         last = -1
         paging = f"{sql} AND {order} > ? ORDER BY {order} LIMIT {_ROWS_PER_PAGE}"
         while rows := self.all(paging, (*values, last)):
@@ -468,19 +467,19 @@ class Database:
     def all_in(
         self, sql: str, members: Iterable[object], values: Sequence[object] = ()
     ) -> Iterator[Row]:
-        """Rows of a statement that holds `IN (*)`, asked in portions; `values` come first."""
+        """Rows of a statement that contains `IN (*)`, queried in parts; `values` come first."""
         wanted = list(members)
         for start in range(0, len(wanted), VALUES_PER_QUERY):
             part = wanted[start : start + VALUES_PER_QUERY]
-            # The last one again and again up to a power of two: a statement for each number of
-            # values would be compiled, and kept, for hundreds of them.
+            # Padded with the last value to a power of two: otherwise SQLite would compile and cache
+            # hundreds of statements, one for each number of values.
             part += part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
             marks = ",".join("?" * len(part))
             yield from self.all(sql.replace("IN (*)", f"IN ({marks})"), [*values, *part])
 
     def run(self, sql: str, values: Sequence[object] = ()) -> int:
-        """Executes a statement; says how many rows it changed."""
-        with self._translated():
+        """Executes a statement; returns how many rows it changed."""
+        with self._translate_errors():
             return self._connection.execute(sql, values).rowcount
 
     @property
@@ -489,12 +488,12 @@ class Database:
         return self._connection.total_changes
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        with self._translated():
+        with self._translate_errors():
             self._connection.executemany(sql, rows)
 
     @contextmanager
     def impatient(self) -> Generator[None]:
-        """What others hold is not waited for."""
+        """Inside, does not wait for locks that others hold."""
         self.run("PRAGMA busy_timeout = 0")
         try:
             yield
@@ -502,22 +501,22 @@ class Database:
             self.run(f"PRAGMA busy_timeout = {round(self._timeout * 1000)}")
 
     def rollback(self) -> None:
-        """Ends a transaction that cannot be kept; SQLite may have ended it by itself already."""
+        """Rolls back the open transaction, unless SQLite has already done so."""
         with suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        self._shared_memory.restored()
+        self._shared_memory.restore()
         self._connection.close()
         self._shared_memory.close()
 
     @contextmanager
-    def _translated(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
         try:
             yield
         except UnicodeDecodeError as error:
-            # SQLite quotes the damaged schema in its message, which Python cannot decode then.
+            # SQLite's message quotes the damaged schema, which Python cannot decode.
             raise IndexCorrupt(f"{self.path} is damaged", REBUILD) from error
         except sqlite3.Error as error:
             if self._writes:
@@ -525,26 +524,26 @@ class Database:
             raise_as_ours(self.path, side_paths(self.path), error)
 
 
-# The store's files: made private, and deleted together.
+# The store's files: created private, and deleted together.
 
 
 def make_way(path: Path) -> str | None:
-    """Claims the index directory. What has the name of a file of the store and is none is set
-    aside; says so when something was."""
+    """Claims the index directory and moves aside anything at a store path that is not a regular
+    file; returns a message if there was any."""
     try:
         claim_folder(path.parent)
         moved = [name for name in _names(path) if set_aside(path.with_name(name))]
         _copy_of(path).unlink(missing_ok=True)  # left by a process that was killed
     except OSError as error:
-        raise IndexStoreError(f"{path} cannot be made: {error.strerror}") from error
+        raise IndexStoreError(f"{path} cannot be created: {error.strerror}") from error
     return f"{path.with_name(moved[0])} was not a file" if moved else None
 
 
 def take_copies(path: Path) -> None:
-    """The store gets files of its own in place of those with other names (hard links), a backup's
-    or somebody else's, which keep every byte. Whoever has these open sees that they were replaced.
+    """Replaces files that have other hard links, of a backup or another user, with copies; the
+    other links keep every byte. Processes that have them open notice the replacement.
 
-    Without the log's memory, which SQLite makes from the log. A link is only removed.
+    Deletes the shared-memory file, which SQLite rebuilds from the log. Removes symbolic links.
     """
     log, memory = side_paths(path)
     try:
@@ -561,7 +560,7 @@ def take_copies(path: Path) -> None:
 def _take_copy(path: Path, file: Path) -> None:
     copy = _copy_of(path)
     try:
-        with open(file, "rb") as source, os.fdopen(_created(copy), "wb") as target:
+        with open(file, "rb") as source, os.fdopen(_create(copy), "wb") as target:
             shutil.copyfileobj(source, target)
             target.flush()
             os.fsync(target.fileno())
@@ -575,14 +574,14 @@ def _copy_of(path: Path) -> Path:
     return path.with_name(path.name + COPY)
 
 
-def _created(path: Path) -> int:
+def _create(path: Path) -> int:
     return open_file(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
 
 
 def create_file(path: Path) -> bool:
-    """By ourselves and not by SQLite, for the mode, which its side files take over."""
+    """We create it instead of SQLite, to set the mode, which the side files inherit."""
     try:
-        os.close(_created(path))
+        os.close(_create(path))
     except FileExistsError:
         return False
     except OSError as error:
@@ -598,7 +597,7 @@ def is_empty(path: Path) -> bool:
 
 
 def delete_files(path: Path) -> None:
-    """The log goes first: it must never meet a file that is not its own."""
+    """Deletes the log first: SQLite must never apply it to another file."""
     for name in _names(path):
         try:
             path.with_name(name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Vectors by (model, hash of the text), whichever documents hold that text now.
+"""Vectors by (model, hash of the text), whatever documents contain that text.
 
 They outlive documents, renames and rebuilds, so that no text is ever embedded twice by one model.
 """
@@ -22,9 +22,9 @@ FLOAT_BYTES = 4
 _WITHOUT_VECTOR = """ c.text_hash IS NOT NULL AND NOT EXISTS (SELECT 1 FROM embeddings e
     WHERE e.model = ? AND e.text_hash = c.text_hash)"""
 _DOCUMENTS = 1 << 32
-"""More than there are document numbers."""
-# From the tables alone, end to end: it is quick, and a damaged index can neither hide a vector
-# nor give it to another chunk.
+"""More than the largest document number."""
+# Full scans of the tables, without SQL indices: they are fast, and a damaged index can neither hide
+# a vector nor assign it to another chunk.
 _ALL_CHUNKS = "SELECT key, doc, text_hash FROM chunks NOT INDEXED WHERE text_hash IS NOT NULL"
 _ALL_VECTORS = "SELECT row_hash, text_hash, vector FROM embeddings NOT INDEXED WHERE model = ?"
 _SOME_VECTORS = """SELECT c.key, c.doc, e.row_hash, e.text_hash, e.vector FROM chunks c
@@ -35,16 +35,16 @@ _VECTORS_OF = (
 )
 _UNUSED = "unused_vectors"
 _LOOK = 0
-"""No vector's key: since when the others are known."""
-# Only a note, for dropping the oldest first: made when it is needed, and nothing without it is
-# wrong. So it is no part of the schema, and of no row's hash.
+"""Not a vector's key: this row records when unused vectors were last looked for."""
+# Only a record for dropping the oldest first: created when needed, and not required for anything
+# else. So it is not part of the schema or of any row's hash.
 _MAKE_UNUSED = f"""CREATE TABLE IF NOT EXISTS {_UNUSED} (embedding INTEGER PRIMARY KEY,
     since INTEGER NOT NULL)"""
 
 
 @dataclass(frozen=True, slots=True)
 class UnusedVector:
-    """A stored vector that nothing uses; `since`, in seconds, when that was noted first."""
+    """A stored vector that nothing uses; `since` is when this was first recorded, in seconds."""
 
     key: int
     size: int
@@ -52,7 +52,7 @@ class UnusedVector:
 
 
 def vector_hash(model: str, text_hash: bytes, vector: bytes) -> bytes:
-    """The model's name is in it: a vector never passes for another model's."""
+    """Includes the model's name, so that a vector is never taken for another model's."""
     hashed = blake2b(text_hash, digest_size=HASH_BYTES)
     hashed.update(len(model).to_bytes(4, "big") + model.encode("utf-8"))
     hashed.update(vector)
@@ -60,13 +60,13 @@ def vector_hash(model: str, text_hash: bytes, vector: bytes) -> bytes:
 
 
 def _is_whole(model: str, dimension: int, text_hash: bytes, hashed: bytes, vector: bytes) -> bool:
-    """Whether a vector is the one that was stored, and of its model's dimension."""
+    """Whether a vector is intact and has its model's dimension."""
     is_long = len(vector) == dimension * FLOAT_BYTES
     return is_long and vector_hash(model, text_hash, vector) == hashed
 
 
 def model_key(database: Database, model: str) -> tuple[int, int] | None:
-    """The model's internal key and dimension, when it has vectors here."""
+    """The model's internal key and dimension, if it has vectors here."""
     found = database.one("SELECT key, dimension FROM models WHERE identity = ?", (model,))
     return (found[0], found[1]) if found else None
 
@@ -74,7 +74,7 @@ def model_key(database: Database, model: str) -> tuple[int, int] | None:
 def put_vectors(
     database: Database, ledger: Ledger, model: str, vectors: Sequence[tuple[TextHash, bytes]]
 ) -> list[TextHash]:
-    """Stores vectors; returns the hashes of those that were not there already."""
+    """Stores vectors; returns the hashes of those that were not stored yet."""
     given = dict(vectors)
     if not given:
         return []
@@ -103,15 +103,15 @@ def _register(database: Database, model: str, sizes: set[int]) -> int:
     )
     known = model_key(database, model)
     if known is None or known[1] != dimension:
-        raise ValueError(f"vectors of {model} have another dimension than {dimension}")
+        raise ValueError(f"the stored vectors of {model} do not have dimension {dimension}")
     return known[0]
 
 
 def prune(
     database: Database, ledger: Ledger, models: Collection[str], texts: Iterable[TextHash] = ()
 ) -> int:
-    """Forgets vectors of other models, and those whose text no chunk holds any more, nor any
-    index inside the store: `texts` are what those hold."""
+    """Deletes vectors of other models, and those whose text is in no chunk and no index inside the
+    store; `texts` are the texts of those indices."""
     keys = [found[0] for model in models if (found := model_key(database, model))]
     marks = ",".join("?" * len(keys))
     useless = f"""FROM embeddings WHERE model NOT IN ({marks}) OR (
@@ -128,8 +128,8 @@ def prune(
 def find_unused(
     database: Database, models: Collection[str], texts: Collection[TextHash]
 ) -> list[UnusedVector]:
-    """Vectors of other models, or of texts that no chunk holds, nor any index inside the store:
-    `texts` are what those hold. Only reads."""
+    """Vectors of other models, or of texts that are in no chunk and no index inside the store;
+    `texts` are the texts of those indices. Read-only."""
     keys = {found[0] for model in models if (found := model_key(database, model))}
     dimensions = dict(database.all("SELECT key, dimension FROM models"))
     since = _marks(database)
@@ -145,13 +145,13 @@ def find_unused(
 
 
 def looked_for_unused(database: Database) -> int | None:
-    """When that was done last, in seconds."""
+    """When unused vectors were last looked for, in seconds."""
     return _marks(database, _LOOK).get(_LOOK)
 
 
 def mark_unused(database: Database, keys: Collection[int], now: int) -> None:
-    """Notes that these have been unused since now, or since when it was noted first, that all
-    others are in use, and that this was looked for now."""
+    """Records that these are unused, since now or since first recorded, that all others are in
+    use, and that this was checked now."""
     database.run(_MAKE_UNUSED)
     marked = _marks(database).keys()
     database.many(
@@ -166,7 +166,7 @@ def mark_unused(database: Database, keys: Collection[int], now: int) -> None:
 def drop_unused(
     database: Database, ledger: Ledger, keys: Collection[int], models: Collection[str]
 ) -> int:
-    """Forgets these vectors, except those that a chunk has come to hold meanwhile."""
+    """Deletes these vectors, except those that a chunk has started to use meanwhile."""
     own = ",".join(str(found[0]) for model in models if (found := model_key(database, model)))
     rows = database.all_in(
         f"""SELECT key, row_hash FROM embeddings e WHERE (model NOT IN ({own}) OR NOT EXISTS
@@ -181,7 +181,7 @@ def drop_unused(
 
 
 def unused_bytes(database: Database) -> int:
-    """Of the vectors that were unused when that was looked for last."""
+    """The size of the vectors that were unused at the last check."""
     if not _has_marks(database):
         return 0
     found = database.one(
@@ -196,7 +196,7 @@ def _has_marks(database: Database) -> bool:
 
 
 def _marks(database: Database, *keys: int) -> dict[int, int]:
-    """All, or those of some keys."""
+    """The recorded times of all vectors, or of some keys."""
     if not _has_marks(database):
         return {}
     where = " WHERE embedding IN (*)" if keys else " WHERE embedding > 0"
@@ -216,7 +216,7 @@ def documents_with(database: Database, texts: Iterable[TextHash]) -> set[DocId]:
 def missing(
     database: Database, model: str, doc_ids: Collection[DocId] | None, limit: int
 ) -> list[PendingText]:
-    """Texts without a vector of this model, those written last first."""
+    """Texts without a vector of this model, the last written first."""
     known = model_key(database, model)
     key = known[0] if known else None
     select = f"{SELECT_CHUNKS} WHERE {_WITHOUT_VECTOR}"
@@ -233,9 +233,9 @@ def missing(
 
 
 def count_missing(database: Database, model: str) -> int:
-    """How many chunks still wait for a vector of this model."""
+    """How many chunks still need a vector of this model."""
     known = model_key(database, model)
-    # A join takes two thirds of the time of asking for each chunk whether it has one.
+    # A join takes two thirds of the time of a subquery for each chunk.
     found = database.one(
         """SELECT count(*) FROM chunks c LEFT JOIN embeddings e
         ON e.model = ? AND e.text_hash = c.text_hash
@@ -248,7 +248,8 @@ def count_missing(database: Database, model: str) -> int:
 def vectors(
     database: Database, model: str, doc_ids: Collection[DocId] | None, size: int
 ) -> Iterator[VectorBatch]:
-    """The vectors of all chunks, or of some documents', in batches and in no special order."""
+    """The vectors of all chunks, or of those of some documents, in batches, in no particular
+    order."""
     known = model_key(database, model)
     if known is None:
         return
@@ -275,7 +276,7 @@ def vectors(
 def vectors_of(
     database: Database, model: str, texts: Collection[TextHash]
 ) -> Iterator[tuple[TextHash, bytes]]:
-    """The vectors of those of the texts that have one."""
+    """The vectors of these texts, for those that have one."""
     for text_hash, vector in _vectors_of(database, model, texts):
         if vector is None:
             raise IndexCorrupt("a stored vector is damaged", REBUILD)
@@ -285,7 +286,7 @@ def vectors_of(
 def whole_vectors(
     database: Database, model: str, texts: Collection[TextHash]
 ) -> Iterator[tuple[TextHash, bytes]]:
-    """The same of a store that is not ours to repair: a damaged vector is left out."""
+    """The same for a store that is not ours to repair: skips damaged vectors."""
     for text_hash, vector in _vectors_of(database, model, texts):
         if vector is not None:
             yield text_hash, vector
@@ -294,7 +295,7 @@ def whole_vectors(
 def _vectors_of(
     database: Database, model: str, texts: Collection[TextHash]
 ) -> Iterator[tuple[TextHash, bytes | None]]:
-    """None in place of a damaged one."""
+    """None for a damaged vector."""
     known = model_key(database, model)
     if known is None:
         return
@@ -302,7 +303,7 @@ def _vectors_of(
     for text_hash, hashed, vector in database.all_in(_VECTORS_OF, texts, (key,)):
         try:
             is_whole = _is_whole(model, dimension, text_hash, hashed, vector)
-        except TypeError:  # a flipped bit can make a text of bytes
+        except TypeError:  # a flipped bit can turn bytes into text
             is_whole = False
         yield TextHash(text_hash), vector if is_whole else None
 
@@ -311,7 +312,7 @@ def _all_vectors(database: Database, key: int, model: str, dimension: int) -> It
     owners, others = _owners(database)
     for hashed, text_hash, vector in database.each(_ALL_VECTORS, (key,)):
         if text_hash not in owners and not _is_whole(model, dimension, text_hash, hashed, vector):
-            # Perhaps it has an owner, and only lost the way to it.
+            # Perhaps it has an owner, but its text hash is damaged.
             raise IndexCorrupt("a stored vector is damaged", REBUILD)
         first = owners.get(text_hash)
         for pair in () if first is None else (first, *others.get(text_hash, ())):
@@ -320,15 +321,15 @@ def _all_vectors(database: Database, key: int, model: str, dimension: int) -> It
 
 
 def _owners(database: Database) -> tuple[dict[bytes, int], dict[bytes, list[int]]]:
-    """The first chunk of each text with its document, and the few others; as one number each,
-    because tuples in lists for 100,000 texts would leave 20 MB behind.
+    """The first chunk of each text with its document, and any others; as one number each, because
+    tuples in lists for 100,000 texts would leave 20 MB behind.
     """
     first: dict[bytes, int] = {}
     others: dict[bytes, list[int]] = {}
     for chunk, doc, text_hash in database.each(_ALL_CHUNKS):
         try:
             pair = chunk * _DOCUMENTS + doc
-        except TypeError:  # a flipped bit can make a text of a number
+        except TypeError:  # a flipped bit can turn a number into text
             raise IndexCorrupt(f"chunk {chunk} is damaged", REBUILD) from None
         if first.setdefault(text_hash, pair) != pair:
             others.setdefault(text_hash, []).append(pair)

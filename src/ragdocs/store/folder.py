@@ -1,11 +1,11 @@
-"""An index folder is ours or untouched.
+"""Index folders: we never touch a folder that is not ours.
 
 The mark is a small file, written before anything else: a folder that is not empty and has no mark
-of ours is never opened or written. `claim_folder` is the way in for whoever writes, `check_folder`
-for whoever reads. Whoever deletes asks `folder_state`.
+is never opened or written. Writers call `claim_folder`, readers `check_folder`, and code that
+deletes checks `folder_state`.
 
-Indices from before there was a mark are known by their store's header, or by their seal. They get
-a mark when they are next written to.
+Indices from before there were marks are recognized by their store's header or their seal. They get
+a mark with the next write.
 """
 
 import errno
@@ -35,24 +35,24 @@ _HEADER_BYTES = 100
 _SEAL_BYTES = 512
 _SEAL = re.compile(rb"\d+ [0-9a-f]+ \S+.* *", re.DOTALL)
 _ROOT = 0
-"""May use any folder that it is told to use: in a container it may be an account's of the host."""
+"""May use any configured folder: in a container, it may belong to an account of the host."""
 _WRITABLE = "make it writable for you, or set another indexing.index_path"
 
 
 class FolderState(Enum):
-    """What a folder is to us."""
+    """Whether a folder is ours."""
 
     MISSING = auto()
     EMPTY = auto()
     OURS = auto()
     FOREIGN = auto()
-    """It holds something, and nothing says that it is an index of this program."""
+    """It is not empty, and nothing marks it as an index of this program."""
 
 
 def folder_state(directory: Path) -> FolderState:
-    """Changes nothing. A link to a folder stands for that folder.
+    """Changes nothing. Follows a link to a folder.
 
-    Raises OSError when the folder cannot be looked at.
+    Raises OSError when the folder cannot be read.
     """
     if _is_marked(directory):
         return FolderState.OURS
@@ -63,13 +63,13 @@ def folder_state(directory: Path) -> FolderState:
         return FolderState.MISSING
     if is_empty:
         return FolderState.EMPTY
-    # Once more: another process may have claimed the folder between the two looks.
+    # Again, because another process may have claimed the folder between the two checks.
     is_ours = _is_marked(directory) or _is_older_index(directory)
     return FolderState.OURS if is_ours else FolderState.FOREIGN
 
 
 def is_foreign(directory: Path) -> bool:
-    """Whether the folder is to be left alone; False as well where that cannot be told."""
+    """Whether the folder must be left alone; False also if it cannot be read."""
     try:
         return folder_state(directory) is FolderState.FOREIGN
     except OSError:
@@ -77,7 +77,7 @@ def is_foreign(directory: Path) -> bool:
 
 
 def check_folder(directory: Path) -> None:
-    """For whoever only reads. A folder that cannot be looked at is for the caller to fail on.
+    """For readers. Passes a folder that cannot be read; the caller fails on it.
 
     Raises IndexFolderForeign.
     """
@@ -86,16 +86,16 @@ def check_folder(directory: Path) -> None:
 
 
 def claim_folder(directory: Path) -> None:
-    """Makes the folder if there is none, and marks it as ours; it is private from then on.
+    """Creates the folder if it does not exist, and marks it as ours; it is private from then on.
 
     Raises:
-        IndexFolderForeign: it holds something, and not an index of this program; or it belongs to
-            another account. It was not touched.
+        IndexFolderForeign: it is not empty and not an index of this program, or it belongs to
+            another account. It was not changed.
         IndexStoreError: it cannot be written to.
-        OSError: it cannot be made or looked at.
+        OSError: it cannot be created or read.
     """
     if not directory.is_dir():
-        # The one above holds the variants of an index, or is new and of no use to others.
+        # Its parent contains the variants of an index, or is new and of no use to others.
         directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = os.stat(directory).st_uid
@@ -112,7 +112,7 @@ def claim_folder(directory: Path) -> None:
     try:
         _write_mark(directory)
     except OSError as error:
-        if state is FolderState.OURS:  # by its store or its seal, which serve as well
+        if state is FolderState.OURS:  # its store or its seal marks it as well
             return
         raise IndexStoreError(
             f"{directory} cannot be written to: {error.strerror}; {_WRITABLE}"
@@ -122,19 +122,19 @@ def claim_folder(directory: Path) -> None:
 
 
 def is_own(owner: int) -> bool:
-    """Whether it is the account that this process runs as; True where there are no numbers."""
+    """Whether this process runs as that account; True on systems without account numbers."""
     return user_id() in (None, owner)
 
 
 def _is_marked(directory: Path) -> bool:
-    """A mark that was cut short, by a full disk for example, serves as well."""
+    """Also accepts a truncated mark, from a full disk for example."""
     found = _start(directory / MARK_FILE, len(MARK) + 1)
     return found is not None and MARK.startswith(found)
 
 
 def _is_older_index(directory: Path) -> bool:
-    """By the store's header. It is read here because SQLite, even when it only reads, makes files
-    beside the store. The seal says it too, where the log still holds the header."""
+    """Checks the store's header. We read it ourselves, because SQLite creates files beside the
+    store even when it only reads. The seal counts too, for when the header is still in the log."""
     header = _start(directory / STORE_FILE, _HEADER_BYTES) or b""
     if header.startswith(_SQLITE) and header[_ID_AT] == APPLICATION_ID.to_bytes(4, "big"):
         return True
@@ -165,7 +165,7 @@ def _write_mark(directory: Path) -> None:
     set_aside(path)
     descriptor = open_own(path, os.O_WRONLY | os.O_CREAT)
     try:
-        with suppress(OSError):  # on a full disk the name alone must do
+        with suppress(OSError):  # on a full disk, the name alone must suffice
             os.ftruncate(descriptor, 0)
             write_at(descriptor, MARK, 0)
     finally:
@@ -173,7 +173,7 @@ def _write_mark(directory: Path) -> None:
 
 
 def _make_private(directory: Path) -> None:
-    """Not a folder like /tmp, which everybody uses."""
+    """Skips a folder like /tmp, which everybody uses."""
     mode = os.stat(directory).st_mode
     if mode & 0o077 and not mode & stat.S_ISVTX:
         with suppress(OSError):
@@ -182,6 +182,6 @@ def _make_private(directory: Path) -> None:
 
 def _foreign(directory: Path) -> str:
     return (
-        f"{directory} is not empty, and is not an index of this program: it was left as it is; "
-        "set indexing.index_path (--index) to an empty folder or one that does not exist yet"
+        f"{directory} is not empty and is not an index of this program; nothing was changed. "
+        "Set indexing.index_path (--index) to an empty folder or one that does not exist yet"
     )

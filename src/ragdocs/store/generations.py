@@ -1,4 +1,4 @@
-"""The change log (which documents each generation touched) and the sums by which lost rows show."""
+"""The change log (which documents each generation changed) and the sums that reveal lost rows."""
 
 import json
 import secrets
@@ -13,11 +13,11 @@ from ragdocs.store.database import Database, Row
 from ragdocs.store.records import Change, ChangeKind, Position
 from ragdocs.store.schema import check_row, row_hash, to_json
 
-# Which documents each generation touched, so that a view can catch up instead of starting over.
+# Which documents each generation changed, so that a view can catch up instead of starting over.
 #
-# One row for each generation, with its own hash; the numbers have no gap, so a lost row shows.
+# One row for each generation, with its own hash; the numbers have no gaps, which reveals lost rows.
 
-# Behind by more than this, reading the whole store is about as quick as replaying.
+# Beyond this many generations, reading the whole store is about as fast as replaying them.
 KEPT_GENERATIONS = 2000
 
 SELECT_GENERATIONS = "SELECT row_hash, generation, stamp, changes FROM generations"
@@ -42,7 +42,7 @@ def append(database: Database, position: Position, changes: Changes) -> None:
 
 
 def follows(database: Database, current: Position, earlier: Position) -> bool:
-    """Whether the one is of the same history as the other, as far back as that is known."""
+    """Whether both positions are in the same history, as far back as the log goes."""
     if earlier == current or earlier.generation <= current.generation - KEPT_GENERATIONS:
         return True
     row = database.one("SELECT stamp FROM generations WHERE generation = ?", (earlier.generation,))
@@ -50,7 +50,7 @@ def follows(database: Database, current: Position, earlier: Position) -> bool:
 
 
 def since(database: Database, seen: Position, current: Position) -> tuple[Change, ...] | None:
-    """What was touched after `seen`; None when the log does not know that commit (any more)."""
+    """What changed after `seen`; None if that commit is not, or no longer, in the log."""
     rows = database.all(
         f"{SELECT_GENERATIONS} WHERE generation >= ? ORDER BY generation",
         (seen.generation,),
@@ -73,10 +73,10 @@ def read_changes(row: Row) -> dict[DocId, set[ChangeKind]]:
     return {DocId(doc_id): {ChangeKind(kind) for kind in kinds} for doc_id, kinds in found.items()}
 
 
-# How many rows each table must hold, and the sum of their hashes.
+# How many rows each table must have, and the sum of their hashes.
 #
-# A row's own hash proves that the row is whole. It cannot prove that the row is still there, or
-# that it is not an older version of itself, as when an old copy of the file meets a newer
+# A row's own hash proves that the row is intact. It cannot prove that no row is missing, or that a
+# row is not an older version of itself, as when an old copy of the file is combined with a newer
 # write-ahead log. The sums can, and cost one addition for each row that is written or deleted.
 
 TABLES = (
@@ -135,7 +135,7 @@ class Ledger:
 
     @classmethod
     def counted(cls, database: Database, tables: Iterable[str] = TABLES) -> Self:
-        """What the tables really hold."""
+        """Computed from the actual tables."""
         ledger = cls()
         for table in tables:
             ledger.add(table, (row[0] for row in database.each(f"SELECT row_hash FROM {table}")))
@@ -147,12 +147,12 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """The one row that says what the store is and where it stands.
+    """The single row that describes the store and its current position.
 
-    `waiting`: how many files were found to differ and are not stored yet; None as long as nobody
-    has looked at all files since the store was emptied. `settings` are what the fingerprint is of,
-    so that others can be told which of theirs differ. `communities` is what the stored communities
-    were computed from (see `community_rows`); empty when none were stored yet.
+    `waiting`: how many changed files are not stored yet; None until all files have been compared
+    since the store was emptied. `settings` are what the fingerprint was computed from, so that
+    messages can say which settings differ. `communities` is what the stored communities were
+    computed from (see `CommunityOrigin`); empty before any were stored.
     """
 
     fingerprint: str

@@ -1,5 +1,5 @@
-"""Whether the store is what the last commit left: the seal beside the file, and the checks of its
-rows.
+"""Checks that the store is as the last commit left it, by the seal beside the file, and that its
+rows are intact.
 """
 
 import os
@@ -23,11 +23,12 @@ from ragdocs.errors import (
 )
 from ragdocs.files import open_file, open_own, read_at, set_aside, write_at
 from ragdocs.locks import holder
+from ragdocs.parsers.link_targets import Names
 from ragdocs.store import embeddings
 from ragdocs.store.database import Database, checksum, look_at, store_path
 from ragdocs.store.folder import SEAL_FILE
 from ragdocs.store.generations import SELECT_GENERATIONS, Ledger, Meta, read_meta
-from ragdocs.store.links import SELECT_LINKS, Names
+from ragdocs.store.links import SELECT_LINKS
 from ragdocs.store.lock import WRITE_LOCK
 from ragdocs.store.records import Position
 from ragdocs.store.schema import (
@@ -50,44 +51,44 @@ from ragdocs.store.tables import (
     read_failure,
 )
 
-# What the last commit left on the disk, so that anyone can tell whether it is still that.
+# The seal: the state in which the last commit left the files, so that any process can verify it.
 #
-# SQLite believes its files: it notices neither a page that something else has written, nor an older
-# log in place of its own, nor that the memory it shares with others is a file that was deleted. Our
-# processes change the store under the write lock only, and seal what they leave: which commit is
-# the last, and how the files look. A seal that does not fit is a doubt, not yet damage: whoever
-# wrote may have been killed between the commit and the seal. It is never believed itself: what it
-# is compared with is the store.
+# SQLite trusts its files: it notices neither a page that another program wrote, nor an older log in
+# place of its own, nor that its shared memory is a deleted file. Our processes change the store
+# only under the write lock, and then write a seal: the last commit and the attributes of the files.
+# A seal that does not match is a reason to check, not yet damage: the writer may have been killed
+# between the commit and the seal. The seal itself is never trusted; it is only compared with the
+# store.
 
-# Always as long, and written in place: on a full disk there is room for it.
+# Of fixed length and written in place, so that it fits even on a full disk.
 _BYTES = 512
 
 
 class Unsealed(IndexIncompatible):
-    """The store is not as the last commit left it: it is to be checked before it is used."""
+    """The store is not as the last commit left it, and must be checked before use."""
 
 
 class StoreCondition(IntEnum):
-    """Whether the store may be trusted; the greater, the more has to be done about it."""
+    """Whether the store can be trusted; a greater value needs more work to fix."""
 
     SOUND = 0
     OTHER_SETTINGS = 1
-    """Another program has made it: it is read as it is."""
+    """Another program created it: it is read as it is."""
     LOST = 2
-    """It is gone, or commits that were known here are."""
+    """It is gone, or has lost commits that we knew."""
     CHANGED = 3
-    """Something else than a commit has changed or replaced it: it is opened again with every row
-    checked, and all files are compared with it."""
+    """Something other than a commit changed or replaced it: it is reopened with every row checked,
+    and compared with all files."""
     DAMAGED = 4
     """A page, a row or a count is wrong: it is repaired, or emptied and filled from the files."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Whether the store may be trusted, and why not. A look at it finds this (`Snapshot.state`),
-    or fails with an error that says it (`after`).
+    """Whether the store can be trusted, and if not, why. It comes from a snapshot
+    (`Snapshot.state`) or from the error of a failed access (`after`).
 
-    `is_compared`: whether all files were compared with it since it was made, or found changed.
+    `is_compared`: whether all files were compared with it since it was created or found changed.
     """
 
     condition: StoreCondition = StoreCondition.SOUND
@@ -96,7 +97,7 @@ class StoreState:
 
     @classmethod
     def after(cls, error: IndexStoreError) -> Self:
-        """What an error says of the store."""
+        """The state that an error implies."""
         match error:
             case OthersIndex():
                 condition = StoreCondition.OTHER_SETTINGS
@@ -113,32 +114,32 @@ class StoreState:
         return self.condition is StoreCondition.SOUND
 
     def worst(self, other: "StoreState") -> "StoreState":
-        """Of two reports on one store, the one about which more has to be done."""
+        """The worse of two reports on the same store."""
         return other if other.condition > self.condition else self
 
 
 CHANGED_BY_OTHERS = "the index was copied, or changed by another program"
 
 Seal = NewType("Seal", bytes)
-"""A commit, and how it left the store's file, its log, and what is said about the log in the memory
-that all share. Begins with the commit, and is otherwise only ever compared."""
+"""A commit, and the state in which it left the store's file, its log, and the log's data in shared
+memory. Starts with the commit; the rest is only ever compared."""
 
 
 def seen(directory: Path, position: Position) -> Seal:
-    """What a seal would be that is made now."""
+    """The seal of the files as they are now."""
     store = store_path(directory)
     log = look_at(store.with_name(f"{store.name}-wal"))
     if log and log.size:
-        log = log._replace(ctime_ns=0)  # SQLite, run by root, gives it its owner at each opening
+        log = log._replace(ctime_ns=0)  # run as root, SQLite sets its owner at each opening
         memory = checksum(store.with_name(f"{store.name}-shm"))
-    else:  # SQLite makes an empty one when it only looks
+    else:  # SQLite creates an empty one when it only reads
         log = memory = None
     parts = (position.generation, position.stamp, look_at(store), log, memory)
     return Seal(" ".join(map(str, parts)).encode().ljust(_BYTES))
 
 
 def read_seal(directory: Path) -> Seal | None:
-    """None when there is none that can be read."""
+    """None when there is no readable seal."""
     try:
         descriptor = open_file(directory / SEAL_FILE, os.O_RDONLY)
     except OSError:
@@ -152,8 +153,9 @@ def read_seal(directory: Path) -> Seal | None:
 
 
 def seal(directory: Path, position: Position) -> Seal:
-    """After a commit, while the write lock is still held. What cannot be sealed is a doubt to all
-    others, and checked by whoever opens it next; the one that wrote it remembers what it left."""
+    """Call it after a commit, while still holding the write lock. If the seal cannot be written,
+    other processes distrust the store, and the next one to open it checks it; the writer remembers
+    the seal it returns."""
     made = seen(directory, position)
     if made == read_seal(directory):
         return made
@@ -163,18 +165,18 @@ def seal(directory: Path, position: Position) -> Seal:
             _write(path, made)
         except OSError:
             if not set_aside(path):
-                path.unlink(missing_ok=True)  # someone else's, or not to be written
+                path.unlink(missing_ok=True)  # another account's, or read-only
             _write(path, made)
     return made
 
 
 def is_sealed(directory: Path, position: Position) -> bool:
-    """Whether this is the commit that was sealed, in the files that were. For who has the lock."""
+    """Whether the seal matches this commit and the files. For the holder of the write lock."""
     return read_seal(directory) == seen(directory, position)
 
 
 def sealed_position(directory: Path) -> Position | None:
-    """The commit that was sealed, if its files are as they were."""
+    """The sealed commit, if its files are unchanged."""
     found = read_seal(directory) or b""
     try:
         generation, stamp, *_ = found.decode("ascii").split()
@@ -185,8 +187,8 @@ def sealed_position(directory: Path) -> Position | None:
 
 
 def is_broken(directory: Path, position: Position, before: Seal | None) -> bool:
-    """The same for who has no lock, and knows the seal from before the position was read. While
-    someone writes, or has just written, nothing can be told: that one looks by itself."""
+    """Whether the seal does not match, for a process without the lock that read the seal before the
+    position. False while another process writes or has just written: that one checks it."""
     if before == seen(directory, position):
         return False
     return holder(directory / WRITE_LOCK) is None and read_seal(directory) == before
@@ -200,9 +202,9 @@ def _write(path: Path, made: Seal) -> None:
         os.close(descriptor)
 
 
-# Whether a store is what it says it is.
+# Checks of a store's contents.
 
-# What to read of each table, what its rows are called, and at which place their hash stands.
+# The query of each table, the name of its rows in messages, and the column of their hash.
 _CHECKED = (
     (SELECT_FILES, "file", 0),
     (SELECT_HEADINGS, "heading", 0),
@@ -215,13 +217,13 @@ _CHECKED = (
 
 
 def check_compatible(database: Database, fingerprint: str | None, settings: str = "") -> Meta:
-    """The store's description, when it is of this schema and, if one is given, fingerprint.
+    """The store's description, if it has our schema and, if one is given, this fingerprint.
 
-    `settings` are those of the fingerprint, to tell which of them differ.
+    `settings` are those of the fingerprint, so that the message can name those that differ.
     """
     version = schema_version(database)
     if version is None and not table_names(database):
-        raise IndexMissing(f"the index at {database.path} is being made: try again")
+        raise IndexMissing(f"the index at {database.path} is being created: try again")
     if version != SCHEMA_VERSION:
         raise OtherVersion(
             f"{database.path} was written by another version of this program (schema "
@@ -234,10 +236,10 @@ def check_compatible(database: Database, fingerprint: str | None, settings: str 
 
 
 def refusal(path: Path, stored: str, own: str) -> OthersIndex:
-    """Why a store of other settings is not simply used."""
+    """The error for a store with other settings."""
     there, here = read_making(stored), read_making(own)
     if there and here and there.roots != here.roots:
-        what = f"{path} is an index of {there.folders}, and not of {here.folders}"
+        what = f"{path} is an index of {there.folders}, not of {here.folders}"
         return OtherFolders(what, stored)
     which = differences_text(stored, own)
     return OtherSettings(f"{path} was built with other settings{which}", stored)
@@ -250,7 +252,7 @@ def check_pages(database: Database, pragma: str = "quick_check") -> None:
 
 
 def check_structure(database: Database) -> None:
-    """Pages, tables, counts, sums of hashes and references: all of it without rereading texts."""
+    """Checks pages, tables, counts, sums of hashes and references, without reading texts."""
     check_pages(database)
     check_schema(database)
     differing = read_meta(database).ledger.differing(Ledger.counted(database))
@@ -263,7 +265,8 @@ def check_structure(database: Database) -> None:
 
 
 def check_rows(database: Database) -> None:
-    """Every row against its hash, and every index against its table: reads the whole store."""
+    """Checks every row against its hash and every SQL index against its table; reads the whole
+    store."""
     check_pages(database, "integrity_check")
     for select, kind, place in _CHECKED:
         for row in database.each(select):

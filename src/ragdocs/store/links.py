@@ -1,275 +1,17 @@
-"""Links in the store: their rows, and where each leads while documents come, go and change."""
+"""Links in the store: their rows, and their targets while documents come, go and change."""
 
-import re
-import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from urllib.parse import unquote
 
-from ragdocs.models import DocId, Link, LinkKind, LinkSyntax, Slug, Span, TreeName
-from ragdocs.parsers.ids import collapse_slug, slugify
+from ragdocs.models import DocId, Link, LinkKind, LinkSyntax, Slug, Span
+from ragdocs.parsers.link_targets import Anchors, Catalogue, Names, link_key, meaning
 from ragdocs.store.database import Database, Row
 from ragdocs.store.generations import Ledger
 from ragdocs.store.records import ResolvedLink
 from ragdocs.store.schema import Values, check_row, row_hash, span_values, storable
 from ragdocs.store.tables import SELECT_DOCUMENTS, read_document
 
-# Where a link leads, given the documents it could mean. Pure: nothing is read from anywhere.
-#
-# The rules, in order: a path, a file name (with the folders given), a title, an alias; first in the
-# link's own tree, then in the others. Each counts only when it fits exactly one document: exact
-# case first, then without regard to case and Unicode form. Nothing is guessed.
-#
-# A document can only be meant by a link that has one of its match keys. So a catalogue of the
-# documents with a link's key resolves it as the catalogue of all documents would.
-
-EXTENSIONS = (".md", ".markdown", ".txt")
-_BRACKETED = re.compile(r"!?\[\[([^\]|#]*)(?:#([^\]|]*))?(?:\|[^\]]*)?\]\]")
-_DOTS = {".", ".."}
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Everything a document can be called by."""
-
-    key: int
-    doc_id: DocId
-    tree: TreeName
-    path: str
-    title: str
-    aliases: tuple[str, ...]
-
-    def match_keys(self) -> set[str]:
-        called = (self.title.strip(), *(alias.strip() for alias in self.aliases))
-        return {match_key(name) for name in (self.path, *called)}
-
-
-def fold(text: str) -> str:
-    """The same for strings that differ only in case or in Unicode form."""
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-
-
-def match_key(name: str) -> str:
-    """The last component of a path, title or alias, folded and without its extensions."""
-    parts = [part for part in fold(name).split("/") if part]
-    key = parts[-1] if parts else ""
-    while bare := next((key.removesuffix(e) for e in EXTENSIONS if key.endswith(e)), ""):
-        key = bare
-    return key
-
-
-def meaning(link: Link) -> tuple[str, str]:
-    """Target and anchor as they are meant, by the syntax the link was written in."""
-    target, anchor = link.target.strip(), link.anchor.strip()
-    if link.syntax is LinkSyntax.MARKDOWN:
-        return unquote(target, errors="surrogateescape"), unquote(anchor, errors="replace")
-    if link.syntax is LinkSyntax.FRONT_MATTER and (found := _BRACKETED.fullmatch(target)):
-        return found[1].strip(), anchor or (found[2] or "").strip()
-    return target, anchor
-
-
-def link_key(link: Link) -> str | None:
-    """The match key of what a link names; None when it stays within its document."""
-    target, _ = meaning(link)
-    return match_key(target) if target else None
-
-
-class _Lookup:
-    """Names of one kind in one tree."""
-
-    def __init__(self) -> None:
-        self.exact: defaultdict[str, list[Names]] = defaultdict(list)
-        self.folded: defaultdict[str, list[Names]] = defaultdict(list)
-
-    def add(self, name: str, names: Names) -> None:
-        self.exact[name].append(names)
-        self.folded[fold(name)].append(names)
-
-
-class _Tree:
-    """The lookups of one tree."""
-
-    def __init__(self) -> None:
-        self.paths = _Lookup()
-        self.tails = _Lookup()
-        self.titles = _Lookup()
-        self.aliases = _Lookup()
-
-    def add(self, names: Names) -> None:
-        self.paths.add(names.path, names)
-        parts = names.path.split("/")
-        for start in range(len(parts)):
-            self.tails.add("/".join(parts[start:]), names)
-        self.titles.add(names.title.strip(), names)
-        for alias in {alias.strip() for alias in names.aliases}:
-            self.aliases.add(alias, names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A target in every reading it allows, each tried with and without extensions."""
-
-    paths: tuple[tuple[str, ...], ...]
-    rooted: tuple[str, ...]
-    tails: tuple[str, ...]
-    name: tuple[str, ...]
-
-
-class Catalogue:
-    """Documents by everything they can be called."""
-
-    def __init__(self, documents: Iterable[Names]) -> None:
-        self._answers: dict[tuple[str, str, LinkSyntax, str], Names | None] = {}
-        self._trees: defaultdict[str, _Tree] = defaultdict(_Tree)
-        for names in documents:
-            self._trees[names.tree].add(names)
-
-    def resolve(self, source: Names, link: Link) -> Names | None:
-        """The document that the link, standing in `source`, leads to."""
-        target, _ = meaning(link)
-        if not target:
-            return source
-        folder = source.path.rpartition("/")[0]
-        question = (source.tree, folder, link.syntax, target)
-        if question not in self._answers:
-            self._answers[question] = self._find(*question)
-        return self._answers[question]
-
-    def _find(self, tree: str, folder: str, syntax: LinkSyntax, target: str) -> Names | None:
-        wanted = _wanted(folder, syntax, target)
-        own = [self._trees[tree]] if tree in self._trees else []
-        found, ambiguous = _first(own, wanted, wanted.paths)
-        if found or ambiguous:
-            return found
-        others = [other for name, other in self._trees.items() if name != tree]
-        # A relative path says nothing in another tree.
-        return _first(others, wanted, (wanted.rooted,))[0]
-
-
-def _first(
-    trees: Sequence[_Tree], wanted: _Wanted, paths: Iterable[tuple[str, ...]]
-) -> tuple[Names | None, bool]:
-    """What the first rule that fits one document finds; or else, whether any fitted several."""
-    rules = [
-        *(([tree.paths for tree in trees], forms) for forms in paths),
-        ([tree.tails for tree in trees], wanted.tails),
-        ([tree.titles for tree in trees], wanted.name),
-        ([tree.aliases for tree in trees], wanted.name),
-    ]
-    ambiguous = False
-    for lookups, forms in rules:
-        found = _matches(lookups, forms)
-        if len(found) == 1:
-            return found[0], False
-        ambiguous = ambiguous or len(found) > 1
-    return None, ambiguous
-
-
-def _matches(lookups: Sequence[_Lookup], forms: Sequence[str]) -> list[Names]:
-    for form in forms:
-        if found := [names for lookup in lookups for names in lookup.exact.get(form, ())]:
-            return found
-    for form in map(fold, forms):
-        if found := [names for lookup in lookups for names in lookup.folded.get(form, ())]:
-            return found
-    return []
-
-
-def _wanted(folder: str, syntax: LinkSyntax, target: str) -> _Wanted:
-    parts = [part for part in target.split("/") if part]
-    if "://" in target or not parts or parts[-1] in _DOTS:
-        return _Wanted((), (), (), (target,))
-    root = _forms(_normalised([], parts))
-    if target.startswith("/"):
-        return _Wanted((root,), root, (), (target,))
-    relative = _forms(_normalised(folder.split("/") if folder else [], parts))
-    if parts[0] in _DOTS:
-        return _Wanted((relative,), (), (), (target,))
-    paths = (relative, root) if syntax is LinkSyntax.MARKDOWN else (root, relative)
-    tails = () if _DOTS.intersection(parts) else root
-    return _Wanted(paths, root, tails, (target,))
-
-
-def _forms(path: str | None) -> tuple[str, ...]:
-    return (path, *(path + extension for extension in EXTENSIONS)) if path else ()
-
-
-def _normalised(base: list[str], parts: list[str]) -> str | None:
-    """The path with its dots followed; None when it would leave the tree."""
-    path = list(base)
-    for part in parts:
-        if part == "..":
-            if not path:
-                return None
-            path.pop()
-        elif part != ".":
-            path.append(part)
-    return "/".join(path)
-
-
-# Which heading of a document an anchor means.
-
-_BLOCK = "^"
-
-
-class Anchors:
-    """The headings of one document, by text and by slug; the first of several alike counts."""
-
-    def __init__(self, headings: Iterable[tuple[str, Slug]]) -> None:
-        self._headings = [(text.strip(), slug) for text, slug in headings]
-        self._slugs: dict[str, Slug] = {slug: slug for _, slug in self._headings}
-
-    # An exact slug is what most anchors are: the rest is made when it is needed.
-
-    @cached_property
-    def _texts(self) -> dict[str, Slug]:
-        return dict(reversed(self._headings))
-
-    @cached_property
-    def _folded(self) -> dict[str, Slug]:
-        found: dict[str, Slug] = {}
-        for text, slug in self._headings:
-            found.setdefault(fold(text), slug)
-            found.setdefault(fold(slug), slug)
-        return found
-
-    @cached_property
-    def _loose(self) -> dict[str, Slug]:
-        return {_loose(slug): slug for _, slug in reversed(self._headings)}
-
-    def find(self, link: Link) -> Slug | None:
-        """None when there is no such heading, or when a block is meant."""
-        anchor = meaning(link)[1].removeprefix("#")
-        last = anchor.rpartition("#")[2].strip()
-        if not last or last.startswith(_BLOCK):
-            return None
-        written = (anchor, last) if anchor != last else (last,)
-        return next((slug for form in written if (slug := self._named(form, link.syntax))), None)
-
-    def _named(self, anchor: str, syntax: LinkSyntax) -> Slug | None:
-        # In a URL the slug is what is usually written; in a wikilink, the heading.
-        if syntax is LinkSyntax.MARKDOWN and anchor in self._slugs:
-            return self._slugs[anchor]
-        for known in (self._texts, self._slugs):
-            if anchor in known:
-                return known[anchor]
-        slug = slugify(anchor)
-        for form in (fold(anchor), fold(slug)):
-            if form in self._folded:
-                return self._folded[form]
-        return self._loose.get(_loose(slug))
-
-
-def _loose(slug: str) -> str:
-    """The collapsed form of a slug, in which an underscore, as some sites write, is a hyphen."""
-    return collapse_slug(fold(slug).replace("_", "-"))
-
-
-# Links as rows, and back.
+# Converts links to rows and back.
 
 SELECT_LINKS = """SELECT l.key, l.row_hash, d.id, l.position, l.kind, l.syntax, l.target, l.anchor,
     l.text, l.byte_start, l.byte_end, l.line_start, l.line_end, l.match_key, t.id, l.target_slug
@@ -277,7 +19,7 @@ SELECT_LINKS = """SELECT l.key, l.row_hash, d.id, l.position, l.kind, l.syntax, 
 
 
 def link_values(doc_id: DocId, links: Sequence[Link]) -> Iterator[Values]:
-    """Not resolved yet: that is done at the end of the transaction, for all links it concerns."""
+    """Not resolved yet: the end of the transaction resolves all affected links."""
     for position, link in enumerate(links):
         yield storable(
             (
@@ -315,10 +57,10 @@ def read_link(row: Row) -> ResolvedLink:
     return ResolvedLink(DocId(doc_id), link, target_doc, target_slug)
 
 
-# Keeps stored links leading where they should while documents come, go and change.
+# Keeps the targets of stored links up to date while documents come, go and change.
 #
-# Only links that could be concerned are looked at: those with a match key of a changed document,
-# and those of the documents written in this transaction.
+# Resolves only links that may be affected: those with a match key of a changed document, and those
+# of the documents written in this transaction.
 
 LINKS_AT_ONCE = 5_000
 _HEADINGS = "SELECT text, slug FROM headings WHERE doc = ? ORDER BY position"
@@ -337,7 +79,7 @@ class _StoredLink:
 
 
 def detach(database: Database, ledger: Ledger, doc: int) -> set[DocId]:
-    """Lets no link lead to the document any more; returns the documents whose links did."""
+    """Clears the target of every link to the document; returns the documents of those links."""
     links = [
         _StoredLink(row, read_link(row))
         for row in database.all(f"{SELECT_LINKS} WHERE l.target_doc = ?", (doc,))
@@ -349,8 +91,8 @@ def detach(database: Database, ledger: Ledger, doc: int) -> set[DocId]:
 def refresh(
     database: Database, ledger: Ledger, match_keys: Iterable[str], sources: Iterable[int]
 ) -> set[DocId]:
-    """Resolves again what may have changed; returns the documents whose links did."""
-    keys = sorted(_concerned(database, match_keys, sources))
+    """Resolves again the links that may have changed; returns the documents whose links did."""
+    keys = sorted(_find_affected(database, match_keys, sources))
     anchors = _AnchorCache(database)
     touched: set[DocId] = set()
     for start in range(0, len(keys), LINKS_AT_ONCE):
@@ -379,8 +121,10 @@ def _resolve(
     return {link.resolved.source for link, _, _ in changed}
 
 
-def _concerned(database: Database, match_keys: Iterable[str], sources: Iterable[int]) -> set[int]:
-    """Links by their keys: the rows of one document alone may fill 100 MB."""
+def _find_affected(
+    database: Database, match_keys: Iterable[str], sources: Iterable[int]
+) -> set[int]:
+    """Only the keys of the links, because the rows of one document alone may take 100 MB."""
     found: set[int] = set()
     for column, members in (("doc", sources), ("match_key", match_keys)):
         rows = database.all_in(f"SELECT key FROM links WHERE {column} IN (*)", members)
@@ -409,7 +153,7 @@ def _load(database: Database, column: str, members: Iterable[object]) -> list[Na
 
 
 class _AnchorCache:
-    """The headings of each target, read once: thousands of links may lead to one document."""
+    """The headings of each target, read once: thousands of links may point to one document."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

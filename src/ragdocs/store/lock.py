@@ -2,7 +2,7 @@
 first.
 
 The write lock is held for short slices, the watch lock for the life of the process; the kernel
-frees both when it dies.
+releases both when it dies.
 """
 
 import errno
@@ -18,16 +18,15 @@ from ragdocs.locks import FileLock, Holder, LockAttempt, LockHeld, holder
 from ragdocs.models import Closable
 from ragdocs.store.folder import claim_folder, is_foreign
 
-# The locks of an index directory: `locks`, with its errors in the words of an index. Whoever takes
-# one claims the folder first.
+# `ragdocs.locks` for an index directory, with its errors translated into those of an index.
 
 WRITE_LOCK = "write.lock"
 """In an index directory: who may write to its store."""
 WATCH_LOCK = "watch.lock"
 """In an index directory: who keeps it up to date with the files."""
 _WRITABLE = "make its folder writable for you, or set another indexing.index_path"
-_ROOM = "make room on its disk, or set an indexing.index_path on another"
-_AWAY = "move away what is in its place, or set another indexing.index_path"
+_ROOM = "free space on its disk, or set indexing.index_path to a folder on another"
+_AWAY = "move whatever is in its place, or set another indexing.index_path"
 _ADVICE = {
     errno.EACCES: _WRITABLE,
     errno.EPERM: _WRITABLE,
@@ -43,30 +42,30 @@ _ADVICE = {
 
 
 def try_lock(path: Path) -> FileLock | None:
-    """The lock, or None when another process, or another part of this one, has it.
+    """The lock, or None if another process, or another part of this one, holds it.
 
     Raises:
         IndexFolderForeign: the folder is not ours.
-        IndexStoreError: the file cannot be made or opened.
+        IndexStoreError: the file cannot be created or opened.
     """
-    with _translated(path):
+    with _translate_errors(path):
         return locks.try_lock(path, claim_folder)
 
 
 def lock(path: Path, timeout: float, stop: threading.Event | None = None) -> FileLock:
-    """The lock, waited for; `stop` ends the waiting early.
+    """Waits for the lock; `stop` ends the wait early.
 
     Raises:
         IndexLocked: it was not free in time.
         IndexFolderForeign: the folder is not ours.
-        IndexStoreError: the file cannot be made or opened.
+        IndexStoreError: the file cannot be created or opened.
     """
-    with _translated(path):
+    with _translate_errors(path):
         return locks.lock(path, timeout, stop, claim_folder)
 
 
 @contextmanager
-def _translated(path: Path) -> Generator[None]:
+def _translate_errors(path: Path) -> Generator[None]:
     try:
         yield
     except LockHeld as error:
@@ -76,20 +75,17 @@ def _translated(path: Path) -> Generator[None]:
         raise IndexStoreError(f"{path} cannot be locked: {error.strerror}; {advice}") from error
 
 
-# The two locks of an index directory: who may write, and who watches the files.
-# Whoever takes one claims the folder first.
-#
-# Writing is held for short slices, watching for as long as the process lives. When it dies, the
-# kernel frees both, and another process takes over.
+# Taking and inspecting the two locks. When a process dies, another one takes over.
 
 LOOK_SECONDS = 0.25
-"""How often whoever stands by tries the lock: a few hundred microseconds of work each."""
+"""How often a standby process tries the lock; each attempt takes a few hundred microseconds."""
 SILENT_SECONDS = 15.0
-"""After which whoever watches is not relied on: a process can be stopped and hold its lock."""
+"""After this long without a heartbeat, the watching process is not relied on: a suspended process
+still holds its lock."""
 
 
 def write_lock(directory: Path, timeout: float, stop: Event | None = None) -> FileLock:
-    """Waited for; IndexLocked when it was not free in time, or `stop` was set."""
+    """Waits for it; IndexLocked if it was not free in time, or `stop` was set."""
     return lock(directory / WRITE_LOCK, timeout, stop)
 
 
@@ -103,9 +99,9 @@ def try_watch_lock(directory: Path) -> FileLock | None:
 
 
 class Succession(Closable):
-    """Takes the watch lock as soon as its holder is gone, on a thread of its own: that of the
-    indexing may be at work for seconds on a busy machine. A lock that nobody took is freed when it
-    is closed."""
+    """Takes the watch lock as soon as its holder is gone, on its own thread, because the indexing
+    thread may be at work for seconds on a busy machine. Closing it releases a lock that was not
+    taken over."""
 
     def __init__(self, directory: Path) -> None:
         self.is_over = Event()
@@ -114,11 +110,11 @@ class Succession(Closable):
         self._closed = Event()
         self._passing = Lock()
         self._lock: FileLock | None = None
-        with suppress(RuntimeError):  # no room for a thread: the indexing thread tries the lock too
+        with suppress(RuntimeError):  # no thread available: the indexing thread tries the lock too
             Thread(target=self._run, name="standby", daemon=True).start()
 
     def take(self) -> FileLock | None:
-        """The lock, if it has it; it is the caller's from then on."""
+        """Hands the lock over to the caller, if it has it."""
         with self._passing:
             found, self._lock = self._lock, None
             return found
@@ -135,7 +131,7 @@ class Succession(Closable):
             while not self._closed.wait(LOOK_SECONDS):
                 try:
                     lock = attempt.take()
-                except (OSError, IndexStoreError):  # the indexing thread meets it too, and says it
+                except (OSError, IndexStoreError):  # the indexing thread reports this error
                     continue
                 if lock is not None:
                     self._pass_on(lock)
@@ -160,7 +156,7 @@ def watching(directory: Path) -> Holder | None:
 
 
 def is_looked_after(directory: Path) -> bool:
-    """Whether somebody watches, is heard of, and has compared the files with the index."""
+    """Whether a process watches, sends heartbeats, and has compared the files with the index."""
     found = watching(directory)
     if found is None:
         return False
@@ -168,5 +164,5 @@ def is_looked_after(directory: Path) -> bool:
 
 
 def _holder(path: Path) -> Holder | None:
-    """A file of this name in a folder that is not ours is not opened."""
+    """Does not open a file in a folder that is not ours."""
     return None if is_foreign(path.parent) else holder(path)

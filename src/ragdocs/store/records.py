@@ -1,4 +1,4 @@
-"""What the store gives back: frozen values, never rows."""
+"""What the store returns: frozen values, never rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ChunkKey = NewType("ChunkKey", int)
-"""The number of a chunk, never used twice in a store: what a vector index keeps as its id."""
+"""The number of a chunk, never reused in a store; a vector index uses it as its id."""
 TextHash = NewType("TextHash", bytes)
-"""Stands for the text that is embedded, whatever the model."""
+"""Identifies the embedded text, independent of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A commit. The stamp is random: the same number in another history is not the same commit."""
+    """A commit. Its random stamp distinguishes it from the same number in another history."""
 
     generation: int
     stamp: str
@@ -44,14 +44,14 @@ class ChangeKind(StrEnum):
     UPSERT = "upsert"
     DELETE = "delete"
     LINKS = "links"
-    """Its outgoing links lead elsewhere now, because other documents came, went or changed."""
+    """Its outgoing links have new targets, because other documents came, went or changed."""
     VECTORS = "vectors"
-    """Vectors of its chunks were added; its text is as before."""
+    """Vectors of its chunks were added; its text is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A document touched since some commit, and in which ways."""
+    """A document that changed since some commit, and how."""
 
     doc_id: DocId
     kinds: frozenset[ChangeKind]
@@ -87,7 +87,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedLink:
-    """A link as it was written, and where it leads: nowhere when `target` is None."""
+    """A link as written, and its target; a broken link has the target None."""
 
     source: DocId
     link: Link
@@ -106,11 +106,11 @@ class StoredCodeBlock:
 
 
 class ManifestEntry(NamedTuple):
-    """A file as it was when it was read. Without a state it must be read again.
+    """A file as it was when it was read. Without a state, it must be read again.
 
-    `read_ns` is the wall clock before the reading began: when it is within two seconds of
-    `mtime_ns`, an edit in the same tick of the file system's clock may have been missed.
-    A tuple, because every start makes one for each file.
+    `read_ns` is the wall-clock time just before reading: if it is within two seconds of `mtime_ns`,
+    an edit in the same tick of the file system's clock may have been missed. A tuple, because every
+    start creates one for each file.
     """
 
     doc_id: DocId
@@ -122,7 +122,7 @@ class ManifestEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileFailure:
-    """A file that could not be indexed, why, and in which state it was then."""
+    """A file that could not be indexed, why, and its state at the time."""
 
     tree: TreeName
     path: str
@@ -181,7 +181,7 @@ class TreeCounts:
 
 @dataclass(frozen=True, slots=True)
 class PendingText:
-    """A text of which a model's vector is not stored yet."""
+    """A text that has no stored vector of a model yet."""
 
     text_hash: TextHash
     text: str

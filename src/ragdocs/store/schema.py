@@ -1,9 +1,8 @@
-"""The tables, how values are kept in them, and the hash of a row. Another version is never
+"""The tables, the encoding of their values, and the hash of a row. Other versions are never
 migrated.
 """
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
@@ -11,17 +10,17 @@ from ragdocs.errors import REBUILD, IndexCorrupt
 from ragdocs.models import Span
 from ragdocs.store.database import Database
 from ragdocs.store.folder import APPLICATION_ID
+from ragdocs.text import without_surrogates
 
-# Values as SQLite keeps them, and the hash by which a damaged row gives itself away.
+# Values as SQLite stores them, and the hash that reveals a damaged row.
 #
-# A row's hash is taken over what the row means (ids, not internal keys), in a canonical encoding:
-# JSON in ASCII, which no version of Python or SQLite writes differently.
+# A row's hash covers what the row means (ids, not internal keys), in a canonical encoding: ASCII
+# JSON, which every version of Python and SQLite writes in the same way.
 
 Value = str | int | bytes | None
 Values = tuple[Value, ...]
 
 HASH_BYTES = 16
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _encode = json.JSONEncoder(
     ensure_ascii=True, check_circular=False, separators=(",", ":"), default=bytes.hex
 ).encode
@@ -36,21 +35,13 @@ def joint_hash(hashes: Iterable[bytes]) -> bytes:
 
 
 def check_row(kind: str, values: Sequence[Value], stored: bytes) -> None:
-    """The first value names the row."""
+    """The first value identifies the row in the message."""
     if row_hash(kind, values) != stored:
         raise IndexCorrupt(f"the stored {kind} {values[0]!r} is damaged", REBUILD)
 
 
 def storable(values: Sequence[Value]) -> Values:
-    return tuple(clean(value) if isinstance(value, str) else value for value in values)
-
-
-def clean(text: str) -> str:
-    """Lone surrogates, which neither SQLite nor any output can carry, become U+FFFD.
-
-    Only file names may hold them rightfully, and those are percent-encoded before.
-    """
-    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+    return tuple(without_surrogates(value) if isinstance(value, str) else value for value in values)
 
 
 def to_json(value: object) -> str:
@@ -58,7 +49,7 @@ def to_json(value: object) -> str:
 
 
 def strings_json(values: Iterable[str]) -> str:
-    return _encode([clean(value) for value in values])
+    return _encode([without_surrogates(value) for value in values])
 
 
 def strings(encoded: str) -> tuple[str, ...]:
@@ -69,17 +60,17 @@ def span_values(span: Span) -> tuple[int, int, int, int]:
     return span.byte_start, span.byte_end, span.line_start, span.line_end
 
 
-# The tables. Another version of them is never migrated: the files are read again instead.
+# The tables. Other versions are never migrated: the files are read again instead.
 #
-# `row_hash` stands before the long columns, so that comparing all hashes reads no overflow pages.
+# `row_hash` comes before the long columns, so that comparing all hashes reads no overflow pages.
 
 SCHEMA_VERSION = 6
 
 _SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
     line_start INTEGER NOT NULL, line_end INTEGER NOT NULL"""
 
-# Vectors cost far more than everything else to make again, so these tables outlive a rebuild
-# as long as they are declared exactly so.
+# Vectors cost far more to recompute than everything else, so these tables survive a rebuild as long
+# as they are declared exactly like this.
 _KEPT = (
     """CREATE TABLE models (key INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
     dimension INTEGER NOT NULL)""",
@@ -147,7 +138,7 @@ _REBUILT = (
 
 
 def schema_version(database: Database) -> int | None:
-    """None when the file is empty or has never been a store of ours."""
+    """None if the file is empty or was never one of our stores."""
     (application,) = database.one("PRAGMA application_id") or (0,)
     if application != APPLICATION_ID:
         return None
@@ -176,9 +167,10 @@ def _missing(database: Database) -> set[str]:
 
 
 def recreate(database: Database) -> bool:
-    """Drops and makes all tables, within the caller's transaction; says if vectors were kept.
+    """Drops and creates all tables, within the caller's transaction; returns whether vectors were
+    kept.
 
-    Chunk numbers go on where they were, so that none ever means two different chunks.
+    Chunk numbers continue where they were, so that no number ever means two different chunks.
     """
     declared = {sql for (sql,) in database.all("SELECT sql FROM sqlite_master")}
     kept = declared.issuperset(_KEPT)
@@ -202,7 +194,7 @@ def _sequences(database: Database) -> list[tuple[str, int]]:
 
 
 def _drop_all(database: Database, spared: set[str]) -> None:
-    # A virtual table takes its own shadow tables with it, which cannot be dropped by themselves.
+    # Dropping a virtual table drops its shadow tables, which cannot be dropped separately.
     virtual = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL%'"
     ordinary = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%'"
     for query in (virtual, ordinary + " ESCAPE '@'"):

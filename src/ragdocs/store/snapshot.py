@@ -322,8 +322,9 @@ class Snapshot:
             entries = map(read_file, self._database.each(SELECT_FILES))
             return {entry.doc_id: entry for entry in entries}
 
-    def failures(self) -> tuple[FileFailure, ...]:
-        rows = self._database.all(f"{SELECT_FAILURES} ORDER BY doc_id")
+    def failures(self, limit: int = -1) -> tuple[FileFailure, ...]:
+        """Ordered by id; -1 gives all."""
+        rows = self._database.all(f"{SELECT_FAILURES} ORDER BY f.doc_id LIMIT ?", (limit,))
         return tuple(map(read_failure, rows))
 
     def warned(self) -> Iterator[StoredDocument]:
@@ -390,6 +391,16 @@ class Snapshot:
         Of all documents (which looks at every chunk, and at most `limit` are given), or of some.
         """
         return tuple(embeddings.missing(self._database, model, doc_ids, limit))
+
+    def count_used_embeddings(self, model: str) -> int:
+        """The vectors of this model that some chunk holds the text of."""
+        rows = self._database.all(
+            """SELECT count(*) FROM embeddings e JOIN models m ON m.key = e.model
+            WHERE m.identity = ? AND e.text_hash IN
+            (SELECT text_hash FROM chunks WHERE text_hash IS NOT NULL)""",
+            (model,),
+        )
+        return rows[0][0]
 
     def count_missing_embeddings(self, model: str) -> int:
         return embeddings.count_missing(self._database, model)
@@ -523,6 +534,18 @@ class Snapshot:
             (json.dumps(list(doc_ids)),),
         )
         return ContentCounts(*map(int, rows[0]))
+
+    def tree_sizes(self) -> dict[TreeName, tuple[int, int]]:
+        """The documents and chunks of each tree. With one tree, as is usual, nothing needs
+        counting: its name begins every id."""
+        ends = self._database.all(
+            """SELECT DISTINCT tree FROM documents WHERE id IN
+            ((SELECT min(id) FROM documents), (SELECT max(id) FROM documents))"""
+        )
+        if len(ends) == 1:
+            return {TreeName(ends[0][0]): (self.count_documents(), self.count_chunks())}
+        rows = self._database.all("SELECT tree, count(*), sum(chunks) FROM documents GROUP BY tree")
+        return {TreeName(tree): (documents, chunks) for tree, documents, chunks in rows}
 
     def tree_counts(self) -> dict[TreeName, TreeCounts]:
         """Of the trees that have any document or failed file."""

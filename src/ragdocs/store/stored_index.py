@@ -1,4 +1,4 @@
-"""Indices inside the store, changed in the same transaction as its rows; and free space, given back
+"""Indices inside the store, updated in the same transaction as its rows; and reclaiming free space
 in short steps.
 """
 
@@ -12,21 +12,21 @@ from ragdocs.errors import IndexCorrupt, IndexIncompatible, IndexStoreError
 from ragdocs.store.database import Database, other_paths
 from ragdocs.store.records import Position, TextHash
 
-# Indices that live inside the store and are changed in the same transaction as its rows.
+# Indices inside the store, updated in the same transaction as its rows.
 #
-# They are views all the same: each remembers its version and the commit it has applied, and one
-# that is of another version, or has missed a commit, is made anew from the store's own rows.
+# They are still views: each records its version and the last commit it applied. An index with
+# another version, or that missed a commit, is rebuilt from the store's rows.
 
 
 class StoredIndex(Protocol):
-    """Tables of an index's own in the store's file. `doc` is a document's internal key."""
+    """An index with its own tables in the store's file. `doc` is a document's internal key."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def version(self) -> str:
-        """All that decides what is in its tables: of another version, they are made anew."""
+        """Covers everything that determines its tables; another version means a rebuild."""
         ...
 
     def create(self, database: Database) -> None: ...
@@ -34,47 +34,47 @@ class StoredIndex(Protocol):
     def drop(self, database: Database) -> None: ...
 
     def put(self, database: Database, doc: int) -> None:
-        """Adds a document, whose rows are stored already, and which it does not hold."""
+        """Adds a document that it does not contain yet, and whose rows are already stored."""
         ...
 
     def remove(self, database: Database, doc: int) -> None:
-        """Takes a document out, whose rows are still there."""
+        """Removes a document whose rows are still stored."""
         ...
 
     def holds(self, database: Database, docs: Iterable[int]) -> bool:
-        """Whether it has what these documents put there, and nothing else."""
+        """Whether it contains exactly what these documents put there."""
         ...
 
 
 @runtime_checkable
 class Prepares(Protocol):
-    """A stored index for which much of a document can be worked out before the lock is taken."""
+    """A stored index that can do much of its work before the lock is taken."""
 
     def prepare(self, texts: Iterable[str]) -> None:
-        """Remembers what `put` will need of the texts of some leaves, in place of what it
-        remembered; `put` works out what is not remembered."""
+        """Computes and keeps what `put` will need from the texts of some leaves, replacing what it
+        kept before; `put` computes the rest itself."""
         ...
 
 
 @runtime_checkable
 class HoldsTexts(Protocol):
-    """A stored index with texts of its own that have vectors: pruning leaves those alone."""
+    """A stored index with its own texts that have vectors, which pruning must keep."""
 
     def text_hashes(self, database: Database) -> Iterator[TextHash]: ...
 
 
 @runtime_checkable
 class ChecksItself(Protocol):
-    """A stored index whose rows have no hashes, but that knows another way to tell damage."""
+    """A stored index whose rows have no hashes, but that can detect damage in another way."""
 
     def check(self, database: Database) -> None:
-        """Raises IndexCorrupt. Within a transaction that may write."""
+        """Raises IndexCorrupt. Call it within a write transaction."""
         ...
 
 
 @runtime_checkable
 class ChecksRows(Protocol):
-    """A stored index whose rows have hashes, which a store that is in doubt is checked by."""
+    """A stored index whose rows have hashes, to check when the store is not trusted."""
 
     def check_rows(self, database: Database) -> None:
         """Raises IndexCorrupt."""
@@ -83,17 +83,18 @@ class ChecksRows(Protocol):
 
 @runtime_checkable
 class Compacts(Protocol):
-    """A stored index that keeps something of deleted documents until it is compacted."""
+    """A stored index that keeps data of deleted documents until it is compacted."""
 
     def compact(self, database: Database, pages: int) -> bool:
-        """Writes about so many pages; whether there was anything to do. Within a transaction."""
+        """Writes about this many pages; returns whether there was anything to do. Call it within a
+        transaction."""
         ...
 
 
 def in_step(
     database: Database, indices: Sequence[StoredIndex], position: Position
 ) -> list[StoredIndex]:
-    """Those that have applied all commits up to this one."""
+    """The indices that have applied all commits up to this one."""
     late = behind(database, indices, position)
     return [one for one in indices if one not in late]
 
@@ -101,7 +102,7 @@ def in_step(
 def behind(
     database: Database, indices: Sequence[StoredIndex], position: Position
 ) -> list[StoredIndex]:
-    """Those that are not of this version, or have missed a commit."""
+    """The indices that have another version or missed a commit."""
     if not indices:
         return []
     rows = database.all("SELECT name, version, generation, stamp FROM stored_indices")
@@ -110,17 +111,17 @@ def behind(
 
 
 def check_in_step(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
-    """For readers: tables that are behind would answer for documents as they were."""
+    """For readers: out-of-date tables would return outdated results."""
     if missing := behind(database, indices, position):
         names = ", ".join(index.name for index in missing)
         raise IndexIncompatible(
             f"{database.path} was last written by another version of this program or with another "
-            f"keyword engine, which left out what this one needs ({names}): update the index"
+            f"keyword engine, which did not update what this one needs ({names}): update the index"
         )
 
 
 def held_texts(database: Database, indices: Sequence[StoredIndex]) -> set[TextHash]:
-    """The texts of the indices themselves that have vectors."""
+    """The indices' own texts that have vectors."""
     return {
         text
         for index in indices
@@ -130,7 +131,7 @@ def held_texts(database: Database, indices: Sequence[StoredIndex]) -> set[TextHa
 
 
 def bring_up(database: Database, indices: Sequence[StoredIndex], position: Position) -> bool:
-    """Makes anew what is behind; says whether anything was. Within a transaction."""
+    """Rebuilds out-of-date indices; returns whether any was. Call it within a transaction."""
     found = behind(database, indices, position)
     remake(database, found, position)
     return bool(found)
@@ -139,7 +140,7 @@ def bring_up(database: Database, indices: Sequence[StoredIndex], position: Posit
 def repair(
     database: Database, indices: Sequence[StoredIndex], position: Position, *, deep: bool
 ) -> None:
-    """Makes anew what is damaged; `deep`: by every row. Within a transaction."""
+    """Rebuilds damaged indices; `deep` checks every row. Call it within a transaction."""
     remake(database, [index for index in indices if _is_damaged(database, index, deep)], position)
 
 
@@ -155,7 +156,7 @@ def _is_damaged(database: Database, index: StoredIndex, deep: bool) -> bool:
 
 
 def remake(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
-    """Makes indices anew, whatever they hold. Within a transaction."""
+    """Rebuilds indices, whatever they contain. Call it within a transaction."""
     for index in indices:
         index.drop(database)
         index.create(database)
@@ -165,7 +166,7 @@ def remake(database: Database, indices: Sequence[StoredIndex], position: Positio
 
 
 def note(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
-    """Remembers that these indices have applied all up to a commit."""
+    """Records that these indices have applied all commits up to this one."""
     database.many(
         "INSERT OR REPLACE INTO stored_indices (name, version, generation, stamp) VALUES (?,?,?,?)",
         [(index.name, *_expected(index, position)) for index in indices],
@@ -176,23 +177,23 @@ def _expected(index: StoredIndex, position: Position) -> tuple[str, int, str]:
     return index.version, position.generation, position.stamp
 
 
-# Space that deletions leave in the store's file, given back in short steps.
+# Reclaims the space that deletions leave in the store's file, in short steps.
 #
-# A step holds the write lock for some milliseconds: it takes free pages off the end of the file,
-# and what the indices inside the store still keep of deleted documents out of them. No document
-# changes, so no step is a generation.
+# A step holds the write lock for some milliseconds: it removes data of deleted documents from the
+# indices inside the store, and free pages from the end of the file. No document changes, so a step
+# creates no generation.
 
 FREE_SHARE, FREE_BYTES = 0.1, 1 << 20
-"""Less than a tenth of the file, or than a megabyte, is left for what comes next."""
+"""Less than a tenth of the file, or less than a megabyte, stays free for later writes."""
 STEP_BYTES = 1 << 20
 LOG_BYTES = 1 << 20
-"""A longer log is put into the store's file at the end, unless someone reads it."""
+"""A longer log is merged into the store's file at the end, unless a process is reading it."""
 _INCREMENTAL = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """How large the store's file is, and how much of that is free."""
+    """The size of the store's file, and how much of it is free."""
 
     page_bytes: int
     pages: int
@@ -215,7 +216,7 @@ def is_shrinkable(database: Database) -> bool:
 
 
 def make_shrinkable(database: Database) -> None:
-    """Writes a store of an earlier version once over; on a full disk it stays as it is."""
+    """Rewrites a store of an earlier version once; on a full disk it stays as it is."""
     if is_shrinkable(database):
         return
     database.run("PRAGMA auto_vacuum = INCREMENTAL")
@@ -228,12 +229,12 @@ def make_shrinkable(database: Database) -> None:
 
 
 def shrink(database: Database, indices: Sequence[StoredIndex], space: Space) -> None:
-    """One step, within a transaction: first what the indices can let go, then the file's end."""
+    """Takes one step, within a transaction: compacts the indices first, then the file."""
     pages = max(1, STEP_BYTES // space.page_bytes)
     compacting = [index for index in indices if isinstance(index, Compacts)]
     if not any(index.compact(database, pages) for index in compacting):
-        # One at a time: the statement gives a row without columns for each page, and Python's
-        # module takes the first for its end.
+        # One page at a time: the statement returns a row without columns for each page, and
+        # Python's module stops at the first.
         for _ in range(min(pages, space.free_pages)):
             database.run("PRAGMA incremental_vacuum(1)")
 
@@ -247,8 +248,8 @@ def has_long_log(database: Database) -> bool:
 
 
 def put_log_away(database: Database) -> None:
-    """Moves a long log into the store's file, whose end is cut off by that. Waits for nobody: with
-    someone who reads, the log stays."""
+    """Merges a long log into the store's file, which also truncates the file. Does not wait: while
+    another process reads, the log stays."""
     if has_long_log(database):
         with suppress(IndexStoreError), database.impatient():
             database.all("PRAGMA wal_checkpoint(TRUNCATE)")

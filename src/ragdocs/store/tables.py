@@ -1,4 +1,4 @@
-"""Documents, chunks, code blocks, files and communities as rows, and back."""
+"""Converts documents, chunks, code blocks, files and communities to rows and back."""
 
 import json
 import sys
@@ -46,7 +46,6 @@ from ragdocs.store.schema import (
     Value,
     Values,
     check_row,
-    clean,
     row_hash,
     span_values,
     storable,
@@ -54,6 +53,7 @@ from ragdocs.store.schema import (
     strings_json,
     to_json,
 )
+from ragdocs.text import without_surrogates
 
 # The chunk tree and the code blocks as rows, and back.
 
@@ -62,23 +62,23 @@ SELECT_CHUNKS = """SELECT c.key, c.row_hash, c.id, d.id, p.id, c.kind, c.depth, 
     c.headings, c.text_hash, c.text FROM chunks c JOIN documents d ON d.key = c.doc
     LEFT JOIN chunks p ON p.key = c.parent"""
 POSITION = 7
-"""The column of SELECT_CHUNKS that has the place within the document."""
+"""The column of SELECT_CHUNKS with the position in the document."""
 SELECT_CODE = """SELECT b.key, b.row_hash, d.id, b.position, c.id, b.language, b.byte_start,
     b.byte_end, b.line_start, b.line_end, b.code FROM code_blocks b
     JOIN documents d ON d.key = b.doc LEFT JOIN chunks c ON c.key = b.chunk"""
 
-# A hundred chunks are read for a query: calling the enum and parsing the same titles again
-# would be a sixth of that.
+# A query reads a hundred chunks: calling the enum and parsing the same titles again would take a
+# sixth of that time.
 _KINDS = {kind.value: kind for kind in NodeKind}
 TITLES_BYTES = 1 << 20
 _titles = BoundedCache(strings, TITLES_BYTES)
 _CHUNK_OBJECTS_BYTES = 800
-"""Of what is made of a row beside its texts."""
+"""The size of a row's objects apart from its texts."""
 
 
 def text_hash(chunk: Chunk) -> TextHash | None:
     text = "" if chunk.text is None else embedding_text(chunk)
-    return TextHash(row_hash("text", (clean(text),))) if text else None
+    return TextHash(row_hash("text", (without_surrogates(text),))) if text else None
 
 
 def chunk_values(chunk: Chunk) -> Values:
@@ -110,7 +110,7 @@ def next_chunk_key(database: Database) -> int:
 def insert_chunks(
     database: Database, doc: int, rows: Sequence[Values], hashes: Iterable[bytes]
 ) -> None:
-    """Keys are given here, in order, so that a parent's is known wherever it stands."""
+    """Assigns the keys here, in order, so that a parent's key is known wherever its row is."""
     first = next_chunk_key(database)
     keys = {row[0]: first + number for number, row in enumerate(rows)}
     database.many(
@@ -152,14 +152,14 @@ def read_chunk(row: Row) -> StoredChunk:
 
 
 def chunk_row_bytes(row: Row, _: object = None) -> int:
-    """Of a row and the chunk that is read from it: they have their texts in common."""
+    """The size of a row and the chunk read from it, which share their texts."""
     return sum(map(sys.getsizeof, row)) + _CHUNK_OBJECTS_BYTES
 
 
 def code_values(
     doc_id: DocId, blocks: Sequence[CodeBlock], chunks: Sequence[Chunk]
 ) -> Iterator[Values]:
-    """A block belongs to the leaf in which it begins; a very long one may go on in the next."""
+    """A block belongs to the leaf in which it begins; a very long one may continue in the next."""
     leaves = sorted(
         (chunk for chunk in chunks if chunk.text is not None),
         key=lambda chunk: chunk.span.byte_start,
@@ -193,11 +193,11 @@ def read_code(row: Row) -> StoredCodeBlock:
 
 # The communities of linked documents as rows, and the links that they were computed from.
 #
-# A document that is linked to none has no row; a deleted one loses its row in the same commit.
+# A document without links has no row; a deleted one loses its row in the same commit.
 
 SELECT_COMMUNITIES = """SELECT m.row_hash, d.id, m.number FROM communities m
     JOIN documents d ON d.key = m.doc"""
-# Only what communities depend on: most edits move links about and join no other documents.
+# Only what communities depend on: most edits move links without connecting other documents.
 _EDGES = """SELECT DISTINCT doc, target_doc, kind FROM links
     WHERE target_doc <> doc ORDER BY doc, target_doc, kind"""
 NO_EDGES = ""
@@ -222,8 +222,8 @@ class CommunityOrigin:
 
 
 def edges_digest(database: Database) -> str:
-    """Another one as soon as another pair of documents is linked, or in another way; empty when
-    none is."""
+    """Changes whenever the linked pairs of documents change, or the kinds of their links; empty
+    without links."""
     hashed, is_any = blake2b(digest_size=HASH_BYTES), False
     for doc, target, kind in database.each(_EDGES, size=4096):
         hashed.update(f"{doc} {target} {kind}\n".encode())
@@ -238,14 +238,14 @@ def read_community(row: Row) -> tuple[DocId, int]:
 
 
 def communities_of(database: Database, doc_ids: Collection[DocId]) -> dict[DocId, int]:
-    """The community's number of each of the documents that are in one."""
+    """The community number of each document that is in one."""
     return dict(
         map(read_community, database.all_in(f"{SELECT_COMMUNITIES} WHERE d.id IN (*)", doc_ids))
     )
 
 
 def members_with(database: Database, doc_id: DocId) -> tuple[DocId, ...]:
-    """All documents of the document's community, itself included, in the order of their ids."""
+    """All documents of the document's community, including itself, in id order."""
     rows = database.all(
         f"""{SELECT_COMMUNITIES} WHERE m.number = (SELECT o.number FROM communities o
         JOIN documents s ON s.key = o.doc WHERE s.id = ?) ORDER BY d.id""",
@@ -260,8 +260,7 @@ def count_communities(database: Database) -> int:
 
 
 def replace_communities(database: Database, ledger: Ledger, numbers: Mapping[DocId, int]) -> bool:
-    """Writes only the rows that change; returns whether any did. Documents that are gone are left
-    out."""
+    """Writes only the rows that change; returns whether any did. Skips documents that are gone."""
     old: dict[DocId, int] = {}
     hashes: dict[DocId, bytes] = {}
     for row in database.each(SELECT_COMMUNITIES):
@@ -282,7 +281,7 @@ def replace_communities(database: Database, ledger: Ledger, numbers: Mapping[Doc
 
 
 def remove_community(database: Database, ledger: Ledger, doc: int) -> None:
-    """Takes the document out of its community, if it is in one."""
+    """Removes the document from its community, if it is in one."""
     rows = database.all("SELECT row_hash FROM communities WHERE doc = ?", (doc,))
     ledger.drop("communities", (hashed for (hashed,) in rows))
     database.run("DELETE FROM communities WHERE doc = ?", (doc,))
@@ -302,16 +301,16 @@ SELECT_HEADINGS = """SELECT h.row_hash, d.id, h.position, h.level, h.text, h.slu
     h.byte_end, h.line_start, h.line_end FROM headings h JOIN documents d ON d.key = h.doc"""
 
 _DOCUMENT_OBJECTS_BYTES = 1200
-"""Of what is made of a row beside its texts."""
+"""The size of a row's objects apart from its texts."""
 
 
 def document_row_bytes(row: Row, _: object = None) -> int:
-    """Of a row and the document that is read from it, which has the front matter once more."""
+    """The size of a row and the document read from it, which contains the front matter again."""
     return 2 * sum(map(sys.getsizeof, row)) + _DOCUMENT_OBJECTS_BYTES
 
 
 def document_values(file: IndexedFile) -> Values:
-    """Everything but the digest, which stands for the document's other rows too."""
+    """All values except the digest, which also covers the document's other rows."""
     document = file.document
     source = document.source
     return storable(
@@ -325,7 +324,7 @@ def document_values(file: IndexedFile) -> Values:
             document.date_source,
             source.encoding,
             source.size,
-            # Up to the last character: a line end ends a line and begins none.
+            # Up to the last character: a line break ends a line and does not start one.
             source.line_of(max(0, len(source.text) - 1)) + 1,
             document.body_start,
             len(document.headings),
@@ -340,13 +339,14 @@ def document_values(file: IndexedFile) -> Values:
 
 
 def microseconds(date: datetime) -> int:
-    """Since 1970, so that dates of any time zone compare as numbers; naive ones count as UTC."""
+    """Microseconds since 1970, so that dates of any time zone compare as numbers; naive dates count
+    as UTC."""
     aware = date if date.tzinfo else date.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MICROSECOND
 
 
 def insert_document(database: Database, key: int | None, values: Values, digest: bytes) -> bytes:
-    """Writes a new row, or with a key the one that is there; returns its hash."""
+    """Inserts a new row, or updates the one with the given key; returns its hash."""
     stored = (*values, digest)
     hashed = row_hash("document", stored)
     names = [name.strip() for name in _DOCUMENT.split(",")]
@@ -386,7 +386,7 @@ def read_document(row: Row) -> StoredDocument:
 
 
 def _warnings_json(warnings: Iterable[DocumentWarning]) -> str:
-    return to_json([(one.kind.value, one.count, clean(one.text)) for one in warnings])
+    return to_json([(one.kind.value, one.count, without_surrogates(one.text)) for one in warnings])
 
 
 def _warnings_of(encoded: str) -> tuple[DocumentWarning, ...]:
@@ -427,8 +427,10 @@ def read_heading(row: Row) -> Heading:
 
 
 def _front_matter_json(matter: FrontMatter) -> str:
-    texts = {name: clean(getattr(matter, name)) for name in _TEXT_FIELDS}
-    lists = {name: [clean(text) for text in getattr(matter, name)] for name in _LIST_FIELDS}
+    texts = {name: without_surrogates(getattr(matter, name)) for name in _TEXT_FIELDS}
+    lists = {
+        name: [without_surrogates(text) for text in getattr(matter, name)] for name in _LIST_FIELDS
+    }
     dates = {kind.value: date.isoformat() for kind, date in sorted(matter.dates.items())}
     return to_json({**texts, **lists, "dates": dates})
 
@@ -468,7 +470,7 @@ def file_values(entry: ManifestEntry) -> Values:
 
 
 def put_file(database: Database, ledger: Ledger, entry: ManifestEntry) -> bool:
-    """Writes the entry, without a failure; says whether anything had to be written."""
+    """Writes the entry and clears any failure; returns whether anything had to be written."""
     values = file_values(entry)
     hashed = row_hash("file", values)
     old = database.one("SELECT row_hash FROM files WHERE doc_id = ?", (entry.doc_id,))
@@ -503,7 +505,7 @@ def put_failure(database: Database, ledger: Ledger, failure: FileFailure) -> Non
 
 
 def has_failure(database: Database, failure: FileFailure) -> bool:
-    """Whether this very failure, of the same state of the file, is on record."""
+    """Whether the same failure, of the same state of the file, is already stored."""
     doc_id = document_id(failure.tree, failure.path)
     row = database.one(f"{SELECT_FAILURES} WHERE f.doc_id = ?", (doc_id,))
     return row is not None and read_failure(row) == failure
@@ -534,7 +536,8 @@ def remove_file(database: Database, ledger: Ledger, doc_id: DocId) -> bool:
 def read_file(row: Row) -> ManifestEntry:
     hashed, doc_id, tree, path, size, mtime_ns, content_hash, read_ns = row
     try:
-        # What `row_hash` makes of a usual row, in a third of the time: every start reads all rows.
+        # The same as `row_hash` for a normal row, in a third of the time: every start reads all
+        # rows.
         names = f"{quoted(doc_id)},{quoted(tree)},{quoted(path)}"
         known = f"{size:d},{mtime_ns:d},{quoted(content_hash)},{read_ns:d}"
         encoded = f'["file",{names},{known}]'.encode("ascii")

@@ -1,6 +1,4 @@
-"""One write transaction: everything that is put or removed in it becomes one generation, or none of
-it.
-"""
+"""One write transaction: all its changes become one generation, or none do."""
 
 import sqlite3
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -10,10 +8,11 @@ from dataclasses import dataclass, replace
 from ragdocs.errors import SourceError
 from ragdocs.models import DocId, FileState, Heading, IndexedFile
 from ragdocs.parsers.ids import document_id
+from ragdocs.parsers.link_targets import Names
 from ragdocs.store import embeddings, generations, links, stored_index, tables
 from ragdocs.store.database import Database
 from ragdocs.store.generations import Ledger, Meta, write_meta
-from ragdocs.store.links import Names, insert_links, link_values
+from ragdocs.store.links import insert_links, link_values
 from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash
 from ragdocs.store.schema import Values, joint_hash, row_hash, storable
 from ragdocs.store.stored_index import StoredIndex
@@ -33,7 +32,7 @@ from ragdocs.store.tables import (
     read_heading,
 )
 
-# All rows of one file, made before anything is written, and written or deleted together.
+# All rows of one file, computed before anything is written, and written or deleted together.
 
 _KINDS = {
     "headings": "heading",
@@ -41,7 +40,7 @@ _KINDS = {
     "code_blocks": "code block",
     "chunks": "chunk",
 }
-# Code blocks point at chunks: they are deleted before them, and written after.
+# Code blocks refer to chunks, so they are deleted before them and written after them.
 _INSERTS = {
     "headings": insert_headings,
     "chunks": insert_chunks,
@@ -52,7 +51,7 @@ _INSERTS = {
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The rows of one file with their hashes, and the digest that stands for all of them."""
+    """The rows of one file with their hashes, and the digest of all of them."""
 
     document: Values
     rows: dict[str, list[Values]]
@@ -90,12 +89,12 @@ def delete_rows(database: Database, ledger: Ledger, doc: int) -> None:
         database.run(f"DELETE FROM {table} WHERE doc = ?", (doc,))
 
 
-# One write transaction: what is put, removed and failed in it becomes one generation, or none.
+# One write transaction.
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A document that is stored: what it is called, its outline and its digest."""
+    """A stored document: its names, its outline and its digest."""
 
     names: Names
     outline: tuple[tuple[str, str], ...]
@@ -119,26 +118,26 @@ class Transaction:
         self._communities = meta.communities
         self._next = generations.next_position(meta.position)
         self.position = meta.position
-        """The commit that readers see: the one before, and after the commit this one."""
+        """The commit that readers see: the previous one, and once committed, this one."""
 
     def put(self, file: IndexedFile, read_ns: int) -> None:
-        """Stores a file in place of what was known of it; `read_ns`: when its reading began.
+        """Stores a file, replacing its former content; `read_ns` is when reading it began.
 
-        A file whose rows contradict each other raises SourceError and leaves no trace.
+        A file whose rows contradict each other raises SourceError and changes nothing.
         """
         document = file.document
         entry = ManifestEntry(document.id, document.tree, document.path, file.state, read_ns)
         content = content_of(file)
         with self._all_or_nothing(document.id):
-            known = self._known(document.id)
+            known = self._find_known(document.id)
             if known is None or known.digest != content.digest:
                 self._replace(file, known, content)
             self._dirty |= tables.put_file(self._database, self._ledger, entry)
 
     def touch(self, doc_id: DocId, state: FileState, read_ns: int) -> bool:
-        """Notes a new state of a file whose content is as before; False when it has none, because
-        it is not known or has failed. When the document takes its date from the file's mtime, put
-        it again instead."""
+        """Records a new state of a file whose content is unchanged; False if it has no content,
+        because it is unknown or has failed. If the document takes its date from the file's mtime,
+        put it again instead."""
         row = self._database.one(f"{tables.SELECT_FILES} WHERE doc_id = ?", (doc_id,))
         failed = self._database.one(
             "SELECT 1 FROM failures JOIN files ON key = file WHERE doc_id = ?", (doc_id,)
@@ -151,14 +150,15 @@ class Transaction:
         return True
 
     def remove(self, doc_id: DocId) -> bool:
-        """Forgets a file, indexed or failed; False when it was not known."""
+        """Removes a file, indexed or failed; False if it was unknown."""
         removed = self._remove_document(doc_id)
         removed |= tables.remove_file(self._database, self._ledger, doc_id)
         self._dirty |= removed
         return removed
 
     def fail(self, failure: FileFailure) -> None:
-        """Notes that a file cannot be indexed. Its former content is no longer true: it goes."""
+        """Records that a file cannot be indexed, and removes its former content, which is out of
+        date."""
         if tables.has_failure(self._database, failure):
             return
         self._remove_document(document_id(failure.tree, failure.path))
@@ -166,9 +166,9 @@ class Transaction:
         self._dirty = True
 
     def put_embeddings(self, model: str, vectors: Sequence[tuple[TextHash, bytes]]) -> int:
-        """Stores vectors (little-endian float32) of texts; says how many are new.
+        """Stores vectors (little-endian float32) of texts; returns how many are new.
 
-        The documents that hold these texts are in the change log of this generation.
+        The change log of this generation lists the documents with these texts.
         """
         new = embeddings.put_vectors(self._database, self._ledger, model, vectors)
         for doc_id in embeddings.documents_with(self._database, new):
@@ -177,23 +177,22 @@ class Transaction:
         return len(new)
 
     def prune_embeddings(self, models: Collection[str]) -> int:
-        """Forgets vectors of models other than these, and of texts that no chunk holds, nor any
-        of the indices inside the store."""
+        """Deletes vectors of models other than these, and of texts that are in no chunk and no
+        index inside the store."""
         texts = stored_index.held_texts(self._database, self._indices)
         count = embeddings.prune(self._database, self._ledger, models, texts)
         self._dirty |= count > 0
         return count
 
     def drop_unused(self, keys: Collection[int], models: Collection[str]) -> int:
-        """Forgets these of the vectors that are of other models, or that no chunk holds."""
+        """Deletes those of these vectors that belong to other models or that no chunk uses."""
         count = embeddings.drop_unused(self._database, self._ledger, keys, models)
         self._dirty |= count > 0
         return count
 
     def put_communities(self, numbers: Mapping[DocId, int], origin: CommunityOrigin) -> bool:
-        """Stores which community each document is in, in place of those before. False when that
-        changes nothing, there are newer ones, or the commit that they were computed from is of
-        another history."""
+        """Stores each document's community, replacing the former ones. False if nothing changes,
+        newer ones are stored, or they were computed from a commit of another history."""
         stored = CommunityOrigin.decoded(self._communities)
         made = origin.position
         if stored is not None and stored.position.generation >= made.generation:
@@ -207,9 +206,9 @@ class Transaction:
         return self._communities == origin.encoded()
 
     def remake_indices(self, names: Collection[str]) -> None:
-        """Rebuilds some indices inside the store from its rows, though they are up to date.
+        """Rebuilds some indices inside the store from its rows, even if they are up to date.
 
-        No document changes, but what is written shows as a commit.
+        No document changes, but the rebuild is a commit.
         """
         wanted = [index for index in self._indices if index.name in names]
         stored_index.remake(self._database, wanted, self._next)
@@ -217,17 +216,17 @@ class Transaction:
 
     @property
     def waiting(self) -> int | None:
-        """How many files are not stored yet, as said last; see `expect`."""
+        """How many files are not stored yet, as last recorded; see `expect`."""
         return self._waiting
 
     def expect(self, waiting: int) -> None:
-        """Notes how many files were found to differ and are not stored yet, for every process to
-        know that the index is not complete; at 0, all of them were looked at and stored."""
+        """Records how many changed files are not stored yet, so that every process knows that the
+        index is incomplete; 0 means that all files were scanned and stored."""
         self._dirty |= waiting != self._waiting
         self._waiting = waiting
 
     def finish(self) -> bool:
-        """Brings links, log and description up to date; False when there is nothing to commit."""
+        """Updates links, change log and description; False if there is nothing to commit."""
         if not self._dirty:
             return False
         rows = self._database.all_in("SELECT key FROM documents WHERE id IN (*)", self._sources)
@@ -265,7 +264,7 @@ class Transaction:
             raise SourceError(f"{doc_id} cannot be stored: {error}") from error
         self._database.run("RELEASE file")
 
-    def _known(self, doc_id: DocId) -> _Known | None:
+    def _find_known(self, doc_id: DocId) -> _Known | None:
         select = SELECT_DOCUMENTS.replace("SELECT", "SELECT key,")
         row = self._database.one(f"{select} WHERE id = ?", (doc_id,))
         if row is None:
@@ -308,7 +307,7 @@ class Transaction:
         self._dirty = True
 
     def _remove_document(self, doc_id: DocId) -> bool:
-        known = self._known(doc_id)
+        known = self._find_known(doc_id)
         if known is None:
             return False
         for source in links.detach(self._database, self._ledger, known.names.key):
@@ -323,7 +322,7 @@ class Transaction:
         return True
 
     def _delete_rows(self, known: _Known) -> None:
-        """All that a document owns; its own row, which the caller rewrites or deletes, stays."""
+        """Deletes all rows of a document except its own, which the caller rewrites or deletes."""
         for index in self._indices:
             index.remove(self._database, known.names.key)
         delete_rows(self._database, self._ledger, known.names.key)
@@ -331,7 +330,7 @@ class Transaction:
         self._ledger.drop("documents", [known.row_hash])
 
     def _note(self, doc_id: DocId, kind: ChangeKind) -> None:
-        """An upsert or a delete says it all already."""
+        """Records a change; an upsert or a delete already covers all others."""
         kinds = self._changes.setdefault(doc_id, set())
         if not kinds & {ChangeKind.UPSERT, ChangeKind.DELETE}:
             kinds.add(kind)

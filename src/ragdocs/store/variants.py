@@ -1,9 +1,9 @@
 """The index folders of one set of documents, side by side: one for each set of index settings.
 
-Each variant has a store, locks and engines of its own, so nobody waits for another. They share
-vectors: whoever needs one looks into the others' stores first. A variant that nobody has used for
-30 days is dropped by another one. Beside them, in the folder itself, there may be a store as well:
-from before there were variants, or in a folder that the user has named.
+Each variant has its own store, locks and engines, so they never wait for each other. They share
+vectors: before embedding a text, a variant looks for its vector in the other stores. A variant that
+was not used for 30 days is deleted by another one. The folder that contains the variants may have a
+store too: from before there were variants, or in a folder that the user configured.
 """
 
 import os
@@ -28,11 +28,12 @@ from ragdocs.store.records import TextHash
 from ragdocs.store.schema import schema_version
 
 USED_FILE = "last-used.txt"
-"""In an index folder: its time of modification is when the index was last used."""
+"""In an index folder: its mtime is when the index was last used."""
 DAY_SECONDS = 86_400.0
 UNUSED_SECONDS = 30 * DAY_SECONDS
 BUSY_SECONDS = 0.2
-"""For a look into another variant: embedding is slower than that, but waiting is no use."""
+"""The timeout for reading another variant: embedding takes longer, but a longer wait would not
+help."""
 ENGINE_PREFIX = "keyword-"
 _VARIANT = re.compile(r"variant-[0-9a-f]{16}")
 _DROPPED = re.compile(r"dropped-[0-9a-f]{16}")
@@ -43,18 +44,18 @@ _LOCKS = (WRITE_LOCK, WATCH_LOCK)
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """An index folder, and when it was last used (seconds since 1970); None: nobody knows."""
+    """An index folder, and when it was last used (seconds since 1970), or None if unknown."""
 
     path: Path
     last_used: float | None
 
     def is_unused(self, now: float) -> bool:
-        """A time in the future says only that the clock was changed."""
+        """A time in the future only means that the clock was changed."""
         return self.last_used is not None and now - self.last_used >= UNUSED_SECONDS
 
 
 def variant_name(made_by: str) -> str:
-    """The name of a variant's folder: another one for whatever makes another index."""
+    """The name of a variant's folder, different for all settings that produce a different index."""
     return f"variant-{blake2b(made_by.encode(), digest_size=8).hexdigest()}"
 
 
@@ -63,30 +64,30 @@ def is_variant(directory: Path) -> bool:
 
 
 def is_dropped(directory: Path) -> bool:
-    """Whether it is what is left of a variant that was being deleted."""
+    """Whether it is the remainder of a variant whose deletion was interrupted."""
     return _DROPPED.fullmatch(directory.name) is not None
 
 
 def place_of(directory: Path) -> Path:
-    """The folder of all variants: the one above a variant's, or the index folder itself."""
+    """The folder of all variants: the parent of a variant's folder, or the index folder itself."""
     return directory.parent if is_variant(directory) else directory
 
 
 def variants(place: Path) -> list[Variant]:
-    """All that hold a store, by name; the one in the folder itself first."""
+    """All variants with a store, by name; the store in the folder itself first."""
     found = [place] if os.path.lexists(store_path(place)) else []
     found += [path for path in folders_named(place, _VARIANT) if os.path.lexists(store_path(path))]
     return [Variant(path, last_used(path)) for path in found]
 
 
 def siblings(directory: Path) -> list[Variant]:
-    """The other variants of the same documents, the one that was used last first."""
+    """The other variants of the same documents, the most recently used first."""
     others = [one for one in variants(place_of(directory)) if one.path != directory]
     return sorted(others, key=lambda one: one.last_used or 0.0, reverse=True)
 
 
 def last_used(directory: Path) -> float | None:
-    """By the mark; of a store without one, when it was last written."""
+    """From the mark; for a store without one, when it was last written."""
     times: list[float] = []
     for names in ((USED_FILE,), (STORE_FILE, SEAL_FILE)):
         for name in names:
@@ -98,7 +99,7 @@ def last_used(directory: Path) -> float | None:
 
 
 def note_use(directory: Path, now: float | None = None) -> None:
-    """At most once a day. Where it cannot be written, nothing is lost but the note."""
+    """Records the use, at most once a day. If it cannot be written, only this record is lost."""
     now = time.time() if now is None else now
     path = directory / USED_FILE
     with suppress(OSError):
@@ -114,17 +115,17 @@ def note_use(directory: Path, now: float | None = None) -> None:
 
 
 class SiblingVectors:
-    """Vectors that other variants have already. Reads only, and each is checked by its hash."""
+    """Vectors from other variants. Read-only; the hash of each vector is checked."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.taken = 0
         """Vectors that were found."""
         self.skipped = 0
-        """Looks into another variant that failed: it was busy, damaged or of another format."""
+        """Failed attempts to read another variant: it was busy, damaged or of another format."""
 
     def find(self, model: str, texts: Collection[TextHash]) -> dict[TextHash, bytes]:
-        """Those of the texts' vectors (little-endian float32) that another variant has."""
+        """The vectors (little-endian float32) of these texts that another variant has."""
         found: dict[TextHash, bytes] = {}
         for sibling in siblings(self._directory):
             missing = [text for text in texts if text not in found]
@@ -139,17 +140,18 @@ class SiblingVectors:
 
 
 def unused(directory: Path, now: float | None = None) -> list[Variant]:
-    """Other variants of the same documents that nobody has used for 30 days."""
+    """Other variants of the same documents that were not used for 30 days."""
     now = time.time() if now is None else now
     return [one for one in siblings(directory) if one.is_unused(now)]
 
 
 def drop_unused(directory: Path, now: float | None = None) -> tuple[Path, ...]:
-    """Deletes other variants of the same documents that nobody has used for 30 days, and finishes
-    what was begun before. For whoever keeps `directory` up to date; returns what was dropped.
+    """Deletes other variants of the same documents that were not used for 30 days, and finishes
+    interrupted deletions. For the process that keeps `directory` up to date; returns what it
+    deleted.
 
-    When this variant itself looks unused, or used in the future, the clock was changed or nobody
-    was here: the others get another day.
+    If this variant itself looks unused, or used in the future, the clock was changed or no process
+    ran here: the others get another day.
     """
     now = time.time() if now is None else now
     before = _mark_time(directory)
@@ -162,7 +164,7 @@ def drop_unused(directory: Path, now: float | None = None) -> tuple[Path, ...]:
     dropped: list[Path] = []
     for sibling in siblings(directory):
         if sibling.last_used is not None and sibling.last_used > now + DAY_SECONDS:
-            note_use(sibling.path, now)  # counted from now on, as the clock is now
+            note_use(sibling.path, now)  # the 30 days start now, by the current clock
         elif sibling.is_unused(now):
             with suppress(OSError, IndexStoreError):
                 dropped += [sibling.path] if _drop(sibling, now) else []
@@ -170,8 +172,8 @@ def drop_unused(directory: Path, now: float | None = None) -> tuple[Path, ...]:
 
 
 def drop_all(place: Path, now: float | None = None) -> bool:
-    """Deletes every index in the folder, and then the folder, if nobody has used any of them for 30
-    days. For documents that are gone. What is in use, or not ours, stays: False."""
+    """Deletes every index in the folder, and then the folder, if none was used for 30 days. For
+    documents that are gone. Keeps anything that is in use or not ours, and then returns False."""
     now = time.time() if now is None else now
     found = variants(place)
     if not all(one.is_unused(now) for one in found):
@@ -182,7 +184,7 @@ def drop_all(place: Path, now: float | None = None) -> bool:
         return False
     for leftover in folders_named(place, _DROPPED):
         _delete(leftover)
-    with suppress(OSError):  # others' files in it stay
+    with suppress(OSError):  # keep files that are not ours
         if set(os.listdir(place)) <= {*_LOCKS, USED_FILE, MARK_FILE}:
             for name in (*_LOCKS, USED_FILE, MARK_FILE):
                 (place / name).unlink(missing_ok=True)
@@ -207,7 +209,7 @@ def _mark_time(directory: Path) -> float | None:
 
 
 def folders_named(place: Path, name: re.Pattern[str]) -> list[Path]:
-    """Those with such a name, in order; a link is none."""
+    """The folders whose names match, sorted; not links."""
     try:
         with os.scandir(place) as entries:
             return sorted(
@@ -220,9 +222,9 @@ def folders_named(place: Path, name: re.Pattern[str]) -> list[Path]:
 
 
 def _drop(variant: Variant, now: float) -> bool:
-    """False when someone uses it after all, or something else is in its folder.
+    """False if it is in use after all, or its folder contains other files.
 
-    What is deleted is renamed first: a kill in the middle leaves a name that says what it is.
+    Renames before deleting, so that a kill in the middle leaves a recognizable name.
     """
     path = variant.path
     if folder_state(path) is not FolderState.OURS or not _has_only_ours(path):
@@ -237,15 +239,14 @@ def _drop(variant: Variant, now: float) -> bool:
         again = Variant(path, last_used(path))
         if not again.is_unused(now):
             return False
-        if not (is_variant(path) and _renamed(path, away)):
+        if not (is_variant(path) and _rename(path, away)):
             _move_store(path, away)
     _delete(away)
     return True
 
 
-def _renamed(path: Path, away: Path) -> bool:
-    """False where it must not be: Windows renames no folder in which a file is open, as its locks
-    are now."""
+def _rename(path: Path, away: Path) -> bool:
+    """False if not permitted: Windows cannot rename a folder with open files, such as our locks."""
     try:
         path.rename(away)
     except PermissionError:
@@ -254,8 +255,8 @@ def _renamed(path: Path, away: Path) -> bool:
 
 
 def _move_store(path: Path, away: Path) -> None:
-    """The store alone: its folder, locks and mark stay. The log goes first: it must never meet a
-    file that is not its own."""
+    """Moves only the store; its folder, locks and mark stay. Moves the log first: SQLite must never
+    apply it to another file."""
     away.mkdir(mode=0o700)
     names = (*_STORE_FILES, USED_FILE, *_engines(path))
     for name in names:
@@ -264,8 +265,8 @@ def _move_store(path: Path, away: Path) -> None:
 
 
 def _has_only_ours(path: Path) -> bool:
-    """A folder that bears our names alone. In one that holds variants, others' files may lie beside
-    the store: they are not touched."""
+    """Whether a variant's folder contains only our files. A folder of variants may contain other
+    files beside the store, which are not touched."""
     if not is_variant(path):
         return True
     try:
@@ -291,7 +292,7 @@ def _engines(path: Path) -> list[str]:
 
 
 def _delete(away: Path) -> None:
-    """What cannot be deleted now, or holds something else, stays: it is tried again."""
-    with suppress(OSError):  # someone else may be at it as well
+    """Keeps what cannot be deleted now or contains other files; a later call tries again."""
+    with suppress(OSError):  # another process may be deleting it too
         if set(os.listdir(away)) <= _known_names(away):
             shutil.rmtree(away, ignore_errors=True)

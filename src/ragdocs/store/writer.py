@@ -1,4 +1,4 @@
-"""The writer: makes a store ready (creates, checks or empties it) and opens transactions."""
+"""The writer: prepares a store (creates, checks or empties it) and opens transactions."""
 
 from collections.abc import Collection, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -55,7 +55,7 @@ from ragdocs.store.schema import (
 from ragdocs.store.stored_index import StoredIndex, bring_up, in_step, is_shrinkable, note, repair
 from ragdocs.store.transaction import Transaction
 
-# Making a store ready for its writer: created, checked, or emptied when it cannot be used.
+# Prepares a store for its writer: creates it, checks it, or empties it when it cannot be used.
 
 _NOTHING = Position(0, "")
 _WAL_BYTES = 8 << 20
@@ -74,7 +74,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class PreparedStore:
-    """A checked connection, why its store was emptied, and whether another program had made it."""
+    """A checked connection, why its store was emptied, and whether another program created it."""
 
     database: Database
     rebuilt: str | None
@@ -84,7 +84,8 @@ class PreparedStore:
 def open_prepared(path: Path, expected: Expected) -> PreparedStore:
     created = create_file(path)
     if not created and is_empty(path):
-        # Those who still have it open would not let it be made a store again: it needs a new file.
+        # Processes that still have it open would prevent creating a store in it: it needs a new
+        # file.
         raise IndexCorrupt(f"{path} was empty")
     database = Database(path, write=True)
     try:
@@ -96,7 +97,7 @@ def open_prepared(path: Path, expected: Expected) -> PreparedStore:
 
 
 def _prepare(database: Database, expected: Expected, created: bool) -> PreparedStore:
-    """Makes the store usable; says why it had to be emptied, unless it is simply new."""
+    """Makes the store usable; returns why it had to be emptied, unless it is new."""
     _configure(database)
     if not table_names(database):
         _empty(database, expected)
@@ -118,28 +119,27 @@ def _prepare(database: Database, expected: Expected, created: bool) -> PreparedS
 
 
 def _configure(database: Database) -> None:
-    # Before the first page is written: from then on only VACUUM changes it. Not said again, which
-    # would write to the store.
+    # Before the first page is written: from then on only VACUUM changes it. Not set again, because
+    # that would write to the store.
     if not is_shrinkable(database):
         database.run("PRAGMA auto_vacuum = INCREMENTAL")
     mode = database.one("PRAGMA journal_mode = WAL")
     if mode != ("wal",):
         raise IndexStoreError(f"{database.path} is on a file system without shared memory")
-    # Every commit is on the disk when it is said to be: a power cut loses none.
+    # A finished commit is on the disk, so that a power cut loses none.
     database.run("PRAGMA synchronous = FULL")
     database.run("PRAGMA foreign_keys = ON")
     database.run(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
 
 
 def _check_ours(database: Database) -> None:
-    """A healthy database that someone else keeps under this name is not ours to empty."""
+    """Refuses to empty a healthy database of another program under this name."""
     if schema_version(database) is None and not {"meta", "chunks"} <= table_names(database):
         raise IndexStoreError(f"{database.path} is not an index of this program: move it away")
 
 
 def _is_others(database: Database, fingerprint: str) -> bool:
-    """Whether a store that cannot be used is another program's, rather than ours with a damaged
-    header."""
+    """Whether an unusable store is another program's, rather than ours with a damaged header."""
     if schema_version(database) is None:
         return False
     try:
@@ -150,8 +150,8 @@ def _is_others(database: Database, fingerprint: str) -> bool:
 
 
 def check_ours(directory: Path, fingerprint: str, settings: str) -> None:
-    """Reads only. Raises OthersIndex when another program has made the store there; not for one
-    that is damaged, which whoever opens it repairs."""
+    """Read-only. Raises OthersIndex if another program created the store there; not for a damaged
+    one, which is repaired when it is opened."""
     with closing(Database(store_path(directory), write=False)) as database:
         try:
             check_compatible(database, fingerprint, settings)
@@ -161,16 +161,16 @@ def check_ours(directory: Path, fingerprint: str, settings: str) -> None:
 
 
 def stored_settings(directory: Path) -> str:
-    """What the store there was made with; empty when there is none, or none that can be read.
+    """The settings that the store was built with; empty if there is no readable store.
 
-    Raises OtherVersion. A damaged header is none: the store says by which version it was made.
+    Raises OtherVersion; not for a damaged header, because the stored settings name the version.
     """
     try:
         with closing(Database(store_path(directory), write=False)) as database:
             try:
                 return check_compatible(database, None).settings
             except OtherVersion:
-                if schema_version(database) is None:  # of some other program
+                if schema_version(database) is None:  # another program's file
                     return ""
                 making = read_making(read_meta(database).settings) if has_schema(database) else None
                 if making is not None and making.schema == SCHEMA_VERSION:
@@ -183,7 +183,8 @@ def stored_settings(directory: Path) -> str:
 
 
 def _empty(database: Database, expected: Expected) -> None:
-    """One transaction, so that readers see the old store or the new one. Vectors are kept."""
+    """Empties it in one transaction, so that readers see the old store or the new one. Keeps
+    vectors."""
     previous = _NOTHING
     with suppress(IndexStoreError):
         previous = read_meta(database).position
@@ -201,7 +202,7 @@ def _empty(database: Database, expected: Expected) -> None:
     database.run("PRAGMA foreign_keys = ON")
 
 
-# The one that writes. Its caller holds the write lock while it is opened and in transactions.
+# The writer. Its caller holds the write lock while opening it and during transactions.
 
 
 class StoreWriter(Closable):
@@ -214,11 +215,11 @@ class StoreWriter(Closable):
         self._settings = expected.settings
         self._indices = expected.indices
         self._left: Seal | None = None
-        """What this one has sealed last, in case it could not be written down."""
+        """Our last seal, in case it could not be written."""
         self.rebuilt = prepared.rebuilt
-        """Why the store had to be emptied when it was opened, if so: read all files again."""
+        """Why the store had to be emptied when it was opened, if it was: read all files again."""
         self.took_over = prepared.took_over
-        """Whether that was because another program had made it."""
+        """Whether it was emptied because another program created it."""
 
     @classmethod
     def open(
@@ -231,14 +232,14 @@ class StoreWriter(Closable):
         deep: bool = False,
         takes_over: bool = True,
     ) -> Self:
-        """Opens, creates, or if it cannot be used as it is, empties the store in a directory.
+        """Opens or creates the store in a directory, or empties it if it cannot be used as it is.
 
-        One that is not as it was sealed may be damaged, or an older copy: every row is checked, all
-        files are to be looked at, and until that was done, everybody is told so.
+        A store that does not match its seal may be damaged, or an older copy: every row is checked,
+        all files must be compared, and until then answers mention it.
 
-        `deep` checks every row in any case: for when a reader has found damage. Without
-        `takes_over`, a sound store of other settings, or of another version of this program, is
-        left as it is: OtherSettings or OtherVersion. `settings` are what the fingerprint is of.
+        `deep` checks every row in any case, for when a reader has found damage. Without
+        `takes_over`, a sound store with other settings, or of another version of this program, is
+        left as it is: OtherSettings or OtherVersion. The fingerprint is computed from `settings`.
         """
         path = store_path(directory)
         expected = Expected(fingerprint, settings, indices, deep, takes_over)
@@ -252,7 +253,7 @@ class StoreWriter(Closable):
             release_all(directory)
             raise
         except IndexCorrupt as error:
-            release_all(directory)  # Windows deletes no file that is open
+            release_all(directory)  # Windows cannot delete an open file
             delete_files(path)
             reason = error.what
             writer = cls._open_whole(path, expected)
@@ -261,12 +262,12 @@ class StoreWriter(Closable):
 
     @classmethod
     def _open_whole(cls, path: Path, expected: Expected) -> Self:
-        """With its indices, of which those that are behind or damaged are made anew."""
+        """Opens it with its indices, and rebuilds those that are out of date or damaged."""
         writer = cls(open_prepared(path, expected), expected)
         try:
             is_as_left = is_sealed(path.parent, writer.position)
             if not is_as_left:
-                # Before it is checked, which takes a while: nobody else can tell meanwhile.
+                # Before the check, which takes a while: other processes cannot notice meanwhile.
                 with writer._exclusive():
                     writer._distrust()
                 if not writer.rebuilt and not expected.deep:
@@ -283,8 +284,8 @@ class StoreWriter(Closable):
         return writer
 
     def _distrust(self) -> None:
-        """What is stored may be sound and yet not of the files as they are. Says so in a generation
-        in which no document changes."""
+        """Marks the index as not yet compared with the files, in a generation in which no document
+        changes: the store may be sound and still not match the files."""
         meta = read_meta(self._database)
         if meta.waiting is None:
             return
@@ -308,9 +309,9 @@ class StoreWriter(Closable):
         return read_meta(self._database).position
 
     def is_as_left(self, position: Position) -> bool:
-        """Whether the store is as the last commit left it. While the write lock is held.
+        """Whether the store is as the last commit left it. Call it while holding the write lock.
 
-        Where only the seal is not, and that commit was our own, it is sealed again.
+        If only the seal differs, and that commit was ours, writes the seal again.
         """
         found = seen(self._directory, position)
         if found == read_seal(self._directory):
@@ -322,9 +323,9 @@ class StoreWriter(Closable):
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
-        """All that is done within takes effect together at the end, or not at all.
+        """Everything done inside takes effect together at the end, or not at all.
 
-        Raises Unsealed when something else has changed the store since the last one.
+        Raises Unsealed if something else has changed the store since the last transaction.
         """
         with self._begin() as meta:
             is_remade = bring_up(self._database, self._indices, meta.position)
@@ -338,14 +339,14 @@ class StoreWriter(Closable):
         self._seal(transaction.position)
 
     def shrink_some(self) -> bool:
-        """One short step of giving space back, if much of the file is free; whether there may be
-        more to do. The documents are those of the same commit before and after.
+        """Takes one short step to reclaim space, if much of the file is free; returns whether there
+        may be more to do. No document changes, so the commit stays the same.
 
-        Raises Unsealed as `transaction` does.
+        Raises Unsealed like `transaction`.
         """
         if not stored_index.is_shrinkable(
             self._database
-        ):  # it could not be converted: no step would help
+        ):  # it could not be converted, so no step would help
             return False
         with self._begin() as meta:
             found = stored_index.measure(self._database)
@@ -360,16 +361,17 @@ class StoreWriter(Closable):
 
     @property
     def has_long_log(self) -> bool:
-        """Someone read while the log was to be put away: `shrink_some` tries it again."""
+        """Whether the log could not be merged because a process was reading; `shrink_some` tries
+        again."""
         return stored_index.is_shrinkable(self._database) and stored_index.has_long_log(
             self._database
         )
 
     def mark_unused(self, keys: Collection[int], now: int) -> None:
-        """Notes since when these vectors have been unused. No document changes, so it is the same
-        commit before and after.
+        """Records since when these vectors have been unused. No document changes, so the commit
+        stays the same.
 
-        Raises Unsealed as `transaction` does.
+        Raises Unsealed like `transaction`.
         """
         with self._begin() as meta:
             mark_unused(self._database, keys, now)
@@ -378,7 +380,7 @@ class StoreWriter(Closable):
 
     @contextmanager
     def _begin(self) -> Generator[Meta]:
-        """A transaction on the store as it was left; rolled back unless it was committed."""
+        """Starts a transaction on an unchanged store; rolls it back unless it was committed."""
         if not self._database.is_in_place():
             raise IndexIncompatible(f"{self._database.path} was replaced: open it again")
         try:
@@ -387,28 +389,29 @@ class StoreWriter(Closable):
             meta = check_compatible(self._database, self._fingerprint, self._settings)
             if not self.is_as_left(meta.position):
                 where = self._database.path
-                raise Unsealed(f"{where} was changed by another program: it is checked")
+                raise Unsealed(f"{where} was changed by another program; checking it")
             with self._seal_again(meta.position):
                 yield meta
         finally:
             self._database.rollback()
 
     def close(self) -> None:
-        """While the write lock is held: SQLite puts the log into the store's file when nobody else
-        has it open, and that is sealed again. Otherwise it is left to the next commits."""
+        """Call it while holding the write lock: SQLite merges the log into the store's file if no
+        other process has it open, and the result is sealed again. Otherwise a later commit does."""
         position = sealed_position(self._directory)
         self.abandon()
         if position is not None:
             seal(self._directory, position)
 
     def abandon(self) -> None:
-        """Closes it without the write lock: someone else may be sealing a commit."""
+        """Closes it without the write lock; does not seal, because another process may be sealing a
+        commit."""
         self._database.close()
 
     @contextmanager
     def _seal_again(self, position: Position) -> Generator[None]:
-        """What fails, on a full disk for example, may have left pages in the log that count for
-        nothing."""
+        """Seals again after a failure, on a full disk for example, which may have left unused pages
+        in the log."""
         try:
             yield
         except BaseException as error:
