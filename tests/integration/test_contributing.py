@@ -104,7 +104,7 @@ def test_every_file_module_and_target_that_is_named_is_there():
         name for name in named if not any((at / name).is_file() for at in (PROJECT, source))
     ] == []
     support = {path.stem for path in (PROJECT / "tests" / "support").glob("*.py")}
-    [listed] = re.findall(r"one module for each thought: (.*?)for programs", PAGE, re.S)
+    [listed] = re.findall(r"one module per topic: (.*?)for programs", PAGE, re.S)
     assert set(re.findall(r"`(\w+)`", listed)) == support
     targets = set(re.findall(r"^([\w-]+):", (PROJECT / "Makefile").read_text("utf-8"), re.M))
     for words in re.findall(r"`make ([^`]+)`", PAGE):

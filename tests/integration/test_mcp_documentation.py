@@ -41,12 +41,12 @@ def test_other_pages_name_the_limits_in_force():
     assert f"{limits.MAX_QUERIES_CHARS:,} together" in page
     assert f"a hypothesis of {limits.MAX_HYPOTHESIS_CHARS:,}" in page
     assert f"| different words of a request | {limits.MAX_SEARCHED_TERMS} |" in page
-    assert f"that operators bind | {limits.MAX_CONDITIONS} |" in page
+    assert f"words and phrases with operators | {limits.MAX_CONDITIONS} |" in page
     assert f"| quotations in plain questions | {limits.MAX_WISHES} |" in page
     assert f"that may be typing errors | {limits.MAX_GUESSES} |" in page
-    windows = f"{limits.QUERY_WINDOWS} of a query, {limits.HYPOTHESIS_WINDOWS} of a hypothesis"
+    windows = f"{limits.QUERY_WINDOWS} per query, {limits.HYPOTHESIS_WINDOWS} per hypothesis"
     assert windows in page
-    read = f"{limits.MAX_READ_SOURCE_CHARS:,} of all files or of a diff"
+    read = f"{limits.MAX_READ_SOURCE_CHARS:,} in all files or in a diff"
     assert f"{read}, {limits.MAX_SOURCE_FILES} files" in page
     assert f"| terms of their distinct words | {limits.MAX_SOURCE_TERMS:,} |" in page
     messages = (DOCS / "reliability.md").read_text(encoding="utf-8")
