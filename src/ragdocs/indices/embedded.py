@@ -27,12 +27,12 @@ from ragdocs.indices.hits import (
     USUAL_SPREAD,
     CodeHits,
     CosineScale,
-    FoundPassage,
     Hit,
     KeywordHits,
     NearTerm,
     NearWord,
     Neighbour,
+    PassageRecord,
 )
 from ragdocs.indices.keyword import KeywordQuery
 from ragdocs.indices.scopes import Scope, Scopes
@@ -294,13 +294,13 @@ class EmbeddedView(Snapshot):
 
     def passages(
         self, keys: Collection[ChunkKey], *, with_vectors: bool
-    ) -> dict[ChunkKey, FoundPassage]:
+    ) -> dict[ChunkKey, PassageRecord]:
         chunks = self.chunks_by_key(keys)
         owners = self.documents_by_id({stored.chunk.doc_id for stored in chunks.values()})
         vectors = self.passage_vectors(keys if with_vectors else ())
         signatures = signatures_of(self, keys)
         return {
-            key: FoundPassage(stored, owner, vectors.get(key), signatures.get(key, 0))
+            key: PassageRecord(stored, owner, vectors.get(key), signatures.get(key, 0))
             for key, stored in chunks.items()
             if (owner := owners.get(stored.chunk.doc_id)) is not None
         }

@@ -65,7 +65,7 @@ class Neighbour(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPassage:
+class PassageRecord:
     """A chunk with all that a stage needs to judge it; `ngrams` is 0 where no signature is
     stored."""
 

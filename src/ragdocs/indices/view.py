@@ -13,12 +13,12 @@ from ragdocs.indices.conditions import Condition, Filter
 from ragdocs.indices.hits import (
     CodeHits,
     CosineScale,
-    FoundPassage,
     Hit,
     KeywordHits,
     NearTerm,
     NearWord,
     Neighbour,
+    PassageRecord,
 )
 from ragdocs.indices.keyword import KeywordQuery
 from ragdocs.models import ChunkId, DocId, FileState, Heading, IndexedFile, Span, TreeName
@@ -183,7 +183,7 @@ class Passages(Protocol):
 
     def passages(
         self, keys: Collection[ChunkKey], *, with_vectors: bool
-    ) -> dict[ChunkKey, FoundPassage]:
+    ) -> dict[ChunkKey, PassageRecord]:
         """The chunks that are still there with all that a stage needs, in one trip."""
         ...
 
@@ -310,7 +310,7 @@ class Documents(Protocol):
 
 
 class View(Recall, Words, Passages, Documents, Protocol):
-    """One generation of an index, valid within `Index.view`."""
+    """One generation of an index, valid within `SearchableIndex.view`."""
 
     @property
     def position(self) -> Position: ...
@@ -331,7 +331,7 @@ class View(Recall, Words, Passages, Documents, Protocol):
         ...
 
 
-class Index(Protocol):
+class SearchableIndex(Protocol):
     """What search and library are given."""
 
     def view(self, *, for_search: bool = True) -> AbstractContextManager[View]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ragdocs.config.resolved import Tree
 from ragdocs.config.settings import ContextConfig
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.view import Index
+from ragdocs.indices.view import SearchableIndex
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
 from ragdocs.library.context import ContextPlanner, answer_plan
 from ragdocs.library.documents import DocumentReader, PathMatcher, TextSource
@@ -31,7 +31,7 @@ class LibrarySetup:
 class Library:
     """Reads, lists and relates what one index holds; safe to share between threads."""
 
-    def __init__(self, index: Index, analyzer: Analyzer, setup: LibrarySetup) -> None:
+    def __init__(self, index: SearchableIndex, analyzer: Analyzer, setup: LibrarySetup) -> None:
         self._index = index
         self._analyzer = analyzer
         self._setup = setup

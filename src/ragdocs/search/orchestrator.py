@@ -14,7 +14,7 @@ from ragdocs.chunking.splitting import Limits
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.conditions import Filter, Unit, both, in_tree
-from ragdocs.indices.view import Index, View
+from ragdocs.indices.view import SearchableIndex, View
 from ragdocs.models import Chunk, ChunkId, DocId, Span, TreeName
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.budget import (
@@ -445,7 +445,7 @@ class QueryOrchestrator:
 
     def __init__(
         self,
-        index: Index,
+        index: SearchableIndex,
         tools: QueryTools,
         settings: SearchConfig,
         surroundings: Surroundings | None = None,
