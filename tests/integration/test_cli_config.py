@@ -76,7 +76,7 @@ def test_a_provider_that_needs_a_class_is_refused_without_one(project):
     path = configure(project, '[embedding]\nprovider = "llama-index"\n')
     done = run(project, "check-config", "--config", str(path))
     assert done.returncode == 2
-    assert "embedding.class_name: the embedding's class is missing" in done.stderr
+    assert "embedding.class_name: the embedding class is missing" in done.stderr
     configure(project, '[embedding]\nprovider = "llama-index"\nclass_name = "some:Thing"\n')
     assert run(project, "check-config", "--config", str(path)).returncode == 0
 

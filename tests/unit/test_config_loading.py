@@ -384,7 +384,7 @@ def test_advice_on_what_is_probably_not_meant(place):
 
     assert any("is not a folder" in note for note in notes)
     assert any("indexed twice" in note for note in notes)
-    assert any("has no effect beside [tree.docs]" in note for note in notes)
+    assert any("has no effect when [tree.docs] is set" in note for note in notes)
     assert any("there is no tree dcos" in note for note in notes)
     assert len(notes) == 4
 

@@ -27,7 +27,7 @@ def problems(tmp_path: Path, text: str | bytes, **environ: str) -> list[str]:
     [
         (
             "[search]\nfusion = 'scores'\n",
-            '.ragdocs.toml:2: search.fusion: "scores" is no choice; did you mean "score"? '
+            '.ragdocs.toml:2: search.fusion: "scores" is not a valid choice; did you mean "score"? '
             'Allowed: one of "score", "rrf"',
         ),
         (
@@ -82,7 +82,7 @@ def problems(tmp_path: Path, text: str | bytes, **environ: str) -> list[str]:
         ("[tree.a]\n", ".ragdocs.toml:1: tree.a.path: is missing; allowed: a path"),
         (
             "[tree.'a:b']\npath = 'x'\n",
-            ".ragdocs.toml:1: tree.a:b: a tree's name has only letters, digits, '-', '_' and '.'",
+            ".ragdocs.toml:1: tree.a:b: a tree name has only letters, digits, '-', '_' and '.'",
         ),
         (
             "[[context.rules]]\nmatch = 'x'\n[[context.rules]]\nmatch = []\n",
@@ -141,7 +141,7 @@ def test_the_nearest_name(tmp_path, text, suggestion):
     (found,) = problems(tmp_path, text)
 
     """It came after a dozen names."""
-    said = r"there is no such (setting|section)|\"\w+\" is no choice"
+    said = r"there is no such (setting|section)|\"\w+\" is not a valid choice"
     assert re.search(rf": ({said}); did you mean {suggestion}\? ", found), found
 
 

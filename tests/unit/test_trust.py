@@ -516,7 +516,7 @@ def test_a_doubtful_file_of_grants_means_not_trusted_and_is_said(home, damage):
     found = home.read()
     assert {one.standing for one in found.ignored} == {Standing.NOT_TRUSTED}
     (line,) = in_words(found.ignored)
-    assert "trust.json, which has what you trust, is not used" in line
+    assert "trust.json, which records what you trust, is not used" in line
     assert read_grants(home.kept).files == {}
 
 
@@ -583,4 +583,4 @@ def test_there_are_limits_to_what_a_file_can_make_the_program_do(home, text, key
     home.write(FILE, text)
     (problem,) = home.read().problems
     assert problem.key == key
-    assert "too long: at most" in problem.message
+    assert "too long; the maximum is" in problem.message

@@ -1,17 +1,17 @@
-"""The settings that choose one of a few things."""
+"""Settings that are one of a fixed list of values."""
 
 from enum import StrEnum
 
 
 class Fusion(StrEnum):
-    """How the lists of the several indices become one."""
+    """How the rankings of the indices are merged."""
 
     SCORE = "score"
     RRF = "rrf"
 
 
 class KeywordEngineName(StrEnum):
-    """What finds words: SQLite's own engine, or one of two that live beside the store."""
+    """The keyword engine: SQLite's own, or one of two with files next to the store."""
 
     FTS5 = "fts5"
     WHOOSH = "whoosh"
@@ -29,7 +29,7 @@ class EmbeddingProvider(StrEnum):
 
 
 class Pooling(StrEnum):
-    """How the vectors of a text's tokens become one."""
+    """How the vectors of a text's tokens are combined into one."""
 
     AUTO = "auto"
     MEAN = "mean"
@@ -39,7 +39,7 @@ class Pooling(StrEnum):
 
 
 class Stemmer(StrEnum):
-    """The language whose endings are taken off words (seed 004's eighteen)."""
+    """The language whose word endings are stripped (the eighteen of seed 004)."""
 
     ARABIC = "arabic"
     DANISH = "danish"

@@ -1,6 +1,6 @@
-"""What an index is made by: the settings that decide what is in it, and its tables' versions.
+"""What determines an index: the settings that decide its contents, and the versions of its tables.
 
-The store keeps it as text, so that a program with other settings can say which of them differ.
+The store keeps this as text, so that a program with other settings can report which ones differ.
 """
 
 import json
@@ -12,14 +12,14 @@ from typing import cast
 from ragdocs.text import printable
 
 MAX_NAMED = 5
-"""Differences that are named in a message; `status --json` lists all."""
+"""How many differences a message names; `status --json` lists all."""
 _NOT_SET = "not set"
 _TABLES = "tables"
 
 
 @dataclass(frozen=True, slots=True)
 class FingerprintDifference:
-    """One setting, as the index has it (`stored`) and as it is here (`own`): in JSON."""
+    """One setting, as JSON: its value in the index (`stored`) and in this program (`own`)."""
 
     key: str
     stored: str
@@ -28,8 +28,8 @@ class FingerprintDifference:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """`schema`: the version of the store's own tables, `settings` as of
-    `Config.fingerprint_settings`, `tables`: the version of each other table by its name."""
+    """`schema` is the version of the store's own tables, `settings` is the result of
+    `Config.fingerprint_settings`, `tables` maps the other tables' names to their versions."""
 
     schema: int
     settings: Mapping[str, object]
@@ -37,7 +37,7 @@ class Making:
 
     @property
     def text(self) -> str:
-        """Canonical: the same for all programs that make the same."""
+        """Canonical: equal for all programs that would build the same index."""
         whole = {"schema": self.schema, "settings": self.settings, _TABLES: self.tables}
         return json.dumps(whole, sort_keys=True)
 
@@ -53,7 +53,7 @@ class Making:
 
     @property
     def folders(self) -> str:
-        """In words."""
+        """The folders with their tree names, for messages."""
         found = sorted(self.roots.items())
         return printable(", ".join(f"{root} ({name})" for name, root in found))
 
@@ -61,13 +61,13 @@ class Making:
         return self.settings.get(name)
 
     def value(self, section: str, name: str) -> str:
-        """Empty when there is none."""
+        """Empty if there is no such value."""
         found = _table(self.settings.get(section)).get(name)
         return found if isinstance(found, str) else ""
 
 
 def read_making(text: str) -> Making | None:
-    """None for what this version did not write."""
+    """None for text that this version did not write."""
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -82,7 +82,7 @@ def read_making(text: str) -> Making | None:
 
 
 def differences(stored: Making, own: Making) -> tuple[FingerprintDifference, ...]:
-    """By key; tables only where no setting explains them."""
+    """Sorted by key; tables only if no differing setting explains the difference."""
     there, here = (dict(_flat(one.settings)) for one in (stored, own))
     found = [
         FingerprintDifference(key, there.get(key, _NOT_SET), here.get(key, _NOT_SET))
@@ -103,7 +103,7 @@ def differences(stored: Making, own: Making) -> tuple[FingerprintDifference, ...
 
 
 def differences_text(stored: str, own: str) -> str:
-    """In brackets, after a blank; empty where it cannot be told."""
+    """In brackets, with a leading space; empty if the differences cannot be determined."""
     there, here = read_making(stored), read_making(own)
     if there is None or here is None:
         return ""

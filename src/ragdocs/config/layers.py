@@ -1,4 +1,4 @@
-"""Settings in layers: each file, variable and flag is one layer, and the nearest wins for each key.
+"""Settings in layers: each file, variable and flag is one layer; the nearest wins for each key.
 
 A layer knows the line of each key, so that an error can name it.
 """
@@ -31,13 +31,13 @@ from ragdocs.config.problems import (
 )
 from ragdocs.config.settings import Settings
 
-# Where each key stands in a TOML text, because tomllib tells only the values.
+# Finds the line of each key in a TOML text, because tomllib returns only the values.
 #
-# The text has already been accepted by tomllib, so this may be lenient: at worst a key is not
-# found, and its table's line is given in its place. It never raises.
+# tomllib has already accepted the text, so this may be lenient: at worst a key is not found, and
+# the line of its table is used instead. It never raises.
 
 MAX_KEY_PARTS = 32
-# tomllib takes memory by the square of a dotted key's parts: 40 kB of it took 1.6 GB.
+# tomllib's memory grows with the square of the parts of a dotted key: 40 kB took 1.6 GB.
 DEEP_KEY = re.compile(
     r"""(?<![\w-])(?:(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+)"""
     f"{{{MAX_KEY_PARTS}}}"
@@ -55,7 +55,7 @@ _TOKEN = re.compile(
     r"|.",
     re.DOTALL,
 )
-# No setting is deeper; without a limit, one key of 100,000 dots would cost the square of that.
+# No setting is nested deeper; without a limit, a key with 100,000 dots has quadratic cost.
 _MAX_DEPTH = 8
 _SKIPPED = re.compile(r"[ \t\r.]|\#.*", re.DOTALL)
 
@@ -98,7 +98,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _name(text: str) -> str:
-    """A key as it is meant: quotes off, escapes undone."""
+    """The key without quotes and escapes."""
     if text[0] not in "\"'":
         return text
     try:
@@ -144,7 +144,7 @@ class _Scanner:
         return tuple(names)
 
     def _key(self, table: KeyPath) -> KeyPath:
-        """Reads `key =` or `dotted.key =`, and notes each part's line."""
+        """Reads `key =` or `dotted.key =` and records the line of each part."""
         token = self._peek()
         path = table
         for name in self._names_until("="):
@@ -176,7 +176,7 @@ class _Scanner:
         return _below(path, self._last_index[path]) if path in self._last_index else path
 
     def _value(self, path: KeyPath) -> None:
-        """Reads a value to its end; keeps its own stack, so that no depth of nesting matters."""
+        """Reads a value to its end; uses its own stack, so that the nesting may be of any depth."""
         stack: list[_Open] = []
         while (token := self._peek()) is not None:
             if token.text == "\n" and not stack:
@@ -202,17 +202,17 @@ class _Scanner:
         return around.path if is_empty else self._key(around.path)
 
 
-# A configuration in layers: each file, variable and flag is one, and the nearest wins per key.
+# Merging layers.
 #
-# A layer is flat, from the path of a key to its value; a tree is one key, so that a nearer table of
-# the same name replaces it whole. Merging is then nothing but laying one over the other.
+# A layer is flat: it maps the path of a key to its value. A tree is one key, so that a nearer table
+# of the same name replaces all of it. Merging is then a plain dictionary update.
 
 Table = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A value, where it was given, and the folder that it must not lead out of, if any."""
+    """A value, where it was set, and the folder that it must stay inside, if any."""
 
     value: object
     origin: SettingOrigin
@@ -224,7 +224,7 @@ Layer = Mapping[KeyPath, Assigned]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a layer comes from: what it is called, what its paths are relative to, its text."""
+    """Where a layer comes from: its name, the base of its relative paths, its text."""
 
     kind: OriginKind
     where: str
@@ -241,7 +241,7 @@ def merge(layers: Iterable[Layer]) -> Layer:
 
 
 def layer_of(table: Table, source: Source, findings: Findings) -> Layer:
-    """Checks one source by itself, so that a bad value is told even where a nearer one hides it."""
+    """Checks each source separately, to report a bad value even if a nearer one overrides it."""
     lines = key_lines(source.text)
     renamed = _aliases_used(table)
 
@@ -278,7 +278,7 @@ def unflatten(layer: Layer) -> Table:
 def environment_layers(
     environ: Mapping[str, str], cwd: Path, findings: Findings
 ) -> Iterator[Layer]:
-    """A layer for each `RAGDOCS_SECTION__KEY`; other `RAGDOCS_` names are not ours to judge."""
+    """A layer for each `RAGDOCS_SECTION__KEY`; other `RAGDOCS_` names are not errors."""
     seen: dict[KeyPath, Assigned] = {}
     for variable in sorted(environ):
         if not variable.startswith(VARIABLE_PREFIX):
@@ -286,7 +286,7 @@ def environment_layers(
         name = variable.removeprefix(VARIABLE_PREFIX).lower()
         path = tuple(name.split(LEVEL))
         if len(path) < 2:
-            findings.notes.extend(_meant_by(variable, name))
+            findings.notes.extend(_suggest_setting(variable, name))
             continue
         if not is_known(path):
             origin = SettingOrigin(OriginKind.ENVIRONMENT, variable)
@@ -295,13 +295,13 @@ def environment_layers(
         table: Table = {}
         _put(table, path, _variable_value(path, environ[variable]))
         layer = layer_of(table, Source(OriginKind.ENVIRONMENT, variable, cwd), findings)
-        findings.problems.extend(_set_twice(seen, layer))
+        findings.problems.extend(_find_duplicates(seen, layer))
         seen.update(layer)
         yield layer
 
 
-def _meant_by(variable: str, name: str) -> Iterator[Problem]:
-    """A variable with one underscore too few is not a setting, and easily written."""
+def _suggest_setting(variable: str, name: str) -> Iterator[Problem]:
+    """Points out a variable with one underscore too few: an easy mistake."""
     for path in settings():
         if name in ("_".join(map(str, path)), str(path[-1])):
             meant = VARIABLE_PREFIX + LEVEL.join(map(str, path)).upper()
@@ -310,15 +310,15 @@ def _meant_by(variable: str, name: str) -> Iterator[Problem]:
             return
 
 
-def _set_twice(seen: Layer, layer: Layer) -> Iterator[Problem]:
-    """An alias and its name, or two ways of writing one name in capitals and small letters."""
+def _find_duplicates(seen: Layer, layer: Layer) -> Iterator[Problem]:
+    """An alias and its setting, or two variables that differ only in upper and lower case."""
     for path in seen.keys() & layer.keys():
-        message = f"is set by {seen[path].origin} too: keep one"
+        message = f"is also set by {seen[path].origin}; keep one"
         yield Problem(layer[path].origin, key_text(path), message)
 
 
 def _variable_value(path: KeyPath, text: str) -> object:
-    """A TOML value; a bare word, and all that is meant for a text setting, stands for itself."""
+    """A TOML value; a bare word, or any value of a text setting, is taken as a string."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -337,29 +337,27 @@ def _put(table: Table, path: KeyPath, value: object) -> None:
 
 
 def _holder(table: Table, path: KeyPath) -> Table | None:
-    """The table that holds `path`'s last name, if it does. Aliases and their settings are two deep.
-
-    Only those are looked at, so that a file cannot make us follow it to any depth.
-    """
+    """The table with the last name of `path`, if there is one. Aliases and their settings are two
+    levels deep; nothing deeper is read, so a file cannot make us descend without limit."""
     section, name = path
     found = table.get(str(section))
     return cast("Table", found) if isinstance(found, dict) and name in found else None
 
 
 def _aliases_used(table: Table) -> dict[KeyPath, KeyPath]:
-    """From the real name to the alias that stands for it in this table."""
+    """Maps real names to the aliases that this table uses for them."""
     return {meant: alias for alias, meant in aliases().items() if _holder(table, alias)}
 
 
 def _with_real_names(
     table: Table, renamed: dict[KeyPath, KeyPath], locate: Locate, findings: Findings
 ) -> Table:
-    table = {name: _copied(value) for name, value in table.items()}
+    table = {name: _copy(value) for name, value in table.items()}
     for meant, alias in renamed.items():
         origin = locate(meant)
         value = cast("Table", table[str(alias[0])]).pop(str(alias[1]))
         if _holder(table, meant):
-            message = f"is another name for {key_text(meant)}, which is set too: keep one"
+            message = f"is another name for {key_text(meant)}, which is also set; keep one"
             findings.problems.append(Problem(origin, key_text(alias), message))
         elif isinstance(table.setdefault(str(meant[0]), {}), dict):
             message = f"is accepted as another name for {key_text(meant)}"
@@ -368,5 +366,5 @@ def _with_real_names(
     return table
 
 
-def _copied(value: object) -> object:
+def _copy(value: object) -> object:
     return dict(cast("Table", value)) if isinstance(value, dict) else value

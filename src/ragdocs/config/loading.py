@@ -1,6 +1,4 @@
-"""Reads files, environment and flags into the configuration in force, or into everything that is
-wrong.
-"""
+"""Reads files, environment and flags into the effective configuration, or reports all problems."""
 
 import os
 import re
@@ -63,13 +61,13 @@ from ragdocs.errors import ConfigError
 from ragdocs.files import open_file, user_id
 from ragdocs.text import printable, toml_value
 
-# What is allowed but probably not meant: `check-config` says it, nothing else minds.
+# Settings that are allowed but probably a mistake: reported as notes, never as errors.
 
 _DOCUMENTS = key_text(DOCUMENTS_PATH)
 _CALIBRATION = "search.score_calibration_threshold"
 _CALIBRATION_SETTINGS = (_CALIBRATION, "search.score_calibration_steepness")
 _SMALLEST_EVIDENCE = 0.1
-"""Even a query that nothing answers has more: the earlier systems' 0.035 was a sum of ranks."""
+"""Even a query without an answer has more; the 0.035 of earlier systems was a rank sum."""
 
 
 def advise(config: Config) -> Iterator[Problem]:
@@ -82,7 +80,7 @@ def advise(config: Config) -> Iterator[Problem]:
 
 
 def _idle_settings(config: Config) -> Iterator[Problem]:
-    """What is set to another value than usual and has no effect, with what takes it away."""
+    """Settings that differ from their default and have no effect, with the reason."""
     for key, needs in NEEDS.items():
         unmet = next((need for need in needs if not _is_met(config, need)), None)
         origin = _given_at(config, key)
@@ -98,12 +96,12 @@ def _is_met(config: Config, need: Need) -> bool:
 
 
 def _is_usual(config: Config, key: str) -> bool:
-    """Whoever writes a default down expects nothing of it."""
+    """A default that is written out is not expected to have an effect."""
     return config.value_of(key) == settings()[tuple(key.split("."))].default
 
 
 def _given_at(config: Config, key: str) -> SettingOrigin | None:
-    """Where the user has set it, or a key of the table that it is; None: nowhere."""
+    """Where the user has set it, or a key inside it if it is a table; None if nowhere."""
     inside = (one for at, one in config.origins.items() if at.startswith(f"{key}."))
     every = (config.origins[key], *inside)
     return next((one for one in every if one.kind is not OriginKind.DEFAULT), None)
@@ -123,11 +121,11 @@ def _missing_folders(config: Config) -> Iterator[Problem]:
             is_folder = False
         if not is_folder:
             shown = printable(str(tree.root))
-            yield _about(config, tree, f"{shown} is not a folder, or cannot be looked into")
+            yield _about(config, tree, f"{shown} is not a folder, or cannot be read")
 
 
 def _overlaps(config: Config) -> Iterator[Problem]:
-    """Each tree with the first that has the same folder, and with those that have one above it."""
+    """Pairs each tree with the first tree of the same folder, and with trees of folders above."""
     first_at: dict[Path, int] = {}
     for number, tree in enumerate(config.trees):
         first_at.setdefault(tree.root, number)
@@ -146,7 +144,7 @@ def _overlaps(config: Config) -> Iterator[Problem]:
 def _idle_documents_path(config: Config) -> Iterator[Problem]:
     origin = config.origins[_DOCUMENTS]
     if origin.kind is not OriginKind.DEFAULT and f"tree.{DEFAULT_TREE}" in config.origins:
-        yield Problem(origin, _DOCUMENTS, f"has no effect beside [tree.{DEFAULT_TREE}]")
+        yield Problem(origin, _DOCUMENTS, f"has no effect when [tree.{DEFAULT_TREE}] is set")
 
 
 def _unknown_trees(config: Config) -> Iterator[Problem]:
@@ -163,12 +161,12 @@ def _old_calibration(config: Config) -> Iterator[Problem]:
     if curve is not None:
         for key in _CALIBRATION_SETTINGS:
             if origin := _given_at(config, key):
-                message = f"with rank fusion confidence is made from the {curve.words}"
+                message = f"with rank fusion, confidence is computed from the {curve.words}"
                 yield Problem(origin, key, message)
     elif config.search.score_calibration_threshold < _SMALLEST_EVIDENCE:
         message = (
-            "is on the scale of rank sums: here evidence runs from 0 to 1, and every result would "
-            'look certain; leave the setting out, or set fusion = "rrf"'
+            "is on the scale of rank sums, but evidence ranges from 0 to 1, so every result would "
+            'look certain; remove the setting, or set fusion = "rrf"'
         )
         yield Problem(config.origins[_CALIBRATION], _CALIBRATION, message)
 
@@ -184,7 +182,7 @@ _AT_END = re.compile(r"\(at end of document\)$")
 class ConfigFile:
     """A file that was read: its source for messages, its path, and its tables.
 
-    `project` is the folder in which it was found; None for one that the user named or owns.
+    `project` is the folder in which it was found; None for a file that the user named or owns.
     """
 
     source: Source
@@ -194,7 +192,7 @@ class ConfigFile:
 
 
 class _Unusable(Exception):
-    """A file that cannot be read as a configuration, and the line where that shows."""
+    """The file cannot be read as a configuration; `line` is where it fails."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -202,10 +200,10 @@ class _Unusable(Exception):
 
 
 def read(path: Path, kind: OriginKind, findings: Findings) -> ConfigFile | None:
-    """The file, or nothing and a problem."""
+    """The file; or None, with a problem added to `findings`."""
     try:
         text = _text(path)
-        table = _parsed(text)
+        table = _parse(text)
     except _Unusable as error:
         origin = SettingOrigin(kind, str(path), error.line)
         findings.problems.append(Problem(origin, "", str(error)))
@@ -214,10 +212,10 @@ def read(path: Path, kind: OriginKind, findings: Findings) -> ConfigFile | None:
 
 
 def project_chain(start: Path, findings: Findings, foreign: list[Path]) -> Iterator[ConfigFile]:
-    """The files that speak for `start`, the nearest first, up to the one that says `root = true`.
+    """The files that apply to `start`, nearest first, up to the one with `root = true`.
 
-    A file of another account is not read, and added to `foreign`: whoever may write into a folder
-    above would otherwise decide for all below it. The owner of `start` may.
+    A file owned by another account is not read but added to `foreign`: otherwise anyone who can
+    write to a folder above could configure everything below it. The owner of `start` may.
     """
     accounts = _accounts(start)
     for folder in (start, *start.parents):
@@ -234,15 +232,15 @@ def project_chain(start: Path, findings: Findings, foreign: list[Path]) -> Itera
         for path in there:
             file = read(path, OriginKind.PROJECT, findings)
             if file is not None:
-                # Not `folder_of`: the folder itself may bear our folder's name.
+                # Not `folder_of`: the folder itself may have the name of our configuration folder.
                 yield replace(file, project=folder, source=replace(file.source, base=folder))
             if file is not None and file.table.get("root") is True:
                 return
 
 
 def _accounts(start: Path) -> frozenset[int]:
-    """Whose files count: the user's, the administrator's, and those of the folder's owner."""
-    mine = {0, user_id() or 0}  # all are 0 where files have no owners
+    """The accounts whose files count: the user, root, and the owner of the folder."""
+    mine = {0, user_id() or 0}  # everything is 0 on systems without file owners
     try:
         return frozenset({*mine, os.stat(start).st_uid})
     except OSError:
@@ -250,12 +248,12 @@ def _accounts(start: Path) -> frozenset[int]:
 
 
 def _owners(path: Path) -> set[int]:
-    """Of the file, of a link that leads to it, and of a folder that is there for it alone."""
+    """The owners of the file, of a link to it, and of its `.mcp-markdown-ragdocs` folder."""
     around = [path.parent] if path.parent.name == PROJECT_FOLDER else []
     try:
         found = {os.lstat(one).st_uid for one in (path, *around)}
         return found | {os.stat(one).st_uid for one in (path, *around)}
-    except OSError:  # reading it will say why
+    except OSError:  # reading it will report why
         return set()
 
 
@@ -265,7 +263,7 @@ def _is_there(path: Path, findings: Findings) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        # A folder above that may not be searched is no reason to fail, but worth saying.
+        # A folder above that we may not search is no reason to fail, but worth a note.
         origin = SettingOrigin(OriginKind.PROJECT, str(path))
         message = f"cannot look for a configuration here: {error.strerror}"
         findings.notes.append(Problem(origin, "", message))
@@ -286,7 +284,7 @@ def _text(path: Path) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         raise _Unusable(f"cannot be read: {reason}") from error
     try:
-        return data.decode("utf-8-sig")  # some editors begin a file with a mark that TOML forbids
+        return data.decode("utf-8-sig")  # some editors write a byte order mark, which TOML forbids
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise _Unusable("is not UTF-8 text", line) from error
@@ -302,11 +300,11 @@ def _data(path: Path) -> bytes:
     finally:
         os.close(descriptor)
     if len(data) > MAX_CONFIG_BYTES:
-        raise _Unusable(f"is larger than {MAX_CONFIG_BYTES:,} bytes, which no configuration needs")
+        raise _Unusable(f"is larger than {MAX_CONFIG_BYTES:,} bytes, too large for a configuration")
     return data
 
 
-def _parsed(text: str) -> Table:
+def _parse(text: str) -> Table:
     if deep := DEEP_KEY.search(text):
         line = text.count("\n", 0, deep.start()) + 1
         raise _Unusable(f"is not usable: a key has more than {MAX_KEY_PARTS} parts", line)
@@ -314,7 +312,9 @@ def _parsed(text: str) -> Table:
         return tomllib.loads(text)
     except RecursionError as error:
         raise _Unusable("is not usable: its values are nested too deeply") from error
-    except ValueError as error:  # also a number of too many digits, which is no TOMLDecodeError
+    except (
+        ValueError
+    ) as error:  # also a number with too many digits, which is not a TOMLDecodeError
         raise _Unusable(f"is not TOML: {_reason(str(error))}", _line(str(error), text)) from error
 
 
@@ -328,26 +328,26 @@ def _line(message: str, text: str) -> int | None:
     return text.rstrip("\n").count("\n") + 1 if _AT_END.search(message) else None
 
 
-# From files, environment and flags to the configuration in force, or to all that is wrong.
+# From files, environment and flags to the effective configuration, or to all problems.
 
 _BY_DEFAULT = SettingOrigin(OriginKind.DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigReading:
-    """What reading brought: a configuration, or the problems why there is none."""
+    """The result of reading: a configuration, or the problems that prevent one."""
 
     config: Config | None
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...]
     files: tuple[Path, ...]
     ignored: tuple[Ignored, ...] = ()
-    """What project files set and is not in force because they are not trusted."""
+    """Settings of project files that are not in force because the files are not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """What one file that was found asks for, how it stands, and what of it is in force."""
+    """What one project file asks for, its standing, and which of its settings are in force."""
 
     request: Request
     standing: Standing
@@ -356,7 +356,7 @@ class ProjectFile:
 
     @property
     def trusted(self) -> Layer:
-        """What is in force only because the user said so."""
+        """The settings that are in force only because the user trusts the file."""
         if self.standing is not Standing.TRUSTED:
             return {}
         return {ask.path: self.whole[ask.path] for ask in self.request.asks}
@@ -369,7 +369,7 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> Config:
-    """The configuration in force in `cwd`; see `read_config` for what counts.
+    """The effective configuration in `cwd`; see `read_config` for what is read.
 
     Raises:
         ConfigError: with every problem that was found.
@@ -387,19 +387,19 @@ def read_config(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> ConfigReading:
-    """`config_file` alone, or the files found from `cwd` upwards and then the user's.
+    """Reads `config_file` alone, or the files found from `cwd` upwards and then the user's file.
 
-    The environment overrides files, `flags` (tables as in a file) override both. Flags that name
-    documents, by trees or by a folder, mean exactly those: configured trees are then left out, but
-    for the one that is this folder, which keeps its name and patterns; and files are looked for
-    from these documents upwards. A `config_file` that is a folder is where they are looked for.
+    The environment overrides files; `flags` (tables as in a file) override both. Flags that name
+    documents, by trees or by a folder, mean exactly those: configured trees are then ignored, but a
+    tree with this very folder keeps its name and patterns; and files are searched from these
+    documents upwards. If `config_file` is a folder, the search starts there.
 
-    Settings of files that were found count only as far as `ragdocs trust` allows it.
+    Settings of files that were found apply only as far as `ragdocs trust` allows.
     """
     findings, of_flags = Findings(), Findings()
     here = _working_directory(cwd, findings)
     if here is None:
-        return _failed(findings, (), ())
+        return _fail(findings, (), ())
     environ = os.environ if environ is None else environ
     given = layer_of(dict(flags or {}), Source(OriginKind.FLAG, "command line", here), of_flags)
     start = _start(config_file, given, here)
@@ -408,17 +408,17 @@ def read_config(
         named = _named_file(config_file, here, environ, findings)
         files = [named] if named else []
     else:
-        files = _found_files(start or here, environ, findings, foreign)
+        files = _find_files(start or here, environ, findings, foreign)
     layers = _Layers.read(files, start or here, environ, here, findings)
     findings.problems.extend(of_flags.problems)
     findings.notes.extend(of_flags.notes)
-    merged = _overridden(layers.in_force(), given)
+    merged = _override(layers.in_force(), given)
     paths = tuple(file.path for file in files)
     unheard = (*_foreign_files(foreign), *layers.ignored(given))
-    whole = None if findings.problems else _checked(merged, findings)
+    whole = None if findings.problems else _check(merged, findings)
     if whole is None:
-        return _failed(findings, paths, unheard)
-    # Without a home there is still one place that is the user's: the working directory.
+        return _fail(findings, paths, unheard)
+    # Without a home folder, fall back to the working directory, which is the user's too.
     cache = cache_folder(environ) or here / PROJECT_FOLDER
     config = _config(whole, merged, paths, cache, _Patterns(layers, given, whole.indexing))
     config = replace(config, ignored=unheard)
@@ -429,13 +429,13 @@ def read_config(
 def read_project_files(
     start: Path, environ: Mapping[str, str], findings: Findings
 ) -> list[ProjectFile]:
-    """The project files that speak for `start`, the nearest first, and what they ask for."""
-    files = _found_files(start.resolve(), environ, findings, [])
+    """The project files that apply to `start`, nearest first, and what they ask for."""
+    files = _find_files(start.resolve(), environ, findings, [])
     return _Layers.read(files, start, environ, start, findings).projects
 
 
 def problem_text(problems: Iterable[Problem]) -> str:
-    """All problems as the user reads them, one on a line."""
+    """All problems as shown to the user, one per line."""
     lines = [str(problem) for problem in problems]
     if len(lines) == 1:
         return lines[0]
@@ -444,7 +444,7 @@ def problem_text(problems: Iterable[Problem]) -> str:
     )
 
 
-def _failed(
+def _fail(
     findings: Findings, files: tuple[Path, ...], unheard: tuple[Ignored, ...]
 ) -> ConfigReading:
     return ConfigReading(None, tuple(findings.problems), tuple(findings.notes), files, unheard)
@@ -460,8 +460,8 @@ def _working_directory(cwd: Path | None, findings: Findings) -> Path | None:
 
 
 def _start(config_file: Path | None, given: Layer, here: Path) -> Path | None:
-    """Where to look for project files: from the documents that flags name, or the folder that was
-    named for it, or here. None when a file was named: then it is looked for nowhere."""
+    """Where the search for project files starts: at the documents that flags name, the folder given
+    as `config_file`, or here. None if `config_file` is a file: then there is no search."""
     if config_file is not None:
         folder = here / os.path.expanduser(config_file)
         return folder.resolve() if os.path.isdir(folder) else None
@@ -474,8 +474,8 @@ def _start(config_file: Path | None, given: Layer, here: Path) -> Path | None:
 
 
 def _common_folder(folders: list[str]) -> Path:
-    """The folder above all of them; on several drives of Windows there is none, and no project
-    speaks for more than one."""
+    """The folder above all of them. Windows drives have none in common, and no project spans
+    several drives."""
     try:
         return Path(os.path.commonpath(folders))
     except ValueError:
@@ -493,16 +493,16 @@ def _documents_folder(path: KeyPath, value: object) -> Path | None:
 def _named_file(
     config_file: Path, here: Path, environ: Mapping[str, str], findings: Findings
 ) -> ConfigFile | None:
-    """The user named it: what it says is the user's own word."""
+    """The user named this file, so it needs no trust."""
     path = here / os.path.expanduser(config_file)
     kind = OriginKind.USER if path == user_file(environ) else OriginKind.PROJECT
     return read(path, kind, findings)
 
 
-def _found_files(
+def _find_files(
     start: Path, environ: Mapping[str, str], findings: Findings, foreign: list[Path]
 ) -> list[ConfigFile]:
-    """The nearest first."""
+    """Nearest first."""
     found = list(project_chain(start, findings, foreign))
     last = user_config(user_file(environ), findings)
     return [*found, last] if last else found
@@ -516,14 +516,14 @@ def _foreign_files(files: Iterable[Path]) -> Iterator[Ignored]:
 
 @dataclass(frozen=True, slots=True)
 class _Layers:
-    """All that is not a flag, by whose word it is. Project files are the nearest first."""
+    """Everything except flags, grouped by author. Project files are in order, nearest first."""
 
     default: Layer
     own: Layer
     projects: list[ProjectFile]
     environment: Layer
     problem: str
-    """Why the user's word on project files cannot be used."""
+    """Why the user's record of trusted project files cannot be used."""
 
     @classmethod
     def read(
@@ -534,7 +534,7 @@ class _Layers:
         here: Path,
         findings: Findings,
     ) -> Self:
-        """Without a word on it, the documents are the project's."""
+        """If nothing sets the documents, they are in the project's folder."""
         bases = [one.source.base for one in files if one.source.kind is OriginKind.PROJECT]
         documents = bases[0].resolve() if bases else start
         own: Layer = {}
@@ -547,7 +547,7 @@ class _Layers:
                 own = merge([own, layer])
             else:
                 request = request_of(file.path, file.project, layer, own, trusted)
-                one = _judged(request, layer, ledger)
+                one = _judge(request, layer, ledger)
                 projects.insert(0, one)
                 trusted = merge([trusted, one.trusted])
         environment = merge(environment_layers(environ, here, findings))
@@ -559,11 +559,11 @@ class _Layers:
         return merge([self.default, self.own, *projects, self.environment])
 
     def ignored(self, flags: Layer) -> Iterator[Ignored]:
-        """What would be in force if every file were trusted, and is not."""
+        """Settings that would be in force if every file were trusted, and are not."""
         if not any(one.request.asks for one in self.projects):
             return
         projects = [one.whole for one in reversed(self.projects)]
-        wanted = _overridden(merge([self.default, self.own, *projects, self.environment]), flags)
+        wanted = _override(merge([self.default, self.own, *projects, self.environment]), flags)
         origins = {key_text(path): one.origin for path, one in wanted.items()}
         for file in self.projects:
             for one in ignored(file.request, file.standing, self.problem):
@@ -572,9 +572,8 @@ class _Layers:
 
 
 class _Patterns:
-    """The settings that choose files, for each tree: a project's file chooses only from trees that
-    lie in its folder, that it names, or that a file below it names. From the user's own it never
-    does."""
+    """The include and exclude patterns for each tree. A project file affects only trees that are
+    inside its folder, that it names, or that a file below it names; never the user's own trees."""
 
     def __init__(self, layers: _Layers, flags: Layer, whole: IndexingConfig) -> None:
         self._layers = layers
@@ -588,7 +587,7 @@ class _Patterns:
             if self._is_heard(number, file, root, origin)
         )
         if heard not in self._made:
-            self._made[heard] = self._merged(heard)
+            self._made[heard] = self._merge_patterns(heard)
         return self._made[heard]
 
     def _is_heard(self, number: int, file: ProjectFile, root: Path, origin: SettingOrigin) -> bool:
@@ -601,7 +600,7 @@ class _Patterns:
             os.fspath(one.request.file) == origin.where for one in nearer
         )
 
-    def _merged(self, heard: tuple[int, ...]) -> IndexingConfig:
+    def _merge_patterns(self, heard: tuple[int, ...]) -> IndexingConfig:
         layers = self._layers
         projects = (layers.projects[number].layer for number in reversed(heard))
         merged = merge(
@@ -611,12 +610,12 @@ class _Patterns:
         return Settings.model_validate(unflatten(only)).indexing
 
 
-def _judged(request: Request, layer: Layer, ledger: TrustLedger) -> ProjectFile:
+def _judge(request: Request, layer: Layer, ledger: TrustLedger) -> ProjectFile:
     standing = request.standing(ledger)
     return ProjectFile(request, standing, granted(layer, request, standing), layer)
 
 
-def _overridden(layers: Layer, flags: Layer) -> Layer:
+def _override(layers: Layer, flags: Layer) -> Layer:
     if DOCUMENTS_PATH not in flags and not any(path[0] == "tree" for path in flags):
         return merge([layers, flags])
     kept = {path: one for path, one in layers.items() if path[0] != "tree"}
@@ -629,7 +628,7 @@ def _overridden(layers: Layer, flags: Layer) -> Layer:
 
 
 def _configured_tree(layers: Layer, flags: Layer) -> KeyPath | None:
-    """The one tree that is the flags' folder: by another name it would be indexed once more."""
+    """The one tree with the folder in the flags: under another name it would be indexed again."""
     if DOCUMENTS_PATH not in flags or any(path[0] == "tree" for path in flags):
         return None
     folder = flags[DOCUMENTS_PATH].value
@@ -641,8 +640,8 @@ def _configured_tree(layers: Layer, flags: Layer) -> KeyPath | None:
     return found[0] if len(found) == 1 else None
 
 
-def _checked(merged: Layer, findings: Findings) -> Settings | None:
-    """The merged whole; its values were checked one by one, so now only together."""
+def _check(merged: Layer, findings: Findings) -> Settings | None:
+    """The merged settings: each value has been checked already, now their combinations are."""
 
     def locate(path: KeyPath) -> SettingOrigin:
         return merged[path].origin if path in merged else _BY_DEFAULT
@@ -679,5 +678,5 @@ def _config(
 def _origins(merged: Layer) -> dict[str, SettingOrigin]:
     origins = {key_text(path): _BY_DEFAULT for path in settings() if ANY not in path}
     origins.update({key_text(path): one.origin for path, one in merged.items()})
-    del origins["root"]  # speaks of one file, not of the whole
+    del origins["root"]  # applies to one file, not to the whole
     return origins

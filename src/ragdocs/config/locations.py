@@ -1,4 +1,4 @@
-"""Where configurations and the default index are kept: the only place that knows the names."""
+"""Where configurations and the default index are kept; no other module knows these names."""
 
 import hashlib
 import os
@@ -17,8 +17,8 @@ TRUST_FILE = "trust.json"
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
-    """The folder of all indices of one set of documents: the one that the user has `named`, or the
-    `default`, in which every set of index settings has a folder of its own."""
+    """The folder of all indices of one set of documents: the one that the user `named`, or the
+    `default`, with a subfolder for each set of index settings."""
 
     default: Path
     named: Path | None = None
@@ -29,7 +29,7 @@ class IndexPlace:
 
 
 def project_files(folder: Path) -> tuple[Path, Path]:
-    """The two names that a folder's configuration may have."""
+    """The two possible paths of a folder's configuration."""
     return folder / PROJECT_FOLDER / FOLDER_FILE, folder / SINGLE_FILE
 
 
@@ -39,13 +39,13 @@ def user_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def trust_file(environ: Mapping[str, str]) -> Path | None:
-    """Where it is kept which project files the user trusts."""
+    """The record of the project files that the user trusts."""
     folder = base_folder(environ, "XDG_DATA_HOME", ".local/share")
     return folder / APPLICATION / TRUST_FILE if folder else None
 
 
 def folder_of(file: Path) -> Path:
-    """The folder that a configuration speaks for, from which its relative paths are seen."""
+    """The folder that a configuration applies to, and to which its paths are relative."""
     folder = Path(os.path.abspath(file)).parent
     return folder.parent if folder.name == PROJECT_FOLDER else folder
 
@@ -56,18 +56,18 @@ def cache_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def default_index(cache: Path, roots: Iterable[tuple[str, Path]]) -> Path:
-    """A folder for this set of trees: the same from wherever the program is started."""
-    told_apart = "\0".join(f"{name}\0{root}" for name, root in sorted(roots))
-    digest = hashlib.sha256(told_apart.encode("utf-8", "surrogateescape")).hexdigest()
+    """A folder for this set of trees, independent of the working directory."""
+    joined = "\0".join(f"{name}\0{root}" for name, root in sorted(roots))
+    digest = hashlib.sha256(joined.encode("utf-8", "surrogateescape")).hexdigest()
     return cache / f"index-{digest[:16]}"
 
 
 def base_folder(
     environ: Mapping[str, str], variable: str, below_home: str, platform: str = sys.platform
 ) -> Path | None:
-    """By the XDG rules: a relative path in the variable is to be ignored. Without a variable, what
-    macOS and Windows have for it; on a Mac, a folder of ours that is already at the XDG place
-    stays in use.
+    """Follows the XDG rules, by which a relative path in the variable is ignored. Without the
+    variable, uses the usual folder of macOS or Windows; on a Mac, an existing folder of ours at
+    the XDG path stays in use.
     """
     given = environ.get(variable, "")
     if os.path.isabs(given):
@@ -86,7 +86,7 @@ def base_folder(
 
 
 class _Place(NamedTuple):
-    """The counterpart of an XDG folder: on a Mac, by a variable of Windows, and without that."""
+    """The counterpart of an XDG folder: on a Mac, in a Windows variable, and without that."""
 
     mac: str
     windows: str

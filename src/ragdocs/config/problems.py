@@ -1,6 +1,4 @@
-"""Configuration errors as values, the list of known settings they refer to, and how both are
-written.
-"""
+"""Configuration errors as values, the list of known settings, and how both are shown."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +23,7 @@ from ragdocs.config.values import (
 )
 from ragdocs.text import advised, printable, toml_value, type_name
 
-# The settings as a list: what the models say, in the form that messages and documents need.
+# The settings as a list, in the form that messages and documentation need.
 
 KeyPath = tuple[str | int, ...]
 ANY = "*"
@@ -39,7 +37,7 @@ _LISTED: Mapping[KeyPath, type[SettingsSection]] = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: where it stands, what it may be, what it is otherwise, what it does."""
+    """One setting: its path, allowed values, default and description."""
 
     path: KeyPath
     default: object
@@ -57,7 +55,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One TOML table: its header, what it is for, and its own settings."""
+    """One TOML table: its header, its purpose and its own settings."""
 
     path: KeyPath
     description: str
@@ -84,7 +82,7 @@ def settings() -> Mapping[KeyPath, Setting]:
 
 @cache
 def aliases() -> Mapping[KeyPath, KeyPath]:
-    """Other names that are accepted, and the names that they stand for."""
+    """Maps accepted other names to the real names."""
     return {alias: one.path for one in settings().values() for alias in one.aliases}
 
 
@@ -93,7 +91,7 @@ def find(path: KeyPath) -> Setting | None:
 
 
 def authority_of(path: KeyPath) -> Authority | None:
-    """Of the setting at `path`, which may be a tree, or a key of a table that is one setting."""
+    """Of the setting at `path`, which may be a tree, or a key inside a setting that is a table."""
     if path[0] == "tree":
         return settings()["tree", ANY, "path"].authority
     while path and path not in settings():
@@ -108,7 +106,7 @@ def is_known(path: KeyPath) -> bool:
 
 
 def general(path: KeyPath) -> KeyPath:
-    """The path with a tree's name or a rule's number left open, as the catalogue has it."""
+    """The path with ANY for a tree's name or a rule's number, as in `settings()`."""
     for listed in _LISTED:
         depth = len(listed)
         if path[:depth] == listed and len(path) > depth:
@@ -117,7 +115,7 @@ def general(path: KeyPath) -> KeyPath:
 
 
 def names_in(path: KeyPath) -> tuple[str, ...]:
-    """What may stand in the table at `path`: its settings and its sub-tables."""
+    """What the table at `path` may contain: its settings and its sub-tables."""
     depth = len(path)
     known = {*settings(), *(table.path for table in tables())}
     inside = (one for one in known if len(one) > depth and one[:depth] == path)
@@ -201,13 +199,13 @@ def _range(field: FieldInfo) -> str:
     return f" from {bounds['ge']} to {bounds['le']}" if len(bounds) == 2 else ""
 
 
-# What is wrong with a configuration, said so that the user can put it right.
+# Problems of a configuration, described so that the user can fix them.
 #
-# Each problem names where it was found, the key, what is allowed there, and the nearest known name.
+# Each problem names its location, the key, what is allowed there, and the nearest known name.
 
 VARIABLE_PREFIX = "RAGDOCS_"
 LEVEL = "__"
-"""Stands between the section and the key in a variable's name."""
+"""Separates the section and the key in a variable's name."""
 MAX_PROBLEMS = 100
 MAX_NAMES_SHOWN = 12
 MAX_NAME_COMPARED = 100
@@ -220,7 +218,7 @@ _OF_A_KEY = "[key]"  # how pydantic marks an error in a table's name
 
 
 class OriginKind(StrEnum):
-    """What gave a setting its value, the weakest first."""
+    """What set a value, weakest first."""
 
     DEFAULT = "default"
     USER = "user"
@@ -244,7 +242,7 @@ class SettingOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to put right; or, among the notes, to know."""
+    """One thing to fix; or, in the notes, to know about."""
 
     origin: SettingOrigin
     key: str
@@ -252,7 +250,7 @@ class Problem:
     allowed: str = ""
     suggestion: str = ""
     listing: str = ""
-    """Where all that is allowed can be seen, where that is much."""
+    """How to see everything that is allowed, if that is a long list."""
 
     def __str__(self) -> str:
         place = f"{self.origin}: {_cut(printable(self.key))}" if self.key else str(self.origin)
@@ -266,7 +264,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Collects what reading a configuration brings up, so that all of it is said at once."""
+    """Collects everything found while reading a configuration, to report it all at once."""
 
     problems: list[Problem] = field(default_factory=list[Problem])
     notes: list[Problem] = field(default_factory=list[Problem])
@@ -276,9 +274,9 @@ Locate = Callable[[KeyPath], SettingOrigin]
 
 
 def explain(error: ValidationError, locate: Locate) -> list[Problem]:
-    """What pydantic found, in our words and in the order of the lines."""
+    """Describes what pydantic found, in the order of the lines."""
     found = sorted(
-        islice(_explained(error, locate), MAX_PROBLEMS),
+        islice(_explain_each(error, locate), MAX_PROBLEMS),
         key=lambda problem: problem.origin.line or 0,
     )
     if error.error_count() > MAX_PROBLEMS:
@@ -287,7 +285,7 @@ def explain(error: ValidationError, locate: Locate) -> list[Problem]:
     return found
 
 
-def _explained(error: ValidationError, locate: Locate) -> Iterator[Problem]:
+def _explain_each(error: ValidationError, locate: Locate) -> Iterator[Problem]:
     for item in error.errors(include_url=False):
         path: KeyPath = tuple(part for part in item["loc"] if part != _OF_A_KEY)
         if item["type"] == CROSS_ERROR:
@@ -299,23 +297,23 @@ def _explained(error: ValidationError, locate: Locate) -> Iterator[Problem]:
 
 
 def unknown(path: KeyPath, origin: SettingOrigin, *, is_table: bool = False) -> Problem:
-    """A key that means nothing: a setting that does nothing is worse than a missing one."""
+    """An unknown key. It is an error: a setting without effect is worse than a missing one."""
     table = general(path[:-1])
-    name = _folded(str(path[-1]))
+    name = _fold(str(path[-1]))
     return Problem(
         origin,
         key_text(path),
         f"there is no such {'section' if is_table else 'setting'}",
-        f"{_listed(name, names_in(table))} in {_header(table) or 'the top level'}",
+        f"{_list_names(name, names_in(table))} in {_header(table) or 'the top level'}",
         _nearest(name, table),
         listing=_all_settings(),
     )
 
 
 def unknown_variable(path: KeyPath, origin: SettingOrigin) -> Problem:
-    """The same for a variable of the environment, whose whole name may be mistyped."""
+    """The same for an environment variable, where a typo may be anywhere in the name."""
     variables = {key_text(one): variable_of(one) for one in settings() if ANY not in one}
-    close = difflib.get_close_matches(_folded(key_text(path)), variables, 1, _CLOSE)
+    close = difflib.get_close_matches(_fold(key_text(path)), variables, 1, _CLOSE)
     return Problem(
         origin,
         key_text(path),
@@ -327,7 +325,7 @@ def unknown_variable(path: KeyPath, origin: SettingOrigin) -> Problem:
 
 
 def _all_settings() -> str:
-    """By a command that reads no file: it works where the configuration does not."""
+    """Names a command that reads no file, so it works with a broken configuration."""
     return f"{advised('config --defaults')} lists all settings"
 
 
@@ -335,12 +333,12 @@ def variable_of(path: KeyPath) -> str:
     return VARIABLE_PREFIX + LEVEL.join(str(part).upper() for part in path)
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return name[:MAX_NAME_COMPARED].lower().replace("-", "_")
 
 
-def _listed(name: str, known: Iterable[str]) -> str:
-    """All known names, or of many the likeliest."""
+def _list_names(name: str, known: Iterable[str]) -> str:
+    """All known names, or the likeliest if there are many."""
     ranked = sorted(known, key=lambda one: -difflib.SequenceMatcher(None, name, one).ratio())
     text = ", ".join(sorted(ranked[:MAX_NAMES_SHOWN]))
     more = len(ranked) - MAX_NAMES_SHOWN
@@ -374,7 +372,7 @@ def _unfit(item: ErrorDetails, path: KeyPath, origin: SettingOrigin) -> Problem:
     suggestion = ""
     if setting and item["type"] == "enum" and isinstance(item["input"], str):
         choices = setting.allowed.split('"')[1::2]
-        close = difflib.get_close_matches(_folded(item["input"]), choices, 1, _CLOSE)
+        close = difflib.get_close_matches(_fold(item["input"]), choices, 1, _CLOSE)
         suggestion = f'"{close[0]}"' if close else ""
     return Problem(origin, key_text(path), _complaint(item), allowed, suggestion)
 
@@ -390,19 +388,23 @@ def _complaint(item: ErrorDetails) -> str:
     if kind in _TOO_LONG:
         most = item.get("ctx", {}).get("max_length", 0)
         what = "characters" if isinstance(item["input"], str) else "entries"
-        return f"is too long: at most {most:,} {what} are read"
+        return f"is too long; the maximum is {most:,} {what}"
     if kind == "string_unicode":
         return "is not valid Unicode"
-    shown = _shown(item["input"])
+    shown = _show(item["input"])
     if kind in _OUT_OF_RANGE:
         return f"{shown} is out of range"
-    return f"{shown} is no choice" if kind == "enum" else f"{shown} is {type_name(item['input'])}"
+    return (
+        f"{shown} is not a valid choice"
+        if kind == "enum"
+        else f"{shown} is {type_name(item['input'])}"
+    )
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     try:
         text = printable(toml_value(value))
-    except (RecursionError, ValueError):  # lists 500 deep, numbers of 5,000 digits
+    except (RecursionError, ValueError):  # lists nested 500 deep, numbers with 5,000 digits
         return "this"
     return _cut(text)
 

@@ -1,4 +1,4 @@
-"""The configuration in force: sections, trees with absolute roots, and where each value is from."""
+"""The effective configuration: sections, trees with absolute roots, the origin of each value."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ DOCUMENTS_PATH: KeyPath = ("indexing", "documents_path")
 
 
 class TreeScope(StrEnum):
-    """Whose tree it is: the project's, or the user's own, which every project sees."""
+    """Whether the tree belongs to the project, or to the user, and so to every project."""
 
     LOCAL = "local"
     GLOBAL = "global"
@@ -36,7 +36,7 @@ class TreeScope(StrEnum):
 class Tree:
     """A folder of documents: `root` is absolute, the patterns are relative to it.
 
-    `within` is the project whose file named it: no link on the way from there to it is followed.
+    `within` is the project whose file named it: links between there and `root` are not followed.
     """
 
     name: TreeName
@@ -49,7 +49,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """One setting as it is, and where it was given."""
+    """The effective value of one setting, and where it was set."""
 
     key: str
     value: object
@@ -60,9 +60,9 @@ class InForce:
 class Config:
     """The whole configuration. Only the entry points and app.py see this; a module gets a section.
 
-    `index_place` is where indices are kept (`assembly.index_directory` tells which is this
-    program's), `origins` has every setting's origin by its key, `ignored` is what
-    project files set and is not in force because they are not trusted.
+    `index_place` is where indices are kept (`assembly.index_directory` returns the one of this
+    program), `origins` maps each key to its origin, `ignored` are the settings of project files
+    that are not in force because the files are not trusted.
     """
 
     indexing: IndexingConfig
@@ -77,36 +77,36 @@ class Config:
     ignored: tuple[Ignored, ...] = ()
 
     def in_force(self) -> Iterator[InForce]:
-        """Every setting but the trees, in the order of the reference page."""
+        """Every setting except the trees, in the order of the reference page."""
         for path in settings():
             key = key_text(path)
             if key in self.origins:
                 yield InForce(key, self.value_of(key), self.origins[key])
 
     def tree_origin(self, tree: Tree) -> SettingOrigin:
-        """Where the tree was given; the one made from `documents_path`, where that was."""
+        """Where the tree was set; for the default tree, where `documents_path` was."""
         key = f"tree.{tree.name}"
         return self.origins[key if key in self.origins else key_text(DOCUMENTS_PATH)]
 
     def value_of(self, key: str) -> object:
-        """Of a setting, by its key; `trees` are the trees."""
+        """The value of a setting, by its key; the key `trees` returns the trees."""
         value: object = self
         for part in key.split("."):
             value = getattr(value, part)
         return value
 
     def fingerprint_settings(self) -> dict[str, object]:
-        """The settings that decide what the store contains, by their keys: with others, there is
-        another store.
+        """The settings that decide what the store contains, by key: if they differ, so does the
+        store.
 
-        - tree: which folder a document's id stands for, and which files are in it
-        - indexing: which of those files are left out
+        - tree: which folder a document's id refers to, and which files are in it
+        - indexing: which of those files are skipped
         - chunking: where passages begin and end
         - stemmer: the tokens of the keyword index and the vocabulary
         - embedding: which vectors belong to which text; a text's prefix is part of it
 
-        Weights, thresholds, boosts and the like act on the query. An engine or an index outside
-        the store is a view, which looks after what it depends on by itself.
+        Weights, thresholds and boosts only affect queries. An engine or an index outside the store
+        is a view, which checks its own dependencies.
         """
         embedding = self.embedding
         trees = {
@@ -137,24 +137,26 @@ class Config:
 def trees_of(
     merged: Layer, whole: Settings, common: Callable[[Path, SettingOrigin], IndexingConfig]
 ) -> tuple[Tree, ...]:
-    """The configured trees by name; and `docs` when there is none, or when its folder was given.
+    """The configured trees by name; and `docs` if there are none, or if its folder was set.
 
-    `common` has the patterns for all trees, as far as they hold for one with that root and origin:
-    not every project chooses from it.
+    `common` returns the shared patterns that apply to a tree with that root and origin: not every
+    project file affects every tree.
     """
 
-    def made(name: str, given: Assigned, own: TreeConfig) -> Tree:
+    def make_tree(name: str, given: Assigned, own: TreeConfig) -> Tree:
         patterns = common(own.path, given.origin)
         include = patterns.include if own.include is None else own.include
         exclude = (*patterns.exclude, *own.exclude)
         scope = _scope(given.origin)
         return Tree(TreeName(name), own.path, include, exclude, scope, given.within)
 
-    trees = [made(name, merged[("tree", name)], tree) for name, tree in whole.tree.items()]
+    trees = [make_tree(name, merged[("tree", name)], tree) for name, tree in whole.tree.items()]
     documents = merged[DOCUMENTS_PATH]
     is_given = documents.origin.kind is not OriginKind.DEFAULT and DEFAULT_TREE not in whole.tree
     if not trees or is_given:
-        trees.append(made(DEFAULT_TREE, documents, TreeConfig(path=whole.indexing.documents_path)))
+        trees.append(
+            make_tree(DEFAULT_TREE, documents, TreeConfig(path=whole.indexing.documents_path))
+        )
     return tuple(sorted(trees, key=lambda tree: tree.name))
 
 

@@ -36,56 +36,59 @@ from ragdocs.config.values import (
     setting,
 )
 
-# [chunking]: how a document is cut into passages.
+# [chunking]: how documents are split into passages.
 
 MAX_CHARS = 100_000
 
 
 class ChunkingConfig(SettingsSection):
-    """How a document is cut into the passages that are found and returned."""
+    """How documents are split into the passages that searches find and return."""
 
     min_leaf_chars: int = setting(
         250,
-        "A smaller section joins its parent or neighbour.",
+        "Smaller sections are merged into their parent or a neighbour.",
         least=0,
         most=MAX_CHARS,
         aliases=("chunking.min_chunk_chars",),
     )
     max_leaf_chars: int = setting(
         1000,
-        "A larger section is split at paragraphs, then sentences.",
+        "Larger sections are split at paragraphs, then at sentences.",
         least=50,
         most=MAX_CHARS,
         aliases=("chunking.max_chunk_chars",),
     )
     min_document_chars: int = setting(
-        1200, "A smaller document is one passage.", least=0, most=MAX_CHARS
+        1200, "Smaller documents are a single passage.", least=0, most=MAX_CHARS
     )
     overlap_chars: int = setting(
-        100, "How much of the part before is embedded with a split part.", least=0, most=10_000
+        100,
+        "When a section is split, embed each part with this much of the previous part.",
+        least=0,
+        most=10_000,
     )
     parent_retrieval_enabled: bool = setting(
         False,
-        "Find by small passages (child sizes), return the section around them (parent sizes).",
+        "Search small passages (child sizes) but return the section around them (parent sizes).",
         aliases=("search.parent_retrieval_enabled",),
     )
     parent_chunk_min_chars: int = setting(
-        1500, "The returned section is widened to at least this.", least=0, most=MAX_CHARS
+        1500, "Widen the returned section to at least this size.", least=0, most=MAX_CHARS
     )
     parent_chunk_max_chars: int = setting(
-        2000, "The returned section is never larger than this.", least=50, most=MAX_CHARS
+        2000, "Maximum size of the returned section.", least=50, most=MAX_CHARS
     )
     parent_overlap_chars: int = setting(
         200,
-        "How much of what stands before it a returned section begins with.",
+        "Start the returned section with this much of the text before it.",
         least=0,
         most=10_000,
     )
     child_chunk_min_chars: int = setting(
-        400, "Replaces min_leaf_chars with parent retrieval.", least=0, most=MAX_CHARS
+        400, "Replaces min_leaf_chars when parent retrieval is on.", least=0, most=MAX_CHARS
     )
     child_chunk_max_chars: int = setting(
-        600, "Replaces max_leaf_chars with parent retrieval.", least=50, most=MAX_CHARS
+        600, "Replaces max_leaf_chars when parent retrieval is on.", least=50, most=MAX_CHARS
     )
 
     def disagreements(self) -> Iterator[Disagreement]:
@@ -113,22 +116,23 @@ class ContextRule(SettingsSection):
         min_length=1,
         json_schema_extra={"aliases": [], "allowed": "a pattern or a list of patterns"},
     )
-    trees: Strings = setting((), "Search only these trees; empty is all.")
+    trees: Strings = setting((), "Search only these trees; empty means all trees.")
     terms: Strings = setting((), "Words added to the query.")
     include: Inclusions = setting(
-        (), "Documents always given: `tree:path`, or a file seen from the configuration's folder."
+        (),
+        "Documents to always include: `tree:path`, or a file relative to the configuration folder.",
     )
 
 
 class ContextConfig(SettingsSection):
     """How `context` turns source files into a query."""
 
-    terms: int = setting(50, "At most this many terms make the query.", least=1, most=1000)
+    terms: int = setting(50, "Maximum number of terms in the query.", least=1, most=1000)
     min_term_frequency: int = setting(
-        2, "A term must occur this often in the source file.", least=1, most=1000
+        2, "Ignore terms that occur less often than this in the source file.", least=1, most=1000
     )
-    min_word_length: int = setting(4, "Shorter words are ignored.", least=1, most=1000)
-    max_word_length: int = setting(30, "Longer words are ignored.", least=1, most=1000)
+    min_word_length: int = setting(4, "Ignore shorter words.", least=1, most=1000)
+    max_word_length: int = setting(30, "Ignore longer words.", least=1, most=1000)
     rules: Annotated[tuple[ContextRule, ...], Lax] = setting(
         (), "Rules by file pattern; see [[context.rules]].", allowed="[[context.rules]] tables"
     )
@@ -145,80 +149,78 @@ class EmbeddingConfig(SettingsSection):
 
     provider: Annotated[EmbeddingProvider, Lax] = setting(
         EmbeddingProvider.BUILTIN,
-        "Built in, an ONNX export, or one of the extras; http is a local endpoint.",
+        "The built-in model, an ONNX model, one of the extras, or a local HTTP endpoint.",
         authority=Authority("chooses the program that is given the text of your documents"),
     )
     model: NameOrFolder = setting(
         "all-MiniLM-L6-v2",
-        "The model: a name, or a folder (beginning with /, ./, ../ or ~).",
+        "The model: a name, or a folder (starting with /, ./, ../ or ~).",
         allowed="a name or a path",
-        authority=Authority("names a model to fetch or load", is_loaded=True),
+        authority=Authority("names a model to download or load", is_loaded=True),
     )
     model_file: ModelFile = setting(
         AUTO,
-        'For provider = "onnx": the file to load, as "onnx/model.onnx"; "auto" is a quantised one, '
-        "else the full one.",
-        allowed='"auto" or an .onnx file of the folder',
-        authority=Authority("chooses the file of a model that is loaded"),
+        'For provider = "onnx": the file to load, e.g. "onnx/model.onnx"; "auto" prefers a '
+        "quantised file.",
+        allowed='"auto" or an .onnx file in the model folder',
+        authority=Authority("chooses which model file is loaded"),
     )
     pooling: Annotated[Pooling, Lax] = setting(
         Pooling.AUTO,
-        'For provider = "onnx": how the vectors of a text\'s tokens become one; "auto" is what the '
-        "model's files say.",
+        'For provider = "onnx": how token vectors are combined into one; "auto" follows the '
+        "model's own files.",
     )
     query_prefix: Prefix = setting(
-        AUTO, 'Put before a query; "auto" is what the model is known to need, "" is nothing.'
+        AUTO, 'Text put before each query; "auto" is what the model is known to need, "" is none.'
     )
-    passage_prefix: Prefix = setting(AUTO, "Put before a passage; as query_prefix.")
-    batch_size: int = setting(32, "Texts embedded at once.", least=1, most=1024)
-    threads: int = setting(0, "Processor threads for bulk work; 0 is automatic.", least=0, most=64)
+    passage_prefix: Prefix = setting(AUTO, "Text put before each passage; like query_prefix.")
+    batch_size: int = setting(32, "Texts per embedding batch.", least=1, most=1024)
+    threads: int = setting(0, "CPU threads for bulk work; 0 is automatic.", least=0, most=64)
     device: Device = setting(
         AUTO,
-        "Where the model runs; the built-in one always uses the processor.",
+        "Where the model runs; the built-in model always uses the CPU.",
         allowed='"auto", "cpu", "mps", "cuda" or "cuda:N"',
     )
     cache_folder: OptionalFolder = setting(
         None,
-        'Where prepared and fetched models are kept; "" is the user\'s cache.',
+        'Where prepared and downloaded models are kept; "" is the user\'s cache.',
         authority=Authority("names a folder that models are loaded from", is_loaded=True),
     )
     local_files_only: bool = setting(
         False,
-        "Never fetch a model; the built-in one is never fetched.",
-        authority=Authority("decides whether models are fetched over the network"),
+        "Never download a model; the built-in model never needs a download.",
+        authority=Authority("decides whether models are downloaded"),
     )
     url: str = setting(
         "",
-        'For provider = "http": the endpoint, as "http://127.0.0.1:11434/v1"; none by default.',
+        'For provider = "http": the endpoint, e.g. "http://127.0.0.1:11434/v1".',
         authority=Authority("is an address to which passages and queries are sent"),
     )
     allow_remote: bool = setting(
         False,
-        "Let `url` lead beyond this machine: passages and queries are then sent there.",
+        "Allow a `url` on another machine; passages and queries are then sent there.",
         authority=Authority("lets passages and queries leave this machine"),
     )
     timeout_seconds: float = setting(
-        20.0, "How long the endpoint may take for one batch.", least=0.1, most=600
+        20.0, "Timeout for one batch sent to the endpoint.", least=0.1, most=600
     )
-    retries: int = setting(
-        2, "How often a batch is sent again when the endpoint fails.", least=0, most=10
-    )
+    retries: int = setting(2, "How many times a failed batch is sent again.", least=0, most=10)
     class_name: str = setting(
         "",
-        'For provider = "llama-index": the embedding\'s class, as "module:Class".',
+        'For provider = "llama-index": the embedding class, as "module:Class".',
         aliases=("embedding.class",),
         authority=Authority("names Python code to import and run", is_loaded=True),
     )
     arguments: dict[str, Any] = setting(
         {},
-        "What that class is made with, by name.",
+        "Keyword arguments for that class.",
         allowed="a table",
-        authority=Authority("is given to that code", is_loaded=True),
+        authority=Authority("is passed to that code", is_loaded=True),
     )
 
     def disagreements(self) -> Iterator[Disagreement]:
         if self.provider is EmbeddingProvider.LLAMA_INDEX and not self.class_name:
-            yield Disagreement("the embedding's class is missing", ("class_name", "provider"))
+            yield Disagreement("the embedding class is missing", ("class_name", "provider"))
 
 
 # [indexing] and [tree.NAME]: which files are indexed, where the index is, how it stays up to date.
@@ -227,7 +229,7 @@ DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
 _READS_ELSEWHERE = Authority(
     "reads a folder outside the project, or a hidden folder inside it",
     leaves_project,
-    "outside of the project's folder or in a hidden folder of it",
+    "outside the project folder or in a hidden folder inside it",
 )
 
 
@@ -236,23 +238,24 @@ class IndexingConfig(SettingsSection):
 
     documents_path: Folder = setting(
         Path(),
-        "The folder of the tree `docs`: there when no [tree.NAME] is, or when this is set.",
+        "The folder of the tree `docs`, which exists if there is no [tree.NAME] or if this is set.",
         authority=_READS_ELSEWHERE,
     )
     index_path: OptionalFolder = setting(
         None,
-        'The folder of the index; "" is a folder under the user\'s cache for each set of index '
-        "settings.",
+        'The index folder; "" is a folder in the user\'s cache, one per set of index settings.',
         authority=Authority("names a folder to which the text of all documents is written"),
     )
     include: Patterns = setting(
-        DEFAULT_INCLUDE, "Files to index, in every tree that has no `include` of its own."
+        DEFAULT_INCLUDE, "Files to index in every tree without its own `include`."
     )
-    exclude: Patterns = setting((), "Files to leave out, in every tree, besides its own `exclude`.")
+    exclude: Patterns = setting(
+        (), "Files to skip in every tree, in addition to its own `exclude`."
+    )
     respect_gitignore: bool = setting(
         True,
-        "Leave out what .gitignore files leave out.",
-        authority=Authority("decides whether files are read that git leaves out"),
+        "Skip files that .gitignore excludes.",
+        authority=Authority("decides whether files that git ignores are read"),
     )
     max_file_bytes: int = setting(
         10_000_000,
@@ -260,28 +263,28 @@ class IndexingConfig(SettingsSection):
         least=1,
         most=1_000_000_000,
         authority=Authority(
-            "has larger files read into memory", is_more, "larger than without the file"
+            "lets larger files be read into memory", is_more, "larger than it would be otherwise"
         ),
     )
     debounce_seconds: float = setting(
-        0.5, "How long files must be quiet before their changes are read.", least=0, most=60
+        0.5, "Read changed files only after they have been quiet this long.", least=0, most=60
     )
     rescan_interval_seconds: float = setting(
         300.0,
-        "How often all files are compared with the index; 0 is never.",
+        "How often all files are compared with the index; 0 means never.",
         least=0,
         most=86_400,
         authority=Authority(
-            "keeps the processor busy with looking at all files again",
+            "keeps the CPU busy with repeated scans of all files",
             is_hasty,
             f"below {SHORTEST_PAUSE:g}",
         ),
     )
-    watch: bool = setting(True, "Follow changes while the server runs.")
+    watch: bool = setting(True, "Watch files for changes while the server runs.")
 
 
 class TreeConfig(SettingsSection):
-    """One folder of documents. A nearer file's table of the same name replaces this one whole."""
+    """A folder of documents. A table of the same name in a nearer file replaces the whole table."""
 
     path: Folder = Field(
         description="The folder.",
@@ -290,16 +293,16 @@ class TreeConfig(SettingsSection):
         ),
     )
     include: Patterns | None = setting(
-        None, "Files to index; without it, those of [indexing].", allowed="a list of strings"
+        None, "Files to index; defaults to `include` of [indexing].", allowed="a list of strings"
     )
-    exclude: Patterns = setting((), "Files to leave out, besides those of [indexing].")
+    exclude: Patterns = setting((), "Files to skip, in addition to `exclude` of [indexing].")
 
 
-# [search], [search.boosts] and [search.advanced]: how results are found, ranked and thinned.
+# [search], [search.boosts] and [search.advanced]: how results are found, ranked and deduplicated.
 
 RANK_SUM_THRESHOLD, RANK_SUM_STEEPNESS = 0.035, 150.0
-"""The seeds' curve over rank sums: with rank fusion, what counts for the one of the two settings
-that the user has left out."""
+"""The seeds' curve over rank sums: with rank fusion, the defaults of the two calibration settings
+if the user has set only one of them."""
 
 
 class RankSumCurve(NamedTuple):
@@ -312,18 +315,18 @@ class RankSumCurve(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it is, and what that means for whoever sets a least confidence."""
+        """Describes the curve and its effect on `min_confidence`."""
         exponent = min(700.0, self.steepness * (self.threshold - self.first))
         confidence = 1.0 / (1.0 + math.exp(exponent))
         return (
             f"rank sum, by a sigmoid with threshold {self.threshold:g} and steepness "
             f"{self.steepness:g}: a relative number; a passage that one index alone puts first has "
-            f"{confidence:.3f}, so a least confidence above that drops exact hits"
+            f"{confidence:.3f}, so a min_confidence above that drops exact hits"
         )
 
 
 class BoostsConfig(SettingsSection):
-    """How much a word counts by the field it stands in, before saturation (BM25F)."""
+    """Weights of words by the field they occur in, before saturation (BM25F)."""
 
     title: float = setting(3.0, "The document's title.", least=0, most=100)
     headers: float = setting(2.5, "The headings above the passage.", least=0, most=100)
@@ -340,19 +343,19 @@ class AdvancedSearchConfig(SettingsSection):
     """Graph communities, weights by score spread, and HyDE."""
 
     community_detection_enabled: bool = setting(
-        True, "Raise documents of the communities that the best hits belong to."
+        True, "Boost documents in the same cluster of linked documents as the best hits."
     )
-    community_boost_factor: float = setting(1.1, "By how much they are raised.", least=1, most=10)
+    community_boost_factor: float = setting(1.1, "The factor of that boost.", least=1, most=10)
     dynamic_weights_enabled: bool = setting(
-        False, "Give an index less say when its scores hardly differ."
+        False, "Lower the weight of an index whose scores hardly differ."
     )
     variance_threshold: float = setting(
-        0.1, "Below this variance of scores an index loses weight.", least=0, most=1
+        0.1, "Lower the weight of an index below this variance of scores.", least=0, most=1
     )
     min_weight_factor: float = setting(
-        0.5, "An index never loses more than down to this factor.", least=0, most=1
+        0.5, "Never multiply a weight by less than this.", least=0, most=1
     )
-    hyde_enabled: bool = setting(True, "Offer search by a hypothetical answer.")
+    hyde_enabled: bool = setting(True, "Offer search by a hypothetical answer (HyDE).")
 
 
 _ORDERING = frozenset(
@@ -373,168 +376,170 @@ _ORDERING = frozenset(
         "boosts",
     }
 )
-"""Who sets one of these wants another order than that of the confidence."""
+"""A user who sets one of these wants an order other than by confidence."""
 
 
 class SearchConfig(SettingsSection):
-    """How results are found, ranked, thinned and returned."""
+    """How results are found, ranked, deduplicated and returned."""
 
     semantic_weight: float = setting(1.0, "Weight of vector search.", least=0, most=100)
     keyword_weight: float = setting(1.0, "Weight of keyword search.", least=0, most=100)
     balance_enabled: bool = setting(
-        True, "Shift meaning against words by how near and how long a query is (score fusion)."
+        True,
+        "Balance vector and keyword search by a query's length and its best similarity (score "
+        "fusion).",
     )
     document_weight: float = setting(
-        0.5, "How much of a passage's meaning is that of its whole document.", least=0, most=1
+        0.5, "Share of the whole document in a passage's similarity.", least=0, most=1
     )
     closeness_weight: float = setting(
-        0.5, "How much it counts that words stand together as in the query.", least=0, most=1
+        0.5, "Weight of words being as close together as in the query.", least=0, most=1
     )
     resemblance_weight: float = setting(
-        0.15, "How much it counts that a passage is like the best one in meaning.", least=0, most=1
+        0.15, "Weight of a passage's similarity to the best passage.", least=0, most=1
     )
     graph_weight: float = setting(1.0, "Weight of documents linked to hits.", least=0, most=100)
-    code_search_enabled: bool = setting(True, "Search code blocks in an index of their own.")
+    code_search_enabled: bool = setting(True, "Search code blocks in a separate index.")
     code_search_weight: float = setting(0.3, "Weight of code search.", least=0, most=100)
     fusion: Annotated[Fusion, Lax] = setting(
-        Fusion.SCORE, "How the lists become one: by scaled scores, or by ranks."
+        Fusion.SCORE, "How the rankings are merged: by scaled scores, or by ranks."
     )
     rrf_k_constant: int = setting(
-        60, "Rank fusion's constant: larger is flatter.", least=0, most=10_000
+        60, "The constant of rank fusion; a larger one flattens the ranking.", least=0, most=10_000
     )
     recency_bias: float = setting(
-        0.5, "How much new documents gain; 0.5 is 1.2x in a week, 0 is off.", least=0, most=1
+        0.5, "Boost for recent documents; 0.5 is 1.2x within a week, 0 is off.", least=0, most=1
     )
     min_confidence: float = setting(
-        0.0, "Results below this confidence are dropped; 0 keeps all.", least=0, most=1
+        0.0, "Drop results below this confidence; 0 keeps all.", least=0, most=1
     )
     score_calibration_threshold: float = setting(
         0.446,
-        "The evidence (mostly in [0, 1]) that means 50 % confidence; set with rank fusion: the "
+        "The evidence (mostly in [0, 1]) that means 50 % confidence; if set with rank fusion, the "
         "rank sum.",
         least=0,
         most=10,
     )
     score_calibration_steepness: float = setting(
         12.83,
-        "How sharply confidence turns around that evidence; set with rank fusion: around that "
+        "How steeply confidence rises around that evidence; if set with rank fusion, around that "
         "rank sum.",
         least=0.01,
         most=10_000,
     )
     max_chunks_per_doc: int = setting(
-        2, "At most this many passages of one document; 0 is no limit.", least=0, most=100
+        2, "Maximum passages from one document; 0 is no limit.", least=0, most=100
     )
-    dedup_enabled: bool = setting(False, "Drop passages whose vectors are nearly the same.")
+    dedup_enabled: bool = setting(False, "Drop passages with nearly the same vector.")
     dedup_similarity_threshold: float = setting(
         0.85,
-        "The cosine from which two passages count as the same.",
+        "Cosine similarity at which two passages count as the same.",
         least=0,
         most=1,
         aliases=("search.dedup_threshold",),
     )
-    ngram_dedup_enabled: bool = setting(True, "Drop passages whose wording is nearly the same.")
+    ngram_dedup_enabled: bool = setting(True, "Drop passages with nearly the same wording.")
     ngram_dedup_threshold: float = setting(
-        0.85, "The Jaccard similarity of character trigrams for that.", least=0, most=1
+        0.85, "Jaccard similarity of character trigrams for that.", least=0, most=1
     )
     mmr_enabled: bool = setting(
-        False, "Choose results for diversity (MMR) in place of dropping similar vectors."
+        False, "Choose results for diversity (MMR) instead of dropping similar vectors."
     )
     mmr_lambda: float = setting(0.7, "1 is relevance only, 0 is diversity only.", least=0, most=1)
-    rerank_enabled: bool = setting(False, "Score the best results again with a cross-encoder.")
+    rerank_enabled: bool = setting(False, "Rerank the best results with a cross-encoder.")
     rerank_model: NameOrFolder = setting(
         "cross-encoder/ms-marco-MiniLM-L-6-v2",
-        "The cross-encoder, as [embedding] model.",
+        "The cross-encoder: a name or a folder, like `model` in [embedding].",
         allowed="a name or a path",
         authority=Authority("names a model to load", is_loaded=True),
     )
-    rerank_top_n: int = setting(10, "How many results it scores.", least=1, most=100)
+    rerank_top_n: int = setting(10, "How many results are reranked.", least=1, most=100)
     rerank_weight: float = setting(
         0.05,
-        "What its opinion counts beside the search's own: 1 is its opinion alone.",
+        "Weight of the cross-encoder's score against the search's own; 1 ignores the search's.",
         least=0,
         most=1,
     )
     adaptive_weights_enabled: bool = setting(
-        True, "Shift the weights by the kind of query: factual, navigational, exploratory."
+        True, "Adjust the weights to the type of query: factual, navigational, exploratory."
     )
     query_expansion_enabled: bool = setting(
-        True, "Add the nearest terms of the documents' own vocabulary to a query."
+        True, "Expand queries with the nearest terms from the documents' own vocabulary."
     )
     query_expansion_max_words: int = setting(
         2,
-        "Only for queries of at most this many words that hardly any document has; 0 is for every "
-        "query.",
+        "Expand only queries of at most this many words that hardly any document contains; 0 "
+        "expands every query.",
         least=0,
         most=100,
     )
     query_expansion_max_terms: int = setting(
-        10_000, "At most this many terms make that vocabulary.", least=0, most=1_000_000
+        10_000, "Maximum number of terms in that vocabulary.", least=0, most=1_000_000
     )
     synonyms_enabled: bool = setting(False, "Add WordNet synonyms (extra `synonyms`).")
     keyword_engine: Annotated[KeywordEngineName, Lax] = setting(
-        KeywordEngineName.FTS5, "What finds words; tantivy is an extra, for very large folders."
+        KeywordEngineName.FTS5, "The keyword engine; tantivy is an extra, for very large folders."
     )
     stemmer: Annotated[Stemmer, Lax] = setting(
-        Stemmer.ENGLISH, "The language whose word endings are ignored."
+        Stemmer.ENGLISH, "Language for stemming: its word endings are ignored."
     )
     fuzzy_distance: int = setting(
-        1, "Typing errors forgiven in words the documents do not have; 0 is none.", least=0, most=2
+        1, "Typos allowed in words that no document contains; 0 is none.", least=0, most=2
     )
     merge_threshold: int = setting(
         2,
-        "This many matching siblings are replaced by their parent; 0 is never.",
+        "Merge this many or more matching sibling sections into their parent; 0 means never.",
         least=0,
         most=100,
     )
-    merge_bonus: float = setting(0.02, "What a merged section gains per child.", least=0, most=10)
+    merge_bonus: float = setting(0.02, "Boost for a merged section per child.", least=0, most=10)
     max_merge_depth: int = setting(
         2, "Do not merge above this depth; 0 allows the whole document.", least=0, most=6
     )
     max_merge_bytes: int = setting(
         4_000,
-        "A larger section is not merged into: its parts are the results.",
+        "Do not merge into a larger section; return its parts.",
         least=0,
         most=10**9,
     )
     result_tokens: int = setting(
         180,
-        "About how much of a passage is given: the lines that answer and what is around them; "
-        "0 gives all of it.",
+        "Approximate size of a returned passage: the matching lines and their surroundings; 0 "
+        "returns all of it.",
         least=0,
         most=10_000,
     )
     cutoff_ratio: float = setting(
         0.3,
-        "Stop where a score falls below this part of the one before; 0 is off.",
+        "Stop at a score below this fraction of the previous one; 0 is off.",
         least=0,
         most=1,
     )
     candidate_limit: int = setting(
-        0, "At most this many of what was found are judged; 0 is no limit.", least=0, most=10_000
+        0, "Maximum number of candidates to evaluate; 0 is no limit.", least=0, most=10_000
     )
     local_boost: float = setting(
-        1.5, "What the project's own trees gain over the user's.", least=0, most=100
+        1.5, "Boost for the project's trees over the user's.", least=0, most=100
     )
     tree_normalisation: float = setting(
-        0.0, "How far the best of each tree is brought to one level; 0 is off.", least=0, most=1
+        0.0, "How far to equalise the best scores of all trees; 0 is off.", least=0, most=1
     )
     graph_depth: int = setting(1, "How many links away a neighbour may be.", least=0, most=5)
     graph_neighbor_weight: float = setting(
-        0.5, "A neighbour enters with this part of its hit's score.", least=0, most=1
+        0.5, "A neighbour starts with this fraction of its hit's score.", least=0, most=1
     )
     boosts: BoostsConfig = Field(default_factory=BoostsConfig)
     advanced: AdvancedSearchConfig = Field(default_factory=AdvancedSearchConfig)
 
     @property
     def is_ordered_by_confidence(self) -> bool:
-        """Not with rank fusion, nor when the user has set what is to come first."""
+        """False with rank fusion, or when the user has set a weight that affects the order."""
         return self.fusion is Fusion.SCORE and not self.model_fields_set & _ORDERING
 
     @property
     def rank_sum_curve(self) -> RankSumCurve | None:
-        """With rank fusion, when the user has set either calibration setting: confidence is then
-        made from the rank sum. None: it is made from the evidence, whatever the fusion."""
+        """Set with rank fusion if the user has set either calibration setting: confidence is then
+        computed from the rank sum. If None, it is computed from the evidence, with any fusion."""
         given = self.model_fields_set & {
             "score_calibration_threshold",
             "score_calibration_steepness",
@@ -551,17 +556,17 @@ class SearchConfig(SettingsSection):
 
 
 # A whole configuration file: every setting, once, with its default, its range and one line that
-# says what it does. Each section has a module of its own beside this one.
+# says what it does.
 #
-# A module is given its own section, never the whole configuration. The example file, the reference
-# page, the error messages and the checks are all made from what stands there.
+# A module gets its own section, never the whole configuration. The example file, the reference
+# page, the error messages and the checks are all generated from these definitions.
 
 
 class Settings(SettingsSection):
     """A whole file."""
 
     root: bool = setting(
-        False, "Look for no further configuration in the folders above this file's."
+        False, "Do not look for configuration files in the folders above this one."
     )
     indexing: IndexingConfig = Field(default_factory=IndexingConfig)
     tree: dict[TreeKey, TreeConfig] = Field(
@@ -575,11 +580,11 @@ class Settings(SettingsSection):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What must hold for a setting to have an effect: `is_met` gets the values of the other
-    settings that it names; `trees` are those of the whole configuration.
+    """A condition for a setting to have an effect: `is_met` gets the values of the settings in
+    `keys`; the key `trees` means the trees of the whole configuration.
 
-    `words` stand for the values where these say too little; `still` is what the setting does even
-    then.
+    `words` replace the values in messages where the values would explain too little; `still` is
+    what the setting does even when the condition is not met.
     """
 
     keys: tuple[str, ...]
@@ -655,7 +660,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         Need(
             ("indexing.include", "trees"),
             _is_inherited,
-            "while every tree has an `include` of its own",
+            "while every tree has its own `include`",
         ),
     ),
     "indexing.debounce_seconds": (_WATCHED,),
@@ -691,7 +696,9 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "search.max_merge_depth": (_MERGING,),
     "search.max_merge_bytes": (_MERGING,),
     "search.local_boost": (
-        Need(("trees",), _has_both_scopes, "while all trees are the project's, or all the user's"),
+        Need(
+            ("trees",), _has_both_scopes, "while all trees are the project's or all are the user's"
+        ),
     ),
     "search.tree_normalisation": (Need(("trees",), _has_several, "while there is one tree"),),
     "search.advanced.community_boost_factor": (_on("search.advanced.community_detection_enabled"),),
@@ -722,5 +729,5 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "embedding.class_name": (_CLASS,),
     "embedding.arguments": (_CLASS,),
 }
-"""Setting → all that must hold for it to have an effect; one that is not here always has one.
-`check-config` names those that are set to another value than the default and have none."""
+"""Setting → all conditions for it to have an effect; a setting not listed here always has one.
+`check-config` names settings without effect that differ from their default."""

@@ -1,10 +1,10 @@
 """What project files ask for, and which of them the user trusts.
 
 A file that was found in a project may come from anyone. The settings that give it authority over
-the user (`Authority`, declared with each setting) are in force only after `ragdocs trust`. What the
-user granted is kept in one file of the data folder: the project file's path, the settings with
-their values, and a digest of whatever lies in the project and is loaded because of them. Anything
-doubtful there means "not trusted".
+the user (`Authority`, declared with each setting) are in force only after `ragdocs trust`. The
+user's grants are kept in one file in the data folder: the project file's path, the settings with
+their values, and a digest of everything in the project that is loaded because of them. Any doubt
+about that file means "not trusted".
 """
 
 import errno
@@ -30,11 +30,11 @@ from ragdocs.files import replace as replace_file
 from ragdocs.text import advised, plain_value, printable
 
 MAX_BYTES = 5_000_000
-"""Of the file of grants: some thousand projects."""
+"""Maximum size of the file of grants: some thousand projects."""
 MAX_LOADED_FILES = 20_000
 MAX_LOADED_BYTES = 50_000_000_000
 MAX_NAMED = 5
-"""So many settings are named in one line."""
+"""How many settings one line names."""
 MAX_NAME_CHARS = 40
 LOCK_FILE = "trust.lock"
 LOCK_SECONDS = 10.0
@@ -42,12 +42,12 @@ _VERSION = 1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ABSENT = object()
 _FREE_TABLE = "embedding.arguments"
-"""Its keys are what anyone writes."""
+"""Its keys are free text chosen by the file's author."""
 _PATTERNS: tuple[KeyPath, ...] = (("indexing", "include"), ("indexing", "exclude"))
 
 
 class Standing(StrEnum):
-    """How a project's file stands with the user."""
+    """Whether the user trusts a project file."""
 
     MODEST = "asks-nothing"
     TRUSTED = "trusted"
@@ -57,7 +57,7 @@ class Standing(StrEnum):
 
     @property
     def words(self) -> str:
-        """What is to be said of the file."""
+        """The predicate of a sentence about the file."""
         return _WORDS[self]
 
 
@@ -72,7 +72,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One setting of a project's file that needs trust."""
+    """One setting of a project file that needs trust."""
 
     path: KeyPath
     value: object
@@ -88,7 +88,7 @@ class Ask:
 class Ignored:
     """A setting that is not in force because its file is not trusted; no key: the whole file.
 
-    `because` is why not even the user's earlier word counts.
+    `because` is why even an earlier grant does not count.
     """
 
     origin: SettingOrigin
@@ -101,7 +101,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the user allowed one file: settings with their values, and what was loaded for them."""
+    """What the user allowed one file: settings with values, and digests of what they load."""
 
     settings: Mapping[str, object]
     loaded: Mapping[str, str]
@@ -109,14 +109,14 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """All that the user allowed, by the file's path; `problem` is why it cannot be used."""
+    """All grants, by the project file's path; `problem` is why they cannot be used."""
 
     files: Mapping[str, Grant] = field(default_factory=dict[str, Grant])
     problem: str = ""
 
 
 class TrustLedger:
-    """The file of grants, read when the first project file asks for something."""
+    """The file of grants; it is read when the first project file asks for something."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -127,17 +127,17 @@ class TrustLedger:
 
     @property
     def problem(self) -> str:
-        """Why what was granted cannot be used; empty while nothing was looked up."""
+        """Why the grants cannot be used; empty before the first lookup."""
         found = self.grants.problem if "grants" in vars(self) else ""
-        return f"{TRUST_FILE}, which has what you trust, is not used: {found}" if found else ""
+        return f"{TRUST_FILE}, which records what you trust, is not used: {found}" if found else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one project file asks for. `project` is the folder that it speaks for.
+    """What one project file asks for. `project` is the folder that it applies to.
 
-    `chosen` are its patterns, if it asks for folders: they are in force without trust for what is
-    the project's, and with it they choose from those folders.
+    `chosen` are its patterns, if it asks for folders: without trust they apply only inside the
+    project, with trust also to those folders.
     """
 
     file: Path
@@ -146,7 +146,7 @@ class Request:
     chosen: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def standing(self, ledger: TrustLedger) -> Standing:
-        """Reads nothing but the file of grants, unless that has a grant for these settings."""
+        """Reads only the file of grants, unless it contains a grant for these settings."""
         if not self.asks:
             return Standing.MODEST
         grant = ledger.grants.files.get(os.fspath(self.file))
@@ -161,19 +161,19 @@ class Request:
         return Standing.TRUSTED if is_same else Standing.CHANGED
 
     def grant(self) -> Grant:
-        """To be remembered. Raises OSError or ValueError for files that cannot be."""
+        """The grant to record. Raises OSError or ValueError for files that cannot be recorded."""
         return Grant(self._settings, self._digests({}))
 
     def loaded(self) -> tuple[Path, ...]:
         """The files and folders of the project that are loaded because of what it asks for."""
-        found = (path for ask in self.asks for path in _loaded(ask, self.project))
+        found = (path for ask in self.asks for path in _find_loaded(ask, self.project))
         return tuple(dict.fromkeys(found))
 
     @property
     def _settings(self) -> dict[str, object]:
-        """In the form in which they are kept, so that equal values are equal."""
-        asked = {ask.key: _kept(ask.value) for ask in self.asks}
-        chosen = {key: _kept(value) for key, value in self.chosen.items()}
+        """In their stored form, so that equal values compare equal."""
+        asked = {ask.key: _to_stored(ask.value) for ask in self.asks}
+        chosen = {key: _to_stored(value) for key, value in self.chosen.items()}
         return json.loads(json.dumps({**asked, **chosen}, default=str))
 
     def _digests(self, known: Mapping[str, str]) -> dict[str, str]:
@@ -183,8 +183,8 @@ class Request:
 def request_of(
     file: Path, project: Path, layer: Layer, otherwise: Layer, trusted: Layer
 ) -> Request:
-    """`otherwise` is the user's own word: a value that changes nothing asks for nothing. But one
-    that takes back what another file is `trusted` with asks as well."""
+    """`otherwise` are the user's own settings: a value that changes nothing asks for nothing. But a
+    value that overrides a `trusted` value of another file asks as well."""
 
     def asks() -> Iterator[Ask]:
         for path, assigned in layer.items():
@@ -205,21 +205,21 @@ def request_of(
 
 
 def granted(layer: Layer, request: Request, standing: Standing) -> Layer:
-    """What is in force of a project file's layer: all of it, or what asks for nothing.
+    """The part of a project file's layer that is in force: all of it, or what asks for nothing.
 
-    Paths that do not leave the project are marked: they never will, whatever becomes a link later.
+    Paths inside the project are marked, so that they stay inside even if one becomes a link later.
     """
     withheld = set[KeyPath]()
     if standing is not Standing.TRUSTED:
         withheld = {ask.path for ask in request.asks}
     return {
-        path: _kept_inside(one, path, request.project)
+        path: _keep_inside(one, path, request.project)
         for path, one in layer.items()
         if path not in withheld
     }
 
 
-def _kept_inside(assigned: Assigned, path: KeyPath, project: Path) -> Assigned:
+def _keep_inside(assigned: Assigned, path: KeyPath, project: Path) -> Assigned:
     authority = authority_of(path)
     if authority is None or authority.asks is not leaves_project:
         return assigned
@@ -235,8 +235,8 @@ def ignored(request: Request, standing: Standing, because: str = "") -> Iterator
 
 
 def in_words(found: Iterable[Ignored], *, with_folders: bool = True) -> Iterator[str]:
-    """A line for each file: what is not in force, and what to do. Without folders, for answers that
-    may leave this machine."""
+    """A line for each file: what is not in force, and what to do. Omit folders in answers that may
+    leave this machine."""
     by_file: dict[str, list[Ignored]] = {}
     for one in found:
         by_file.setdefault(one.origin.where, []).append(one)
@@ -244,13 +244,13 @@ def in_words(found: Iterable[Ignored], *, with_folders: bool = True) -> Iterator
         shown = printable(file if with_folders else os.path.basename(file))
         standing = settings[0].standing
         if standing is Standing.FOREIGN:
-            yield f"{shown} {standing.words} and is not read; `--config` with its path has it read"
+            yield f"{shown} {standing.words} and is not read; to read it, pass it with `--config`"
             continue
-        every = list(dict.fromkeys(_named(one.key) for one in settings))
+        every = list(dict.fromkeys(_shorten_key(one.key) for one in settings))
         names, more = every[:MAX_NAMED], len(every) - MAX_NAMED
         named = ", ".join([*names, f"{more} more"] if more > 0 else names)
         are = "is" if len(every) == 1 else "are"
-        command = advised(f"trust {_quoted(shown)}" if with_folders else "trust")
+        command = advised(f"trust {_quote(shown)}" if with_folders else "trust")
         because = f" ({settings[0].because})" if settings[0].because else ""
         yield (
             f"{shown} {standing.words}{because}: {named} {are} ignored; "
@@ -258,33 +258,33 @@ def in_words(found: Iterable[Ignored], *, with_folders: bool = True) -> Iterator
         )
 
 
-def _named(key: str) -> str:
-    """Not by words of the file's own choice: in an answer they would read as the program's."""
+def _shorten_key(key: str) -> str:
+    """Never uses free text from the file: in an answer it would look like the program's own."""
     name = _FREE_TABLE if key.startswith(f"{_FREE_TABLE}.") else printable(key)
     return name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}…"
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     import shlex
 
     return shlex.quote(path)
 
 
-def _kept(value: object) -> object:
-    """A path letter by letter, unlike `plain_value`, which is for people."""
+def _to_stored(value: object) -> object:
+    """The stored form of a value. Keeps paths exact, unlike `plain_value`, which is for people."""
     if isinstance(value, os.PathLike):
         return os.fspath(cast("Path", value))
     if isinstance(value, list | tuple):
-        return [_kept(one) for one in cast("list[object]", value)]
+        return [_to_stored(one) for one in cast("list[object]", value)]
     if isinstance(value, Mapping):
         pairs = cast("Mapping[str, object]", value).items()
-        return {key: _kept(one) for key, one in pairs}
+        return {key: _to_stored(one) for key, one in pairs}
     return value
 
 
-def _loaded(ask: Ask, project: Path) -> Iterator[Path]:
-    """What of the project a setting has loaded: a folder, a module of that name, or whatever an
-    argument names there."""
+def _find_loaded(ask: Ask, project: Path) -> Iterator[Path]:
+    """The paths in the project that a setting causes to be loaded: a folder, a module of that name,
+    or any path that an argument names."""
     if not ask.authority.is_loaded:
         return
     for text in _texts(ask.value):
@@ -298,7 +298,7 @@ def _loaded(ask: Ask, project: Path) -> Iterator[Path]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    kept = _kept(value)
+    kept = _to_stored(value)
     if isinstance(kept, str):
         yield kept
     elif isinstance(kept, list):
@@ -309,15 +309,15 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def digest(path: Path, known: str = "") -> str:
-    """Of a file, or of all in a folder: number, bytes, and a hash of names and contents. Where the
-    number or the bytes are not those of `known`, nothing is read.
+    """Of a file, or of all files in a folder: their number and size, and a hash of names and
+    contents. If number or size differ from those in `known`, no file is read.
 
-    Raises OSError, or ValueError for what cannot be remembered: a link to a folder, or too much.
+    Raises OSError, or ValueError for what cannot be recorded: a link to a folder, or too much.
     """
     files = dict(sorted(_files(path)))
     size = sum(os.stat(file).st_size for file in files.values())
     if len(files) > MAX_LOADED_FILES or size > MAX_LOADED_BYTES:
-        raise ValueError(f"{path} is too large to be remembered")
+        raise ValueError(f"{path} is too large to be recorded")
     begin = f"{len(files)} files, {size} bytes, sha256 "
     if known and not known.startswith(begin):
         return f"{begin}unread"
@@ -330,7 +330,7 @@ def digest(path: Path, known: str = "") -> str:
 
 
 def _files(path: Path) -> Iterator[tuple[str, str]]:
-    """Links to files count as what they lead to: that is what would be loaded."""
+    """Links to files count as their targets, because those would be loaded."""
     if not path.is_dir():
         yield "", os.fspath(path)
         return
@@ -356,11 +356,11 @@ def _regular(file: str) -> int:
 
 
 def read_grants(path: Path) -> Grants:
-    """Never raises. What others could have written counts for nothing, and that is said."""
+    """Never raises. A file that others could have written is ignored, and `problem` says why."""
     try:
         found = os.lstat(path.parent)
         if is_link(found) or not stat.S_ISDIR(found.st_mode):
-            return Grants(problem="its folder is a link or no folder")
+            return Grants(problem="its folder is a link or not a folder")
         if reason := _not_ours(found):
             return Grants(problem=f"its folder {reason}")
         descriptor = open_file(path, os.O_RDONLY)
@@ -375,7 +375,7 @@ def read_grants(path: Path) -> Grants:
         if reason := _not_ours(found):
             return Grants(problem=f"it {reason}")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return _parsed(file.read(MAX_BYTES + 1))
+            return _parse(file.read(MAX_BYTES + 1))
     except OSError as error:
         return Grants(problem=f"it cannot be read: {error.strerror}")
     finally:
@@ -389,11 +389,11 @@ def _not_ours(found: os.stat_result) -> str:
     if found.st_uid != mine:
         return "belongs to another account"
     if found.st_mode & _WRITABLE_BY_OTHERS:
-        return f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o})"
+        return f"is writable by others (mode {stat.S_IMODE(found.st_mode):04o})"
     return ""
 
 
-def _parsed(data: bytes) -> Grants:
+def _parse(data: bytes) -> Grants:
     damaged = Grants(problem="it is damaged")
     if len(data) > MAX_BYTES:
         return damaged
@@ -408,7 +408,7 @@ def _parsed(data: bytes) -> Grants:
     if not isinstance(files, dict) or table.get("sha256") != _seal(cast("object", files)):
         return damaged
     if table.get("version") != _VERSION:
-        return Grants(problem="another version of the program wrote it")
+        return Grants(problem="it was written by another version of the program")
     found: dict[str, Grant] = {}
     for name, one in cast("dict[str, dict[str, dict[str, object]]]", files).items():
         try:
@@ -424,8 +424,8 @@ def _seal(files: object) -> str:
 
 
 def change_grants(path: Path, change: Callable[[Mapping[str, Grant]], Mapping[str, Grant]]) -> str:
-    """Under a lock, so that two at once lose nothing. Returns why what was there before could not
-    be used, and is now replaced; mostly nothing.
+    """Holds a lock, so that concurrent changes are not lost. Returns why the previous file could
+    not be used and was replaced; usually empty.
 
     Raises OSError, or LockHeld when another process does not finish.
     """
@@ -441,7 +441,7 @@ def change_grants(path: Path, change: Callable[[Mapping[str, Grant]], Mapping[st
 
 
 def _prepare_folder(folder: Path) -> None:
-    """The user's alone."""
+    """Creates the folder, accessible only to the user."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.lstat(folder)
     if is_link(found):
@@ -451,7 +451,7 @@ def _prepare_folder(folder: Path) -> None:
 
 
 def _write(path: Path, grants: Mapping[str, Grant]) -> None:
-    """Whole or not at all."""
+    """Replaces the file atomically."""
     files = {
         name: {"settings": dict(one.settings), "loaded": dict(one.loaded)}
         for name, one in sorted(grants.items())
@@ -467,7 +467,7 @@ def _write(path: Path, grants: Mapping[str, Grant]) -> None:
         replace_file(new, path)
     finally:
         new.unlink(missing_ok=True)
-    with suppress(OSError):  # where a folder can be opened, its entry lasts too
+    with suppress(OSError):  # where folders can be opened, makes the new entry durable
         opened = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(opened)

@@ -1,4 +1,4 @@
-"""What a setting's value may be: paths, patterns, names; and the model that all sections share."""
+"""The types of setting values: paths, patterns, names; and the base model of all sections."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -22,29 +22,29 @@ _PATH_STARTS = ("/", "./", "../", "~", *(f"{dots}{os.sep}" for dots in (".", "..
 MAX_TREE_NAME = 100
 MAX_TREES = 500
 MAX_PATTERNS = 2000
-"""As many as an ignore file may have: each file is compared with each of them."""
+"""The same limit as for an ignore file: each file is compared with each pattern."""
 MAX_PREFIX = 2000
-"""Characters: a prefix is put before every passage."""
+"""In characters: a prefix is put before every passage."""
 SHORTEST_PAUSE = 10.0
-"""Seconds between two looks at all files, of those that a project's file may choose."""
+"""The shortest rescan interval, in seconds, that a project file may set without trust."""
 DEVICES = (AUTO, "cpu", "mps", "cuda")
 SETTING_ERROR = "setting"
-"""The type of the errors below: their message is already fit for the user."""
+"""The type of the errors below: their message can be shown to the user as it is."""
 CROSS_ERROR = "settings_disagree"
 """The type of an error between settings: its context carries the `Disagreement`s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Settings of one section that cannot hold together."""
+    """Settings of one section that contradict each other."""
 
     why: str
     keys: tuple[str, ...]
 
 
 Asks = Callable[[object, object, Path], bool]
-"""Whether a value in a project's file asks for trust: the value, what would be in force without the
-file, and the project's folder."""
+"""Whether a value in a project file asks for trust: gets the value, the value that would be in
+force without the file, and the project's folder."""
 
 
 def differs(value: object, otherwise: object, _project: Path) -> bool:
@@ -56,13 +56,13 @@ def is_more(value: object, otherwise: object, _project: Path) -> bool:
 
 
 def is_hasty(value: object, otherwise: object, _project: Path) -> bool:
-    """A pause so short that the work after it never ends; 0 means never."""
+    """An interval so short that scanning never ends; 0 means never."""
     return value != otherwise and isinstance(value, int | float) and 0 < value < SHORTEST_PAUSE
 
 
 def leaves_project(value: object, otherwise: object, project: Path) -> bool:
-    """Outside of the project's folder, or in a hidden folder of it, as `.git`, which git and other
-    tools write, not the project. Links are already followed in `value`."""
+    """Outside the project's folder, or in a hidden folder inside it such as `.git`, which git and
+    other tools write, not the project. Links in `value` are already resolved."""
     path = _folder_named(value)
     if path is None or value == otherwise:
         return False
@@ -72,7 +72,7 @@ def leaves_project(value: object, otherwise: object, project: Path) -> bool:
 
 
 def _folder_named(value: object) -> Path | None:
-    """A folder's path, or that of a tree's table."""
+    """The path of a folder setting or of a tree's table."""
     if isinstance(value, Mapping):
         value = cast("Mapping[str, object]", value).get("path")
     return value if isinstance(value, Path) else None
@@ -80,10 +80,10 @@ def _folder_named(value: object) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """What a setting lets its writer do to the user: a project's file has it only when trusted.
+    """What a setting lets its author do to the user: a project file needs trust for it.
 
-    `meaning` completes "this setting ..."; `when` names the values that ask, where not all do that
-    differ. `is_loaded`: files of the project may be loaded because of it.
+    `meaning` completes "this setting ..."; `when` names the values that ask for trust, if not every
+    different value does. `is_loaded`: files of the project may be loaded because of it.
     """
 
     meaning: str
@@ -102,8 +102,8 @@ def setting(
     allowed: str = "",
     authority: Authority | None = None,
 ) -> Any:  # noqa: ANN401  a field of any type
-    """A setting with its range, the other full keys that the seeds call it by, and what it lets its
-    writer do to the user."""
+    """A setting with its range, its full keys in the seeds, and what it lets its author do to the
+    user."""
     extra: dict[str, Any] = {"aliases": list(aliases), "allowed": allowed, "authority": authority}
     return Field(
         default=default, description=description, ge=least, le=most, json_schema_extra=extra
@@ -111,7 +111,7 @@ def setting(
 
 
 def absolute(text: str, base: Path) -> Path:
-    """`text` as a path with `~` expanded and links followed, seen from `base`.
+    """`text` as a path relative to `base`, with `~` expanded and links resolved.
 
     Raises:
         ValueError: it cannot be a path.
@@ -124,7 +124,7 @@ def absolute(text: str, base: Path) -> Path:
         raise ValueError(f"the home folder in {text!r} is not known") from None
     try:
         return path.resolve()
-    except (OSError, RuntimeError):  # a loop of links: discovery will say that it cannot be read
+    except (OSError, RuntimeError):  # a loop of links: discovery will report that it cannot be read
         return Path(os.path.abspath(path))
 
 
@@ -147,26 +147,26 @@ def _path_or_nothing(value: object, info: ValidationInfo) -> object:
 
 
 def _name_or_path(value: object, info: ValidationInfo) -> object:
-    """A model's name looks like a relative path, so only what is plainly a path is made one."""
+    """A model's name looks like a relative path, so only an explicit path is resolved."""
     if isinstance(value, str) and (value.startswith(_PATH_STARTS) or os.path.isabs(value)):
         return str(_path(value, info))
     return value
 
 
 def _document_or_path(value: object, info: ValidationInfo) -> object:
-    """`tree:path` stays; anything else is a file, seen from the configuration's folder."""
+    """`tree:path` stays; anything else is a file relative to the configuration's folder."""
     is_on_drive = isinstance(value, str) and bool(os.path.splitdrive(value)[0])  # on Windows
     if isinstance(value, str) and is_tree_name(value.partition(":")[0]) and ":" in value:
         return str(_path(value, info)) if is_on_drive else value
     return str(_path(value, info)) if isinstance(value, str) else value
 
 
-def _listed(value: object) -> object:
+def _as_tuple(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
 def is_tree_name(name: str) -> bool:
-    """Letters, digits, `-`, `_` and `.`: a tree's name begins every id, up to the first `:`."""
+    """Letters, digits, `-`, `_` and `.`: every id starts with the tree's name and a `:`."""
     plain = name.replace("-", "").replace("_", "").replace(".", "")
     return plain.isalnum() and name[0] not in "-." and len(name) <= MAX_TREE_NAME
 
@@ -174,7 +174,7 @@ def is_tree_name(name: str) -> bool:
 def _tree_name(name: str) -> str:
     if not is_tree_name(name):
         raise PydanticCustomError(
-            SETTING_ERROR, "a tree's name has only letters, digits, '-', '_' and '.'"
+            SETTING_ERROR, "a tree name has only letters, digits, '-', '_' and '.'"
         )
     return name
 
@@ -190,7 +190,7 @@ def _model_file(value: str) -> str:
     is_inside = ".." not in parts and "" not in parts and "\\" not in value and ":" not in value
     if value == AUTO or (is_inside and value.endswith(".onnx")):
         return value
-    raise PydanticCustomError(SETTING_ERROR, "it is no .onnx file of the model's folder")
+    raise PydanticCustomError(SETTING_ERROR, "it is not an .onnx file in the model folder")
 
 
 def _device(value: str) -> str:
@@ -200,7 +200,7 @@ def _device(value: str) -> str:
     return value
 
 
-# Strict models refuse a list for a tuple and a string for an enum, which is all that TOML has.
+# Strict models reject a list for a tuple and a string for an enum, but TOML has nothing else.
 Lax = Field(strict=False)
 Folder = Annotated[Path, BeforeValidator(_path)]
 OptionalFolder = Annotated[Path | None, BeforeValidator(_path_or_nothing)]
@@ -212,7 +212,7 @@ Patterns = Annotated[
 PatternOrPatterns = Annotated[
     tuple[Annotated[str, AfterValidator(_pattern)], ...],
     Lax,
-    BeforeValidator(_listed),
+    BeforeValidator(_as_tuple),
     Field(max_length=MAX_PATTERNS),
 ]
 Prefix = Annotated[str, Field(max_length=MAX_PREFIX)]
@@ -223,13 +223,13 @@ TreeKey = Annotated[str, AfterValidator(_tree_name)]
 
 
 class SettingsSection(BaseModel):
-    """What all sections share: frozen, no unknown key, no guessing of types, no NaN."""
+    """Base of all sections: frozen, no unknown keys, no type coercion, no NaN."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _agrees(self, info: ValidationInfo) -> Self:
-        # One file may give the minimum and another the maximum: only the merged whole can disagree.
+    def _check_agreement(self, info: ValidationInfo) -> Self:
+        # One file may set the minimum and another the maximum: only the merged whole can disagree.
         found = () if _context(info).get("partial") else tuple(self.disagreements())
         if found:
             reasons = "; ".join(one.why for one in found)
