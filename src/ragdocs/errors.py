@@ -7,23 +7,23 @@
     · SourceBinary         not text
     · SourceUnreadable     gone, not permitted, not a regular file, or outside its tree
   - IndexStoreError        the index on disk cannot be used as it is
-    · IndexMissing         there is none yet
-    · IndexFolderForeign   its folder holds something else, or is another account's: left alone
+    · IndexMissing         no index has been built yet
+    · IndexFolderForeign   its folder contains something else, or belongs to another account
     · IndexLocked          another process is writing; try again
-    · IndexCorrupt         a checksum or SQLite says that it is damaged: rebuild
-    · IndexIncompatible    not the store that is expected: look at it again, or rebuild
+    · IndexCorrupt         a checksum or SQLite reports damage: rebuild
+    · IndexIncompatible    not the expected store: open it again, or rebuild
       - OthersIndex        another program's: rebuilt only on request
         · OtherSettings    built with other settings; it can be read as it is
-        · OtherFolders     of other documents
+        · OtherFolders     built from other documents
         · OtherVersion     written by another version of this program
   - EmbeddingError         text cannot be turned into vectors
     · ModelMissing         no usable model was found
     · ModelCorrupt         the model's files are damaged, or not the ones we know
-    · ModelRefused         the model asks for foreign code to be run, or is a pickle
+    · ModelRefused         the model needs foreign code to run, or is a pickle
   - QueryError             the request cannot be answered as asked
     · NotThere             what it names is not in the index
   - EvaluationError        a labelled set or a run cannot be used
-  - FileKept               a file was left as it is: to change it would have lost something
+  - FileKept               a file was left unchanged: an edit would have lost something
 
 A message says what happened, where, and what the user can do next.
 """
@@ -64,7 +64,7 @@ class IndexMissing(IndexStoreError):
 
 
 class IndexFolderForeign(IndexStoreError):
-    """The folder is not empty and not an index of ours, or another account's; left as it is."""
+    """The folder contains something else, or belongs to another account; left unchanged."""
 
 
 class IndexLocked(IndexStoreError):
@@ -75,8 +75,8 @@ REBUILD = "rebuild the index"
 
 
 class IndexCorrupt(IndexStoreError):
-    """A checksum, a count or SQLite itself says that the index is damaged. `what` is the message
-    without the advice, for those who have rebuilt it already."""
+    """A checksum, a count or SQLite itself reports that the index is damaged. `what` is the message
+    without the advice, for callers that have already rebuilt the index."""
 
     def __init__(self, what: str, advice: str = "") -> None:
         super().__init__(f"{what}: {advice}" if advice else what)
@@ -84,12 +84,12 @@ class IndexCorrupt(IndexStoreError):
 
 
 class IndexIncompatible(IndexStoreError):
-    """The store is not the one that is expected; its subclasses say how."""
+    """The store is not the expected one; the subclasses say how."""
 
 
 class OthersIndex(IndexIncompatible):
-    """Made by a program with other settings, or another version of this one. `what` is the message
-    without the advice, `stored` the settings as the store keeps them."""
+    """Built by a program with other settings, or by another version of this one. `what` is the
+    message without the advice, `stored` are the settings in the store."""
 
     def __init__(self, what: str, stored: str = "") -> None:
         super().__init__(f"{what}; {self._advice()}")
@@ -112,7 +112,7 @@ class OtherSettings(OthersIndex):
 
 
 class OtherFolders(OthersIndex):
-    """An index of other documents: they are not shown under the names of these."""
+    """An index of other documents, which must not be shown under the names of these."""
 
     def _advice(self) -> str:
         return (
@@ -129,11 +129,11 @@ class OtherVersion(OthersIndex):
 
 
 class EmbeddingError(RagdocsError):
-    """Text cannot be turned into vectors; keyword, code and graph search go on without them."""
+    """Text cannot be turned into vectors; keyword, code and graph search still work."""
 
 
 class ModelMissing(EmbeddingError):
-    """No usable embedding model was found; the message lists where it was looked for."""
+    """No usable embedding model was found; the message lists the places searched."""
 
 
 class ModelCorrupt(EmbeddingError):
@@ -141,7 +141,7 @@ class ModelCorrupt(EmbeddingError):
 
 
 class ModelRefused(EmbeddingError):
-    """A model's folder asks for foreign code to be run, or has pickled weights only."""
+    """A model needs foreign code to run, or has only pickled weights."""
 
 
 class QueryError(RagdocsError):
@@ -153,8 +153,8 @@ class NotThere(QueryError):
 
 
 class EvaluationError(RagdocsError):
-    """A labelled set, a run or a picture of it cannot be used; the message names file and line."""
+    """A labelled set, a run or its chart cannot be used; the message names file and line."""
 
 
 class FileKept(RagdocsError):
-    """A file that is not ours alone was left as it is; the message says why and what to do."""
+    """A file that others also use was left unchanged; the message says why and what to do."""

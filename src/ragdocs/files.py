@@ -1,7 +1,7 @@
-"""Files as this system offers them: opened without following links, private, read at an offset.
+"""Portable file access: opening without following links, private files, reading at an offset.
 
-The only module that knows which calls of the operating system there are. Each is tried for by its
-name, never guessed from the name of the system. Python lets no child inherit a descriptor.
+The only module that knows which system calls exist. Each is looked up by its name, never guessed
+from the name of the system. Python lets no child inherit a descriptor.
 """
 
 import errno
@@ -13,48 +13,48 @@ import time
 from pathlib import Path
 
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-# Nothing is waited for, no terminal is taken over, and no byte is changed on the way (Windows).
+# Never waits, never takes over a terminal, never translates line ends (Windows).
 _PLAIN: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _ATTEMPTS = 5
 _LONGEST_WINDOWS_PATH = 32_768
-# Of a Windows reparse point: it stands for another name, as a link or a junction does.
+# Set in the tag of a Windows reparse point that refers to another name: a link or a junction.
 _NAME_SURROGATE = 0x20000000
-# Windows refuses to replace a file that someone has open, which is over in an instant.
+# Windows refuses to replace a file that another process has open; that rarely lasts long.
 _REPLACE_PAUSES = (0.005, 0.01, 0.02, 0.05, 0.1)
 _positions = threading.Lock()
 CLOSING_FREES_LOCKS = os.name == "posix"
-"""Whether closing any descriptor of a file frees all locks on ranges of it that the process has."""
+"""Whether closing any descriptor of a file frees all range locks that the process has on it."""
 
 
 def user_id() -> int | None:
-    """Whose process this is; None where files have no owner's number and no mode."""
+    """The user of this process; None on systems without file owners and modes."""
     ask = getattr(os, "geteuid", None)
     return ask() if ask else None
 
 
 def is_link(status: os.stat_result) -> bool:
-    """Whether `lstat` found something that stands for another place."""
+    """Whether `lstat` found a link or a junction."""
     tag: int = getattr(status, "st_reparse_tag", 0)
     return stat.S_ISLNK(status.st_mode) or bool(tag & _NAME_SURROGATE)
 
 
 def open_file(path: Path | str, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
-    """A descriptor of what is at the path; of a link only with `follow`. Waits for nobody.
+    """Opens the path without waiting; follows a link only with `follow`.
 
-    It may be of something else than a file: ask `fstat`.
+    The descriptor may not be of a regular file: check with `fstat`.
     """
     if _NO_FOLLOW:
         return os.open(path, flags | _PLAIN | (0 if follow else _NO_FOLLOW), mode)
     for _ in range(_ATTEMPTS):
-        descriptor = _looked_and_opened(path, flags, mode, follow)
+        descriptor = _check_and_open(path, flags, mode, follow)
         if descriptor is not None:
             return descriptor
-    raise _linked(path)
+    raise _link_error(path)
 
 
 def open_own(path: Path | str, flags: int) -> int:
-    """`open_file` for writing in place. A file with other names (hard links) is somebody else's
-    too: a new one takes its place, and that one keeps every byte."""
+    """`open_file` for writing in place. A file with other names (hard links) may belong to someone
+    else: it is replaced by a new file, and keeps every byte under its other names."""
     descriptor = open_file(path, flags)
     if not has_other_names(os.fstat(descriptor)):
         return descriptor
@@ -64,16 +64,16 @@ def open_own(path: Path | str, flags: int) -> int:
 
 
 def has_other_names(status: os.stat_result) -> bool:
-    """Whether a file can be reached by another path: what is written to it changes both."""
+    """Whether the file has other paths (hard links), which a write would change too."""
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
-def _looked_and_opened(path: Path | str, flags: int, mode: int, follow: bool) -> int | None:
-    """Without O_NOFOLLOW: None when something else was there when it was opened."""
+def _check_and_open(path: Path | str, flags: int, mode: int, follow: bool) -> int | None:
+    """For systems without O_NOFOLLOW. None if the path changed between `stat` and `open`."""
     try:
         before = os.stat(path) if follow else os.lstat(path)
     except FileNotFoundError:
-        return _created(path, flags, mode)
+        return _create(path, flags, mode)
     if flags & os.O_EXCL:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
     _require_regular(path, before, follow)
@@ -84,7 +84,7 @@ def _looked_and_opened(path: Path | str, flags: int, mode: int, follow: bool) ->
     return None
 
 
-def _created(path: Path | str, flags: int, mode: int) -> int | None:
+def _create(path: Path | str, flags: int, mode: int) -> int | None:
     if not flags & os.O_CREAT:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     try:
@@ -96,16 +96,16 @@ def _created(path: Path | str, flags: int, mode: int) -> int | None:
 
 
 def _require_regular(path: Path | str, status: os.stat_result, follow: bool) -> None:
-    """Where opening anything else could wait for ever."""
+    """Opening anything else could wait for ever."""
     if not follow and is_link(status):
-        raise _linked(path)
+        raise _link_error(path)
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a file", os.fspath(path))
 
 
-def _linked(path: Path | str) -> OSError:
+def _link_error(path: Path | str) -> OSError:
     return OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
 
 
@@ -126,7 +126,7 @@ else:
 
 
 def path_of(descriptor: int) -> str | None:
-    """Where the file that is open lies, whatever led there; None where the system cannot tell."""
+    """The real path of an open file; None if the system cannot tell."""
     if os.name == "nt":
         return _windows_path_of(descriptor)
     try:
@@ -150,21 +150,21 @@ def _windows_path_of(descriptor: int) -> str | None:
 
 
 def without_marker(path: str) -> str:
-    """A path of Windows without the `\\\\?\\` that lifts its limits, as `realpath` gives it."""
+    """A Windows path without the `\\\\?\\` prefix of long paths, as `realpath` returns it."""
     if path.startswith("\\\\?\\UNC\\"):
         return "\\" + path[7:]
     return path.removeprefix("\\\\?\\")
 
 
 def set_mode(descriptor: int, mode: int) -> None:
-    """Where files have modes."""
+    """Does nothing on systems without file modes."""
     change = getattr(os, "fchmod", None)
     if change is not None:
         change(descriptor, mode)
 
 
 def replace(source: Path | str, target: Path | str) -> None:
-    """`os.replace`, tried for a moment longer where someone has the target open."""
+    """`os.replace` with a few retries, in case another process has the target open."""
     for pause in _REPLACE_PAUSES:
         try:
             os.replace(source, target)
@@ -176,8 +176,8 @@ def replace(source: Path | str, target: Path | str) -> None:
 
 
 def is_obstacle(path: Path) -> bool:
-    """Whether something is there that can never be opened as a file: a directory, a pipe, a link
-    to nowhere."""
+    """Whether the path exists but can never be opened as a file: a directory, a pipe, a broken
+    link."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except OSError:
@@ -185,9 +185,9 @@ def is_obstacle(path: Path) -> bool:
 
 
 def set_aside(path: Path) -> bool:
-    """Frees the name; False when nothing was in the way.
+    """Moves an obstacle out of the way; False if there was none.
 
-    A directory may hold someone's files: it gets another name, unless it is empty.
+    A directory may contain someone's files, so it is renamed unless it is empty.
     """
     if not is_obstacle(path):
         return False

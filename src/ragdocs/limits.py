@@ -1,4 +1,4 @@
-"""How much a caller may send and how much an answer may hold: each limit once, with its meaning.
+"""The size limits of requests and answers: each limit once, with its meaning.
 
 `docs/limits.md` is generated from this table (`make docs`). Limits that protect one module alone,
 such as how many headings of a file are indexed, stay with that module.
@@ -20,9 +20,9 @@ MAX_TOP_N = 50
 # What a search may cost: all queries of a request share these
 
 MAX_SEARCHED_TERMS = 160
-"""Different words that are searched for; of more, the rarest are."""
+"""Different words that are searched for; if there are more, only the rarest are."""
 MAX_CONDITIONS = 64
-"""Words, phrases and filters that operators bind; a query with more is read as plain words."""
+"""Words, phrases and filters joined by operators; a query with more is read as plain words."""
 MAX_WISHES = 8
 """Quotations in plain questions that are looked up."""
 MAX_GUESSES = 15
@@ -39,13 +39,13 @@ MAX_REFERENCE_CHARS = 13_000
 MAX_CURSOR_CHARS = 30_000
 """Characters of a cursor."""
 MAX_LINE = 1_000_000_000
-"""The highest line number that may be asked for."""
+"""The highest line number that may be requested."""
 DEFAULT_PAGE_ENTRIES = 100
-"""Entries of a page, unless the request names another number."""
+"""Entries of a page, unless the request sets another number."""
 MAX_PAGE_ENTRIES = 500
 """Entries of a page."""
 DEFAULT_RELATED = 10
-"""Related documents of each kind, unless the request names another number."""
+"""Related documents of each kind, unless the request sets another number."""
 MAX_RELATED = 50
 """Related documents of each kind."""
 MAX_FILTER_CHARS = 1_000
@@ -56,7 +56,7 @@ MAX_FILTER_TAGS = 20
 # Source files for `context`
 
 DEFAULT_PASSAGES = 10
-"""Passages for source files, unless the request names another number."""
+"""Passages for source files, unless the request sets another number."""
 MAX_SOURCE_FILES = 50
 """Source files of one request, and files of one diff."""
 MAX_SOURCE_CHARS = 1_000_000
@@ -64,20 +64,20 @@ MAX_SOURCE_CHARS = 1_000_000
 MAX_SOURCES_CHARS = 4_000_000
 """Characters of all source files and the diff together."""
 MAX_READ_SOURCE_CHARS = 100_000
-"""Characters (bytes of UTF-8) that are read of all files, or of a diff; the rest is not."""
+"""Characters (bytes of UTF-8) that are read of all files, or of a diff; the rest is ignored."""
 MAX_SOURCE_TERMS = 3_000
 """Terms of their distinct words that count."""
 
 # An answer
 
 DEFAULT_ANSWER_TOKENS = 5_000
-"""Tokens of an answer, unless the request names another number."""
+"""Tokens of an answer, unless the request sets another number."""
 MIN_ANSWER_TOKENS = 300
-"""The fewest tokens that an MCP tool may be given: less has no room for one citation."""
+"""The smallest budget of an MCP tool: a smaller one has no room for a citation."""
 MAX_ANSWER_TOKENS = 10_000
 """Tokens of any answer."""
 MAX_LEFT_OUT = 10
-"""Passages without room that an MCP answer names, with the call that fetches them."""
+"""Passages over budget that an MCP answer names, with the call that fetches them."""
 MAX_MATCHES_SHOWN = 6
 """Places in one passage that an MCP answer marks as matching."""
 MAX_LINKS_SHOWN = 50

@@ -1,8 +1,8 @@
-"""A lock that processes hold on a file, and that the kernel frees when its holder dies.
+"""A lock on a file between processes, which the kernel frees when its holder dies.
 
-Over `flock`, or over `msvcrt.locking` where there is no `fcntl` (specs/0071). A lock file is never
-deleted: whoever had it open would then lock a file that nobody else sees. What is written in it,
-the holder's number, is for people; only the kernel's answer is trusted.
+Uses `flock`, or `msvcrt.locking` where there is no `fcntl` (specs/0071). A lock file is never
+deleted: a process that has it open would then lock a file that no other process sees. Its content,
+the holder's process id, is for people; only the kernel's answer is trusted.
 """
 
 import errno
@@ -34,7 +34,7 @@ from ragdocs.models import Closable
 from ragdocs.text import process_text
 
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05)
-# Someone who asks who holds the lock has it for an instant: a short second look tells them apart.
+# A process that asks who holds the lock has it for an instant; a retry tells it from a real holder.
 _ATTEMPTS = 3
 _LOOKED_AT_EVERY = 8
 _MAX_HOLDER_BYTES = 40_000
@@ -52,7 +52,7 @@ try:
         return True
 
     def _is_taken(descriptor: int) -> bool:
-        """Asked by a shared lock, so that two who ask do not see each other."""
+        """Tests with a shared lock, so that two processes that ask do not see each other."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -60,11 +60,11 @@ try:
         return False
 
     def _free(descriptor: int) -> None:
-        """Closing the descriptor does it."""
+        """Closing the descriptor frees the lock."""
 
 except ImportError:
     _msvcrt: Any = import_module("msvcrt")
-    # Whoever does not hold a locked byte cannot read it either: this one is far behind the words.
+    # Other processes cannot read a locked byte either, so it is far behind the content.
     _LOCKED_BYTE = 1 << 30
 
     def _locking(descriptor: int, mode: int) -> None:
@@ -81,7 +81,7 @@ except ImportError:
         return True
 
     def _is_taken(descriptor: int) -> bool:
-        """There is no shared lock: another who asks has it for an instant."""
+        """There is no shared lock: another process that asks has it for an instant."""
         for attempt in range(_ATTEMPTS):
             if _take(descriptor):
                 _free(descriptor)
@@ -91,27 +91,27 @@ except ImportError:
         return True
 
     def _free(descriptor: int) -> None:
-        """The system does it some time after the descriptor is closed."""
+        """Frees the lock now; the system does so only some time after closing."""
         with suppress(OSError):
             _locking(descriptor, _msvcrt.LK_UNLCK)
 
 
 class LockHeld(Exception):
-    """The lock was not free in time; the message names its holder."""
+    """The lock was not released in time; the message names its holder."""
 
     def __init__(self, path: Path, timeout: float, found: "Holder | None") -> None:
         who = process_text(found.pid if found else None)
         super().__init__(
-            f"{path} is held by {who}, and was not free within {timeout:g} s: try again when "
-            "that one has finished its work, or end it if it hangs"
+            f"{path} is locked by {who} and was not released within {timeout:g} s: try again when "
+            "it has finished, or end it if it hangs"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who says to hold a lock, and since when; None where that cannot be read.
+    """The process that claims to hold a lock, and since when; None if that cannot be read.
 
-    `says` is what else the holder wants to be known, `heard` when it last gave a sign of life.
+    `says` are other facts that the holder publishes, `heard` is its last heartbeat.
     """
 
     pid: int | None = None
@@ -120,14 +120,14 @@ class Holder:
     heard: datetime | None = None
 
     def is_heard_within(self, seconds: float) -> bool:
-        """A process that was stopped holds its locks and does nothing."""
+        """False for a stopped process, which keeps its locks but does nothing."""
         if self.heard is None:
             return False
         return abs((datetime.now(UTC) - self.heard).total_seconds()) <= seconds
 
 
 class FileLock(Closable):
-    """A lock that is held, until it is closed. Children do not inherit it."""
+    """A lock, held until it is closed. Children do not inherit it."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
@@ -138,29 +138,29 @@ class FileLock(Closable):
 
     @property
     def is_held(self) -> bool:
-        """False when it was closed, or when the file was deleted and others lock another one."""
+        """False if it was closed, or if the file was deleted and others lock a new one."""
         if self._descriptor is None:
             return False
         return _is_at(self.path, self._descriptor)
 
     def say(self, facts: Mapping[str, str]) -> None:
-        """Lets those know who ask for the holder; in place of what was said before."""
+        """Publishes facts to processes that ask for the holder; replaces earlier facts."""
         if self._descriptor is None:
             return
         self.said = dict(facts)
         about = {"pid": os.getpid(), "since": self._since.isoformat(timespec="seconds")}
         about |= {name: text[:_MAX_FACT_CHARS] for name, text in facts.items()}
         encoded = json.dumps(about).encode()
-        with suppress(OSError):  # a full disk must not keep anyone from the lock
-            # In one go, over all that was said before: whoever reads meanwhile finds the one or
-            # the other, and no mixture of both.
+        with suppress(OSError):  # a full disk must not prevent locking
+            # One write over all of the earlier content: a concurrent reader sees the old or the
+            # new content, never a mixture.
             before = min(os.fstat(self._descriptor).st_size, _MAX_HOLDER_BYTES)
             write_at(self._descriptor, encoded.ljust(before), 0)
-        if not _TIMES_BY_DESCRIPTOR:  # Windows may write the new time down only at the end
+        if not _TIMES_BY_DESCRIPTOR:  # Windows may store the new time only on closing
             self.beat()
 
     def beat(self) -> None:
-        """A sign of life, without a word."""
+        """A heartbeat: updates only the time of the file."""
         with suppress(OSError):
             if _TIMES_BY_DESCRIPTOR and self._descriptor is not None:
                 os.utime(self._descriptor)
@@ -168,7 +168,7 @@ class FileLock(Closable):
                 os.utime(self.path)
 
     def close(self) -> None:
-        """Gives the lock up."""
+        """Releases the lock."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with suppress(OSError):
@@ -177,14 +177,14 @@ class FileLock(Closable):
             os.close(descriptor)
 
     def forget(self) -> None:
-        """In a child: the lock stays the parent's, and ends with it."""
+        """For a child process: the lock stays with the parent and ends with it."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
 _open_locks: weakref.WeakSet["FileLock | LockAttempt"] = weakref.WeakSet()
-# No fork between taking a lock and noting it: the child would keep it alive after its parent.
+# No fork between taking a lock and recording it: the child would keep it alive after its parent.
 _forking = threading.Lock()
 
 
@@ -201,16 +201,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def make_folder(folder: Path) -> None:
-    """A private one, if there is none."""
+    """Creates the folder, private to the user, if it does not exist."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 class LockAttempt(Closable):
-    """The one way to a lock: tried again and again, with one call of the system each time.
+    """The only way to take a lock: retries, with one system call for each try.
 
-    Each call lets other threads of this process run first, which on a busy machine takes long. So
-    the file stays open between tries; now and then, and when what was locked turns out to be
-    deleted or somebody else's, the path is opened again.
+    Each system call lets other threads of this process run first, which on a busy machine takes
+    long. So the file stays open between tries. The path is opened again every few tries, and if the
+    locked file turns out to be deleted or not ours alone.
     """
 
     def __init__(self, path: Path, prepare_folder: Callable[[Path], None] = make_folder) -> None:
@@ -221,38 +221,38 @@ class LockAttempt(Closable):
         _open_locks.add(self)
 
     def take(self) -> FileLock | None:
-        """None when another has it. Raises OSError when the file cannot be made or opened."""
+        """None if another holds it. Raises OSError if the file cannot be created or opened."""
         self._tries += 1
         if self._descriptor is None:
             self._open_file()
         try:
             with _forking:
-                if self._descriptor is None:  # in a child that was made in between
-                    self._descriptor = _opened(self._path)
+                if self._descriptor is None:  # in a child that was forked in between
+                    self._descriptor = _open_or_clear(self._path)
                 is_taken = _take(self._descriptor)
                 if is_taken and _is_own(self._path, self._descriptor):
-                    return self._noted(self._descriptor)
+                    return self._record(self._descriptor)
         except BaseException:
             self.close()
             raise
-        # Its file may have been deleted, and others lock another one.
+        # The file may have been deleted, and others may lock a new one.
         if is_taken or self._tries % _LOOKED_AT_EVERY == 0:
             self.close()
         return None
 
     def _open_file(self) -> None:
-        """Again, when the folder is deleted just after it was prepared."""
+        """Retries if the folder is deleted just after it was prepared."""
         for number in range(_ATTEMPTS):
             self._prepare_folder(self._path.parent)
             try:
                 with _forking:
-                    self._descriptor = _opened(self._path)
+                    self._descriptor = _open_or_clear(self._path)
                     return
             except FileNotFoundError:
                 if number + 1 == _ATTEMPTS:
                     raise
 
-    def _noted(self, descriptor: int) -> FileLock:
+    def _record(self, descriptor: int) -> FileLock:
         taken = FileLock(self._path, descriptor)
         self._descriptor = None
         try:
@@ -268,14 +268,14 @@ class LockAttempt(Closable):
             os.close(descriptor)
 
     forget = close
-    """In a child, which must not hold what its parent takes later."""
+    """For a child process, which must not hold a lock that its parent takes later."""
 
 
 def try_lock(path: Path, prepare_folder: Callable[[Path], None] = make_folder) -> FileLock | None:
-    """The lock, or None when another process, or another part of this one, has it.
+    """The lock, or None if another process, or another part of this one, holds it.
 
     Raises:
-        OSError: the file cannot be made or opened.
+        OSError: the file cannot be created or opened.
     """
     with LockAttempt(path, prepare_folder) as attempt:
         for number in range(_ATTEMPTS):
@@ -293,12 +293,12 @@ def lock(
     stop: threading.Event | None = None,
     prepare_folder: Callable[[Path], None] = make_folder,
 ) -> FileLock:
-    """The lock, waited for; `stop` ends the waiting early. The folder is prepared whenever the file
-    is opened: someone may have deleted it meanwhile.
+    """Waits for the lock; `stop` ends the wait early. The folder is prepared each time the file is
+    opened, because it may have been deleted in the meantime.
 
     Raises:
-        LockHeld: it was not free in time.
-        OSError: the file cannot be made or opened.
+        LockHeld: it was not released in time.
+        OSError: the file cannot be created or opened.
     """
     deadline = time.monotonic() + timeout
     stop = stop or threading.Event()
@@ -314,7 +314,7 @@ def lock(
 
 
 def holder(path: Path) -> Holder | None:
-    """Who holds the lock now; None when nobody does. Changes nothing and makes no file."""
+    """The process that holds the lock now, if any. Changes nothing and creates no file."""
     try:
         descriptor = open_file(path, os.O_RDONLY)
     except OSError:
@@ -327,11 +327,11 @@ def holder(path: Path) -> Holder | None:
         os.close(descriptor)
 
 
-def _opened(path: Path) -> int:
+def _open_or_clear(path: Path) -> int:
     try:
         return _open(path)
     except OSError:
-        if not _made_way(path):
+        if not _clear_way(path):
             raise
         return _open(path)
 
@@ -344,8 +344,8 @@ def _open(path: Path) -> int:
     return descriptor
 
 
-def _made_way(path: Path) -> bool:
-    """A link is not followed: whoever made it would choose the file that is written."""
+def _clear_way(path: Path) -> bool:
+    """Never follows a link: its author would choose which file is written."""
     if path.is_symlink():
         path.unlink(missing_ok=True)
         return True
@@ -355,9 +355,9 @@ def _made_way(path: Path) -> bool:
 def _is_own(path: Path, descriptor: int) -> bool:
     """Whether a lock that was just taken may be kept, and its file written to.
 
-    Not one that was deleted between opening and locking: it would exclude nobody. Nor one with
-    other names (hard links): it is somebody else's file too. The name is freed, so that the next
-    attempt makes a new file; nobody loses a lock by that, because this process holds it.
+    False if the file was deleted between opening and locking: it would exclude nobody. Also false
+    if it has other names (hard links): it may be someone else's file. Then its path is deleted, so
+    that the next attempt creates a new file; no lock is lost, because this process holds it.
     """
     if not _is_at(path, descriptor):
         return False

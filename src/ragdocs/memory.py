@@ -1,6 +1,4 @@
-"""Memory of a process that runs for weeks: a cache with a bound in bytes, and when garbage is
-collected.
-"""
+"""Memory of a process that runs for weeks: a cache bounded in bytes, and garbage collection."""
 
 import gc
 import sys
@@ -9,14 +7,14 @@ from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from typing import Generic, TypeVar, cast
 
-# What was computed once is kept, up to a bound in bytes: a server lives for weeks.
+# A cache with a bound in bytes, because a server runs for weeks.
 #
 # `functools.lru_cache` counts entries, and one entry may be a letter or a book. This one counts
-# bytes and keeps two generations: when the younger half of the room is full, the older half goes,
-# except what was asked for since. So a hit is one look into a dict, as cheap as with `lru_cache`.
+# bytes and keeps two generations: when the younger half is full, the older half is dropped, except
+# entries that were used since. So a hit is one dict lookup, as cheap as with `lru_cache`.
 
 ENTRY_BYTES = 130
-"""Of the dict itself: a slot at its average fill, and what the allocator rounds up."""
+"""The overhead of the dict: a slot at its average fill, and the allocator's rounding."""
 _OBJECT_BYTES = 64
 _PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
 
@@ -25,10 +23,10 @@ V = TypeVar("V")
 
 
 class BoundedCache(dict[K, V], Generic[K, V]):
-    """`cache[key]` is `make(key)`, made once as long as there is room.
+    """`cache[key]` is `make(key)`, computed once as long as there is room.
 
-    Safe to use from several threads, which at worst make the same value twice. `size` tells the
-    bytes of a key with its value; without it every part of both is looked at.
+    Safe to use from several threads, which at worst compute the same value twice. `size` returns
+    the bytes of a key and its value; the default measures every part of both.
     """
 
     def __init__(
@@ -39,8 +37,8 @@ class BoundedCache(dict[K, V], Generic[K, V]):
         *,
         largest: int = 0,
     ) -> None:
-        """`largest`: an entry that needs more than half the room is kept too, up to so many bytes,
-        until others have taken its place."""
+        """`largest`: an entry of up to this many bytes is kept even if it needs more than half of
+        `most_bytes`, until others replace it."""
         super().__init__()
         self._make = make
         self._size = size or _bytes_of_both
@@ -52,7 +50,7 @@ class BoundedCache(dict[K, V], Generic[K, V]):
 
     @property
     def bytes(self) -> int:
-        """How much is kept, about."""
+        """The approximate size of the cache."""
         return self._younger + self._older
 
     def __missing__(self, key: K) -> V:
@@ -80,8 +78,8 @@ class BoundedCache(dict[K, V], Generic[K, V]):
 
 
 def bytes_of(value: object) -> int:
-    """About how much memory a value takes with all it holds: texts, numbers, tuples, sets, and
-    objects with slots. What several hold is counted for each.
+    """The approximate memory of a value and everything in it: texts, numbers, tuples, sets, and
+    objects with slots. Shared parts are counted each time.
     """
     kind = type(value)
     size = sys.getsizeof(value, _OBJECT_BYTES)
@@ -97,12 +95,12 @@ def _bytes_of_both(key: object, value: object) -> int:
     return bytes_of(key) + bytes_of(value)
 
 
-# Python's garbage collector, and when it is of no use.
+# When Python's garbage collector should not run.
 
 NEW_OBJECTS = 20_000
-"""A search makes thousands of objects and drops them. By Python's own, smaller figure
-the collector runs while they are in use, takes them for long-lived ones, and after every few dear
-requests goes through the whole process, for 0.1 s."""
+"""A search creates thousands of objects and drops them. With Python's smaller default the collector
+runs while they are in use, takes them for long-lived ones, and after every few expensive requests
+scans the whole process, for 0.1 s."""
 
 
 def collect_seldom() -> None:
@@ -112,14 +110,14 @@ def collect_seldom() -> None:
 
 @contextmanager
 def no_collection() -> Generator[None]:
-    """For work that makes one object after the other and keeps them all: the collector would go
-    through them again and again, and now and then through all that the process has.
+    """For work that creates many objects and keeps them all: the collector would scan them over and
+    over, and sometimes all objects of the process.
     """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # Whoever else has disabled it meanwhile loses some time by this, and nothing else.
+        # Code that has disabled it in the meantime only loses some time by this.
         if was_enabled:
             gc.enable()

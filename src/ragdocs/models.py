@@ -8,8 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType, Self
 
-# What is used in a `with`, and closed at its end.
-
 
 class Closable(ABC):
     """Open until it is closed, or until its `with` ends."""
@@ -36,7 +34,7 @@ PREAMBLE = Slug("preamble")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where something stands in the file: bytes [start, end), lines first to last, from 1."""
+    """A place in a file: bytes [start, end), and first and last line, counted from 1."""
 
     byte_start: int
     byte_end: int
@@ -46,11 +44,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A file's text, and the way back from character offsets to its bytes and lines.
+    """A file's text, with the mapping from character offsets back to its bytes and lines.
 
-    `text` has only LF line ends and no NUL or lone surrogate; `exact` is the same characters one
-    for one before those were replaced, so that its encoding has the length the file's bytes have.
-    `marks` are characters whose byte is known: every line's first, and more within long lines.
+    `text` has only LF line ends and no NUL or lone surrogate; `exact` has the same characters one
+    for one before those were replaced, so that its encoding is as long as the file's bytes.
+    `marks` are characters whose byte offset is known: the first of each line, and more within long
+    lines.
     """
 
     text: str
@@ -63,15 +62,15 @@ class SourceText:
     size: int
 
     def line_of(self, offset: int) -> int:
-        """The line, from 0, that the character at `offset` stands on."""
+        """The line, from 0, of the character at `offset`."""
         return bisect_right(self.line_starts, offset) - 1
 
     def byte_of(self, offset: int) -> int:
-        """The byte of a character: from the last mark before it, which is never far."""
+        """The byte offset of a character, counted from the last mark, which is never far."""
         if offset >= len(self.text):
             return self.size
         if self.mark_bytes is self.marks:
-            return offset  # characters are bytes throughout
+            return offset  # every character is one byte
         index = bisect_right(self.marks, offset) - 1
         start = self.marks[index]
         if offset == start:
@@ -89,7 +88,7 @@ class SourceText:
 
 
 class LinkKind(StrEnum):
-    """How one document refers to another: the type of the graph's edge."""
+    """How one document refers to another: the type of an edge in the graph."""
 
     LINKS_TO = "links_to"
     EMBEDS = "embeds"
@@ -97,7 +96,7 @@ class LinkKind(StrEnum):
 
 
 class LinkSyntax(StrEnum):
-    """How a link was written, because that decides how its target is resolved."""
+    """How a link was written, which decides how its target is resolved."""
 
     WIKI = "wiki"
     MARKDOWN = "markdown"
@@ -105,7 +104,7 @@ class LinkSyntax(StrEnum):
 
 
 class NodeKind(StrEnum):
-    """What a node of the chunk tree stands for."""
+    """What a node of the chunk tree represents."""
 
     DOCUMENT = "document"
     PREAMBLE = "preamble"
@@ -114,7 +113,7 @@ class NodeKind(StrEnum):
 
 
 class DateSource(StrEnum):
-    """Which of a document's dates is in force."""
+    """Where a document's date comes from."""
 
     MODIFIED = "modified"
     DATE = "date"
@@ -159,7 +158,7 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """A document's metadata, cleaned: always these types, whatever the YAML said."""
+    """A document's metadata, normalised to these types whatever the YAML contains."""
 
     title: str = ""
     description: str = ""
@@ -173,32 +172,32 @@ class FrontMatter:
 
 
 class WarningKind(StrEnum):
-    """What was odd about a file that was indexed all the same."""
+    """A problem of a file that was indexed nevertheless."""
 
     REPLACED_BYTES = "replaced_bytes"
-    """It is not in the encoding that it was read in: bytes are shown as U+FFFD, and the words
-    around them cannot be found."""
+    """Some bytes are invalid in the file's encoding: they are shown as U+FFFD, and the words around
+    them cannot be found."""
     ENCODING = "encoding"
-    """It was read in another encoding than UTF-8, as its byte-order mark says: nothing is lost."""
+    """Its byte order mark names an encoding other than UTF-8: nothing is lost."""
     FRONT_MATTER = "front_matter"
-    """Some of its metadata was left out."""
+    """Some of its metadata was ignored."""
     TOO_MANY_LINES = "too_many_lines"
     """The rest was read as plain text: it can be found, but has no headings, links or code."""
     TOO_MANY_HEADINGS = "too_many_headings"
-    """The rest are text like any other."""
+    """The rest are treated as ordinary text."""
     TOO_MANY_LINKS = "too_many_links"
     """The rest are not followed."""
     TOO_MANY_REFERENCES = "too_many_references"
-    """Links by the other definitions lead nowhere."""
+    """Links that use the other definitions are broken."""
     TOO_MANY_TAGS = "too_many_tags"
-    """The others can be found as text, not as tags."""
+    """The rest can be found as text, not as tags."""
     TOO_MANY_CODE_BLOCKS = "too_many_code_blocks"
-    """The others can be found as text, not as code."""
+    """The rest can be found as text, not as code."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentWarning:
-    """One kind of oddity of one file: how often it is there, and in words."""
+    """One kind of warning about one file: how often it occurs, and its text."""
 
     kind: WarningKind
     count: int
@@ -206,13 +205,13 @@ class DocumentWarning:
 
     @property
     def is_loss(self) -> bool:
-        """Whether something that stands in the file cannot be found or shown as it is there."""
+        """Whether some of the file cannot be found, or cannot be shown as written."""
         return self.kind not in (WarningKind.ENCODING, WarningKind.FRONT_MATTER)
 
 
 class BlockKind(StrEnum):
-    """How a block may be split: text anywhere sensible, a heading never from what follows it,
-    a whole block (code, table, math, HTML) only when it alone exceeds the maximum.
+    """How a block may be split: text at any sensible place, a heading never from the text below it,
+    a whole block (code, table, math, HTML) only if it alone exceeds the maximum.
     """
 
     TEXT = "text"
@@ -253,11 +252,11 @@ class Document:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A node of the chunk tree. Leaves have text, and their spans tile the document's body; a
-    section has exactly its own lines, also where it lies inside a leaf with others.
+    section spans exactly its own lines, even if it shares a leaf with other sections.
 
-    `text` is exactly the characters of `span`; `overlap` is the end of the part before, given to
-    the embedder as context and never counted as this chunk's own. `headings` are the titles of the
-    sections that begin in a leaf.
+    `text` is exactly the characters of `span`; `overlap` is the end of the previous part, which is
+    context for the embedder and never part of this chunk. `headings` are the titles of the
+    sections that start in a leaf.
     """
 
     id: ChunkId
@@ -277,7 +276,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What tells two versions of a file apart."""
+    """Distinguishes two versions of a file."""
 
     size: int
     mtime_ns: int
@@ -286,7 +285,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """Everything one file contributes to the index, ready to be stored in one go."""
+    """Everything that one file contributes to the index, ready to be stored."""
 
     state: FileState
     document: Document
@@ -310,43 +309,43 @@ class QueryField(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word as it was typed; the analysis may find several tokens in it, which all belong."""
+    """A word as typed; analysis may split it into several tokens, which must all match."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words that must follow one another, as they were typed between quotation marks."""
+    """Words in quotation marks, which must follow one another."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """What must not match."""
+    """An expression that must not match."""
 
     expression: "QueryExpression"
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Two or more that must all match; none of them is an And."""
+    """Two or more expressions that must all match; none of them is an And."""
 
     expressions: tuple["QueryExpression", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Two or more of which one must match; none of them is an Or."""
+    """Two or more expressions of which one must match; none of them is an Or."""
 
     expressions: tuple["QueryExpression", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What must match in one field; within `tree` a term is a tree's name, within `path` the
-    beginning of a path. Of nested fields the inner one holds.
+    """An expression that must match in one field. In `tree` a term is a tree's name, in `path` the
+    start of a path. Of nested fields the inner one applies.
     """
 
     name: QueryField
@@ -355,7 +354,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Boost:
-    """What counts `factor` times as much when it matches."""
+    """An expression whose matches count `factor` times as much."""
 
     expression: "QueryExpression"
     factor: float
@@ -365,7 +364,7 @@ QueryExpression = Term | Phrase | Not | And | Or | Field | Boost
 
 
 class QueryReading(StrEnum):
-    """Why a query is strict, or why it is not."""
+    """Why a query is strict or not."""
 
     REQUESTED = "requested"
     OPERATORS = "operators"
@@ -385,13 +384,13 @@ STRICT_READINGS = (QueryReading.REQUESTED, QueryReading.OPERATORS, QueryReading.
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query as it was understood.
+    """A parsed query.
 
-    Plain: words, ranked by how many and which match; `wishes` are the quotations in it, and what
-    has them comes first. Strict: only what fulfils `expression` may be returned. `text` is what is
-    looked for, without operators, exclusions and filters (for the embedder); `as_text` are the
-    marks that were read as text, and `notes` say what was read in another way than it may have been
-    meant. An expression of None looks for nothing.
+    A plain query is words, ranked by how many and which match; `wishes` are its quotations, and
+    passages with them come first. A strict query returns only passages that fulfil `expression`.
+    `text` is the query without operators, exclusions and filters (for the embedder); `as_text` are
+    the operator characters that were read as text, and `notes` say what was read differently from
+    what may have been meant. An expression of None finds nothing.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""How text, numbers and values are written: without invisible characters, for a person, as JSON and
+"""How text, numbers and values are written: without invisible characters, for people, as JSON and
 as TOML.
 """
 
@@ -14,23 +14,23 @@ from re import Match
 from typing import TypeAlias, cast
 
 # Invisible characters: bidi controls, tags, control and zero-width characters can carry
-# instructions that only a model reads, or speak to a terminal. An answer to a model leaves them out
-# and counts them; a terminal shows them as escapes. A joiner between two visible characters is part
-# of how they look, and stays.
+# instructions that only a model reads, or control a terminal. Answers to a model omit and count
+# them; a terminal shows them as escapes. A joiner between two visible characters affects their
+# appearance, and stays.
 
 INVISIBLE = (
     "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
     "\U000e0000-\U000e007f"
 )
-"""Soft hyphens, zero-width and bidi controls, tags: the inside of a regular expression's `[…]`."""
+"""Soft hyphens, zero-width and bidi controls, tags, as the inside of a regex `[…]`."""
 _JOINERS = "\u200c\u200d"
 _HIDDEN = f"{INVISIBLE}\ufff9-\ufffb\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"
 _SELECTORS = "[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
-"""One selector chooses how a character looks; several in a row can hide text."""
-# Runs, so that a visible neighbour of a match is known not to be hidden itself.
+"""A single variation selector changes a character's look; several in a row can hide text."""
+# Matches whole runs, so that the neighbour of a match is never hidden itself.
 _hidden = re.compile(f"[{_HIDDEN}]+|{_SELECTORS}")
 _unsafe = re.compile(f"[{_HIDDEN}\r\x85\u2028\u2029]+|{_SELECTORS}")
-"""On a terminal also what moves the cursor; line feeds and tabs stay."""
+"""For a terminal, also characters that move the cursor; line feeds and tabs stay."""
 
 
 _surrogate = re.compile("[\ud800-\udfff]")
@@ -43,13 +43,13 @@ def without_surrogates(text: str) -> str:
 
 
 class Cleaner:
-    """Removes the invisible characters of the texts of one answer, and counts them."""
+    """Removes invisible characters from the texts of one answer, and counts them."""
 
     def __init__(self) -> None:
         self.removed = 0
 
     def clean(self, text: str) -> str:
-        """Lines and tabs stay as they are. What no encoding can express becomes a mark."""
+        """Keeps line feeds and tabs. Lone surrogates become `?`."""
         if text.isascii() and text.isprintable():
             return text
         return _hidden.sub(self._drop, text).encode("utf-8", "replace").decode()
@@ -62,7 +62,7 @@ class Cleaner:
 
 
 def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
-    """Where invisible characters stand, as a `Cleaner` removes them."""
+    """The ranges of invisible characters that a `Cleaner` would remove."""
     if text.isascii() and text.isprintable():
         return iter(())
     return (found.span() for found in _hidden.finditer(text) if not _is_joiner_in_use(found))
@@ -80,7 +80,7 @@ def _escape(found: Match[str]) -> str:
 
 
 def _is_joiner_in_use(found: Match[str]) -> bool:
-    """Whether it belongs to how its neighbours look."""
+    """Whether the match is a joiner between two visible characters."""
     text, start, end = found.string, found.start(), found.end()
     is_joiner = end - start == 1 and found[0] in _JOINERS
     return is_joiner and _is_visible(text[start - 1 : start]) and _is_visible(text[end : end + 1])
@@ -90,7 +90,7 @@ def _is_visible(character: str) -> bool:
     return bool(character) and not character.isspace()
 
 
-# Values as JSON: the one way from our types to what `json` writes.
+# Values as JSON: the only conversion of our types for `json`.
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
@@ -102,9 +102,9 @@ def _unchanged(text: str) -> str:
 def json_value(
     thing: object, clean: Callable[[str], str] = _unchanged, *, has_null: bool = True
 ) -> Json:
-    """Dataclasses and named tuples are objects, with their fields by name in their order. Sets are
-    sorted, so that the same answer is the same text. `clean` is applied to each text; without
-    `has_null`, fields without a value are left out.
+    """Dataclasses and named tuples become objects, with their fields in order. Sets are sorted, so
+    that equal answers are equal texts. `clean` is applied to each text; without `has_null`, fields
+    that are None are omitted.
     """
     if isinstance(thing, Enum):
         thing = cast("object", thing.value)
@@ -125,8 +125,8 @@ def json_value(
 
 
 def _pairs_of(thing: object) -> Iterable[tuple[object, object]] | None:
-    """The names and values of an object. A dataclass's field that `repr` does not show, such as a
-    way to pack an answer again, is no part of its JSON.
+    """The names and values of an object. Dataclass fields with `repr=False`, such as the function
+    that packs an answer again, are not part of its JSON.
     """
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         shown = (field.name for field in dataclasses.fields(thing) if field.repr)
@@ -149,13 +149,13 @@ def _json_escape(found: Match[str]) -> str:
     return found[0] if _is_joiner_in_use(found) else json.dumps(found[0])[1:-1]
 
 
-# How values and names are written out: as TOML, and so that any terminal can show them.
+# Values and names as TOML, and in a form that any terminal can show.
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def printable(text: str) -> str:
-    """A path or name without controls, and without the marks of bytes that are not UTF-8."""
+    """A path or name with control characters and non-UTF-8 bytes as escapes."""
     shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in shown)
 
@@ -165,12 +165,12 @@ def toml_key(name: str) -> str:
 
 
 def toml_string(text: str) -> str:
-    # JSON's escapes are TOML's, except that JSON lets DEL stand as it is.
+    # JSON and TOML have the same escapes, except that JSON leaves DEL unescaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def toml_value(value: object) -> str:
-    """A value as it would stand in a file; nothing at all is the empty string."""
+    """A value as written in a file; None is the empty string."""
     plain = plain_value(value)
     if isinstance(plain, bool):
         return "true" if plain else "false"
@@ -201,7 +201,7 @@ def plain_value(value: object) -> object:
 
 
 def type_name(value: object) -> str:
-    """What TOML calls a value of this type, with its article."""
+    """TOML's name for the type of this value, with its article."""
     names: tuple[tuple[type | tuple[type, ...], str], ...] = (
         (bool, "a boolean"),
         (int, "a whole number"),
@@ -214,34 +214,34 @@ def type_name(value: object) -> str:
     return next((name for kind, name in names if isinstance(value, kind)), "of another type")
 
 
-# Numbers, sizes, processes and commands as a person reads them: in the same words everywhere.
+# Numbers, sizes, processes and commands for people, in the same words everywhere.
 
 OPTIONS = ("--config", "--docs", "--index")
-"""Where the documents, the index and the settings are: what most commands take."""
+"""The options that most commands accept, for settings, documents and index."""
 OPTIONS_OF: dict[str, tuple[str, ...]] = {
     "trust": (),
     "init": (),
     "models": ("--config",),
     "eval": ("--config",),
 }
-"""The commands that take fewer of them."""
+"""The commands that accept fewer of them."""
 _typed: list[tuple[str, str]] = []
 
 
 def remember_typed(options: Iterable[tuple[str, str]]) -> None:
-    """Which of these options this process was started with: what it advises repeats them."""
+    """Records which of these options the user typed, to repeat them in advice."""
     _typed[:] = options
 
 
 def advised(command: str) -> str:
-    """A command to copy, in backticks: with what was typed, so that it means the same place."""
+    """A command to copy, in backticks, with the options typed, so that it uses the same index."""
     taken = OPTIONS_OF.get(command.split()[0], OPTIONS)
-    options = "".join(f" {name} {_quoted(value)}" for name, value in _typed if name in taken)
+    options = "".join(f" {name} {_quote(value)}" for name, value in _typed if name in taken)
     return f"`ragdocs {command}{options}`"
 
 
-def _quoted(value: str) -> str:
-    """For a shell; what would speak to the terminal is written as an escape."""
+def _quote(value: str) -> str:
+    """Quotes for a shell; characters that control the terminal become escapes."""
     import shlex
 
     if value.isprintable():

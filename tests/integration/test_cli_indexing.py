@@ -219,7 +219,7 @@ def test_sigterm_ends_it_in_time_whatever_the_model_does(folder):
         process.terminate()
         assert process.wait(timeout=DEADLINE) == 143
         assert time.monotonic() - began < ALLOWED_SECONDS
-        assert "the next run goes on from there" in process.stderr.read()
+        assert "the next run continues from there" in process.stderr.read()
     assert (writing(folder.index), watching(folder.index)) == (None, None)
     store = {MARK_FILE, USED_FILE, "store.db", "store.db-wal", "store.db-shm", "store.seal"}
     assert {file.name for file in folder.index.iterdir()} <= store | {"write.lock"}
@@ -402,7 +402,7 @@ def test_files_whose_bytes_are_replaced_are_named_and_counted_every_time(folder)
 
     for _ in range(2):
         done = folder.call("update", TEXT_ONLY)
-        assert "Indexed, but not all that these files hold can be found:" in done.err
+        assert "Indexed, but parts of these files cannot be found:" in done.err
         assert "  docs: old.md: not valid UTF-8: 2 bytes shown as U+FFFD" in done.err
         assert "good.md" not in done.err
     answer = folder.call("update", TEXT_ONLY, "--json").json
@@ -457,7 +457,7 @@ def test_a_folder_that_is_away_keeps_its_documents(folder):
     done = call("update", *options)
 
     assert done.code == 1
-    assert "notes is missing: its 1 document in the index stay as they were" in done.err
+    assert "notes is not there: kept its 1 document in the index" in done.err
     assert "Index: 1 document," in done.out
 
 

@@ -162,7 +162,7 @@ def test_a_folder_without_documents_is_said_to_be_one(run, place):
 def test_words_that_no_document_has_are_answered_with_the_nearest(run):
     result = run("tomat", "--min-score", "0.99")
     assert result.exit_code == 1
-    assert "the nearest they have: tomatoes" in result.stderr
+    assert "the nearest words: tomatoes" in result.stderr
 
 
 def test_debug_says_where_things_are_and_where_the_time_went(run, place):

@@ -288,5 +288,5 @@ def test_only_a_rebuild_takes_an_index_from_a_running_process_and_says_so(bench)
     assert "chunking.max_leaf_chars: 1000 there, 900 here" in updated.stderr
     assert "garden.md" in asked.stdout
     assert "was rebuilt" in taken.stderr
-    assert f"Process {pid} kept it with the other settings" in taken.stderr
+    assert f"Process {pid} was updating it with the other settings" in taken.stderr
     assert "kept it" not in again.stderr

@@ -1,4 +1,4 @@
-"""`config`, `check-config` and `init`: shows the settings, reports errors, writes a first file."""
+"""`config`, `check-config` and `init`: show the settings, report errors, write a first file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragdocs.config.resolved import Config, InForce
     from ragdocs.config.trust import Ignored
 
-# `check-config` and `config`: what is wrong with the settings, and which are in force.
+# `check-config` and `config`: the errors in the settings, and the effective settings.
 
 WRONG = 2
 """The exit status for a configuration that cannot be used."""
@@ -40,9 +40,9 @@ WRONG = 2
 @json_option
 @click.pass_context
 def check_config(context: click.Context, place: CommandPlace, as_json: bool) -> None:
-    """Check the configuration, and say everything that is wrong with it.
+    """Check the configuration, and report every error in it.
 
-    Exits with 0 when it can be used, with 2 when it cannot.
+    Exits with 0 when it can be used, 2 when it cannot.
 
     \b
     Example:
@@ -64,15 +64,15 @@ def check_config(context: click.Context, place: CommandPlace, as_json: bool) -> 
 @click.command("config")
 @place_options
 @json_option
-@click.option("--changed", is_flag=True, help="Leave out settings that have their default.")
+@click.option("--changed", is_flag=True, help="Leave out settings at their default.")
 @click.option(
-    "--defaults", is_flag=True, help="Every setting there is, with its default; reads no file."
+    "--defaults", is_flag=True, help="Show every setting with its default; reads no file."
 )
 def show_config(place: CommandPlace, as_json: bool, changed: bool, defaults: bool) -> None:
-    """Show the settings in force, and where each comes from.
+    """Show the effective settings, and where each comes from.
 
-    The answer is written as TOML. With --defaults, every setting is shown with what it does, even
-    where the configuration cannot be used.
+    The output is TOML. With --defaults, every setting is shown with its description, even if the
+    configuration cannot be used.
 
     \b
     Example:
@@ -83,7 +83,7 @@ def show_config(place: CommandPlace, as_json: bool, changed: bool, defaults: boo
     if defaults:
         click.echo(json_text(_defaults_value()) if as_json else _defaults_text())
         return
-    config = place.config(tell=False)
+    config = place.config(warn=False)
     shown = [
         one for one in config.in_force() if not changed or one.origin.kind is not OriginKind.DEFAULT
     ]
@@ -241,9 +241,10 @@ def _config_value(config: Config, shown: list[InForce]) -> dict[str, object]:
     }
 
 
-# The text of a first configuration: the settings people really change, said by the settings.
+# The text of a first configuration: the settings that people really change, with their own
+# descriptions.
 #
-# Whatever is commented out has its default, so that the file changes nothing but the documents.
+# Settings that are commented out show their default, so the file changes only the documents.
 
 _WIDTH = 98
 
@@ -267,24 +268,24 @@ _FOR_EXAMPLE: dict[KeyPath, str] = {
     ("search", "stemmer"): "One of eighteen, for example german.",
 }
 _HEAD = """\
-# Settings of mcp-markdown-ragdocs for {whom}. What is commented out
-# shows its default: take away the `#` and change it. `ragdocs config` lists all settings there are,
-# `ragdocs check-config` says what is wrong with this file.
+# Settings of mcp-markdown-ragdocs for {whom}. Commented settings show
+# their default: remove the `#` and change them. `ragdocs config` lists all settings,
+# `ragdocs check-config` reports errors in this file.
 """
 _TREES = """\
-# Folders that are searched in every project, each with a name. A project's own documents are
-# searched besides them where it has a file of its own (`ragdocs init`).
+# Folders that are searched in every project, each with a name. If a project has its own file
+# (`ragdocs init`), its documents are searched as well.
 """
 
 
 def project_starter(folder: Path, docs: tuple[Path, ...]) -> str:
-    """For `folder`, which is where its documents are unless others are given."""
+    """For `folder`, which contains the documents unless `docs` names others."""
     parts = [_HEAD.format(whom="this folder and all below it")]
     documents: list[str] = []
     if docs:
         parts += ["# The folders that are searched, each with a name.", *_trees(docs, folder), ""]
     else:
-        about = "# Where the documents are, seen from this file's folder."
+        about = "# Where the documents are, relative to this file's folder."
         documents = [about, f"documents_path = {_path(folder, folder)}"]
     return _text([*parts, *_sections(documents)])
 
@@ -306,7 +307,7 @@ def _trees(docs: tuple[Path, ...], folder: Path | None) -> Iterator[str]:
 
 
 def _path(place: Path, folder: Path | None) -> str:
-    """Short where it is inside of the folder, unless it would be taken for somebody's home."""
+    """Relative if it is inside the folder, unless it would be read as a home folder."""
     text = os.fspath(place)
     if folder is not None and place.is_relative_to(folder):
         inside = os.fspath(place.relative_to(folder))
@@ -315,7 +316,7 @@ def _path(place: Path, folder: Path | None) -> str:
 
 
 def _sections(documents: list[str]) -> Iterator[str]:
-    """Those that something was chosen from; `documents` begin the first."""
+    """The sections with a chosen setting; `documents` come first in `[indexing]`."""
     from ragdocs.config.problems import tables
 
     for table in tables():
@@ -339,11 +340,11 @@ def _setting(path: KeyPath) -> Iterator[str]:
     yield f"#{one.name} = {toml_value(one.default)}"
 
 
-# `init`: a first configuration, short and commented, where the program will find it.
+# `init`: writes a short, commented first configuration where the program finds it.
 
 
 @click.command("init")
-@click.option("--global", "is_global", is_flag=True, help="Your own file, for all projects.")
+@click.option("--global", "is_global", is_flag=True, help="Write your own file, for all projects.")
 @click.option(
     "--docs",
     type=click.Path(path_type=Path),
@@ -352,12 +353,12 @@ def _setting(path: KeyPath) -> Iterator[str]:
     callback=existing_folders,
     help="Where the documents are. Repeat it for several folders.",
 )
-@click.option("--force", is_flag=True, help="Even if there is a file; a copy of it is kept.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file; a copy of it is kept.")
 def init(is_global: bool, docs: tuple[Path, ...], force: bool) -> None:
-    """Write a commented configuration to begin with.
+    """Write a commented configuration to start with.
 
-    For the project in this folder, or with --global for all of them. Nothing has to be configured:
-    what is commented out shows the defaults.
+    For the project in this folder, or with --global for all projects. Nothing has to be configured:
+    the commented lines show the defaults.
 
     \b
     Examples:
@@ -377,11 +378,11 @@ def init(is_global: bool, docs: tuple[Path, ...], force: bool) -> None:
     file.replace(text)
     if not is_global:
         _trust_own(path)
-    _tell(path, copy)
+    _report(path, copy)
 
 
 def _projects(folder: Path, docs: tuple[Path, ...]) -> tuple[Path, str]:
-    """Whichever of the two names is in use, for both at once are an error."""
+    """Uses the file name that exists already, since having both is an error."""
     from ragdocs.config.locations import project_files
 
     *others, usual = project_files(folder)
@@ -401,39 +402,38 @@ def _users(docs: tuple[Path, ...]) -> tuple[Path, str]:
 def _refuse_to_overwrite(path: Path, *, is_there: bool, force: bool) -> None:
     if is_there and not force:
         raise FileKept(
-            f"{short(str(path))} is there already and was left as it is; --force writes a new one "
-            "and keeps a copy of it"
+            f"{short(str(path))} already exists and was not changed; --force overwrites it and "
+            "keeps a copy"
         )
 
 
 def _trust_own(path: Path) -> None:
-    """The user has just said it all; folders outside of the project would need a word again."""
+    """Trusts the file just written from the user's options; otherwise folders outside the project
+    would need `trust`."""
     from ragdocs.cli.trust import trust_file_of_user
 
     try:
         is_needed = trust_file_of_user(path)
     except RagdocsError as error:
-        click.echo(f"But it is not trusted yet: {error}. {advised('trust')} does it.", err=True)
+        click.echo(f"It is not trusted yet: {error}. Run {advised('trust')}.", err=True)
         return
     if is_needed:
-        click.echo("It is trusted with the folders that you named outside of this one.")
+        click.echo("It is trusted with the folders outside this one that you named.")
 
 
-def _tell(path: Path, copy: Path | None) -> None:
+def _report(path: Path, copy: Path | None) -> None:
     from ragdocs.config.loading import problem_text, read_config
 
     click.echo(f"Written: {short(str(path))}")
     if copy:
-        click.echo(f"What was there: {short(str(copy))}")
+        click.echo(f"Copy of the old file: {short(str(copy))}")
     reading = read_config()
     if reading.config is None:
-        click.echo(
-            f"But a configuration is not usable:\n{problem_text(reading.problems)}", err=True
-        )
+        click.echo(f"The configuration cannot be used:\n{problem_text(reading.problems)}", err=True)
         return
     for tree in reading.config.trees:
         click.echo(f"Searched from here: {tree.name}, {short(str(tree.root))}")
-    click.echo(f"Next: change what you like in it, then {advised('check-config')},")
+    click.echo(f"Next: edit the file as you like, then run {advised('check-config')},")
     click.echo(
         f"{advised('query QUESTION')}, or {advised('install --client CLIENT')} for an MCP client."
     )

@@ -69,9 +69,9 @@ class _Asked(TypedDict):
     type=int,
     default=DEFAULT_ANSWER_TOKENS,
     show_default=True,
-    help="How much text.",
+    help="At most this many tokens of text.",
 )
-@click.option("--explain", is_flag=True, help="Show the terms and the query they make.")
+@click.option("--explain", is_flag=True, help="Show the terms and the query made from them.")
 @reading_options
 @click.pass_context
 def context(click_context: click.Context, reading: OpenedIndex, **asked: Unpack[_Asked]) -> None:
@@ -124,7 +124,7 @@ def _source(name: str, config: "Config") -> "EditedFile":
 
 
 def _relative(name: str, config: "Config") -> str:
-    """As the patterns of [[context.rules]] are written: seen from the configuration's folder."""
+    """The path relative to the configuration's folder, like the patterns of [[context.rules]]."""
     path = Path(name).absolute()
     for folder in (*(file.parent for file in config.files), Path.cwd()):
         if path.is_relative_to(folder):
@@ -143,7 +143,7 @@ def _show_context(answer: "ContextAnswer") -> None:
     for line in _remarks(answer):
         click.echo(line, err=True)
     if answer.explanation:
-        for line in _explained(answer.explanation):
+        for line in _explanation_lines(answer.explanation):
             click.echo(line)
 
 
@@ -158,8 +158,8 @@ def _remarks(answer: "ContextAnswer") -> Iterator[str]:
         yield f"index {answer.index.in_words()}"
 
 
-def _explained(explanation: "ContextExplanation") -> Iterator[str]:
-    yield "terms: where they stand, how often, in how many documents, their weight"
+def _explanation_lines(explanation: "ContextExplanation") -> Iterator[str]:
+    yield "terms: where they occur, how often, in how many documents, their weight"
     for term in explanation.terms:
         places = ", ".join(term.origins)
         figures = f"{term.frequency}x, {term.documents} documents, {term.weight:.2f}"
@@ -167,19 +167,19 @@ def _explained(explanation: "ContextExplanation") -> Iterator[str]:
     yield f"query: {escaped(explanation.query)}"
 
 
-# `get`: a document, a section or some lines of it, word for word.
+# `get`: the exact text of a document, a section or a range of lines.
 
 
 @click.command("get")
 @click.argument("reference")
-@click.option("--outline", is_flag=True, help="The headings, with their lines and sizes.")
-@click.option("--full", "full_document", is_flag=True, help="All of the document it is in.")
+@click.option("--outline", is_flag=True, help="Show the headings, with their lines and sizes.")
+@click.option("--full", "full_document", is_flag=True, help="Show the whole document.")
 @reading_options
 def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool) -> None:
-    """Show a document, a section, or some of its lines.
+    """Show a document, a section, or a range of lines.
 
-    REFERENCE is an id that a search gave, a path, `path#heading` or `path:10-40`. A file's name
-    alone will do where only one file has it.
+    REFERENCE is an id from a search result, a path, `path#heading` or `path:10-40`. A file name
+    without its folder is enough if no other file has it.
 
     \b
     Examples:
@@ -204,7 +204,7 @@ def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool
 
 
 def whole(library: "Library", request: "DocumentRequest") -> "DocumentText":
-    """All pages as one: whoever asks at a terminal wants the whole text."""
+    """All pages as one: at a terminal the user wants the whole text."""
     from ragdocs.library.requests import DocumentRequest
 
     first = page = library.get(request)
@@ -235,7 +235,7 @@ def _show_document(found: "DocumentText", *, is_outline: bool) -> None:
         click.echo(f"note: {escaped(note)}", err=True)
 
 
-# `ls`: what the index holds.
+# `ls`: lists what is in the index.
 
 _KINDS = {
     "trees": "trees",
@@ -254,7 +254,7 @@ class _Chosen(TypedDict):
 
 @click.command("ls")
 @click.argument("kind", type=click.Choice(list(_KINDS)), default="docs")
-@click.option("--tree", default="", metavar="NAME", help="Only of this tree.")
+@click.option("--tree", default="", metavar="NAME", help="Only in this tree.")
 @click.option("--path", default="", metavar="PATH", help="Only this file, or below this folder.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag.")
 @reading_options
@@ -262,7 +262,7 @@ class _Chosen(TypedDict):
 def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack[_Chosen]) -> None:
     """List trees, documents, headings, tags or chunks.
 
-    Exits with 0 when there are any, with 1 when there are none.
+    Exits with 0 when there are any, 1 when there are none.
 
     \b
     Examples:
@@ -326,9 +326,9 @@ def listing_lines(listing: "Listing") -> Iterator[str]:
         yield f"{'  ' * chunk.depth}{escaped(chunk.id)}  {where}  {kind}, {chunk.tokens} tokens"
 
 
-# `related`: what goes with a document or a section of it.
+# `related`: links and similar text for a document or a section.
 
-_NOTHING = "nothing is linked with it, and nothing is like it"
+_NOTHING = "no links and no similar documents"
 
 
 @click.command("related")
@@ -338,15 +338,16 @@ _NOTHING = "nothing is linked with it, and nothing is like it"
     type=int,
     default=DEFAULT_RELATED,
     show_default=True,
-    help="At most so many of a kind.",
+    help="At most this many of each kind.",
 )
 @reading_options
 @click.pass_context
 def related(context: click.Context, reference: str, reading: OpenedIndex, limit: int) -> None:
-    """Show what a document or section is linked with, and what is like it.
+    """Show links to and from a document or section, and similar text.
 
-    REFERENCE is what `get` takes. Links, backlinks, the documents of its community, and what is
-    similar by meaning and by words are listed apart. Exits with 1 when nothing is.
+    REFERENCE is the same as for `get`. Links, backlinks, documents in the same cluster of linked
+    notes, and text that is similar by meaning and by words are listed separately. Exits with 1
+    when there are none.
 
     \b
     Example:
@@ -358,15 +359,15 @@ def related(context: click.Context, reference: str, reading: OpenedIndex, limit:
     request = RelatedRequest(reference=reference, limit=limit)
     with reading.app() as app:
         found = app.library.related(request)
-    told = list(related_lines(found))
+    lines = list(related_lines(found))
     if reading.as_json:
         click.echo(json_text(found))
     else:
-        for line in told:
+        for line in lines:
             click.echo(line)
-        for note in (*found.notes, *(() if told else (_NOTHING,))):
+        for note in (*found.notes, *(() if lines else (_NOTHING,))):
             click.echo(f"note: {escaped(note)}", err=True)
-    context.exit(0 if told else NOTHING_FOUND)
+    context.exit(0 if lines else NOTHING_FOUND)
 
 
 def related_lines(found: "Related") -> Iterator[str]:
@@ -374,7 +375,8 @@ def related_lines(found: "Related") -> Iterator[str]:
     yield from _block("links to", links)
     backlinks = [f"{escaped(one.path)}:{one.line}  {escaped(one.text)}" for one in found.backlinks]
     yield from _block("linked from", backlinks)
-    yield from _block("same community", [escaped(one.path) for one in found.community])
+    cluster = [escaped(one.path) for one in found.community]
+    yield from _block("in the same cluster of linked notes", cluster)
     yield from _block("similar by meaning", list(map(_similar, found.similar_by_meaning)))
     yield from _block("similar by words", list(map(_similar, found.similar_by_words)))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from ragdocs.cli.main import config_option, json_option, tell_ignored
+from ragdocs.cli.main import config_option, json_option, warn_of_ignored
 from ragdocs.evaluation.metrics import METRICS
 from ragdocs.evaluation.reliability import SURE
 from ragdocs.text import escaped, number_of
@@ -252,7 +252,7 @@ def _index(config: "Config") -> None:
     from ragdocs.cli.progress import display
     from ragdocs.shutdown import Ending
 
-    tell_ignored(config)
+    warn_of_ignored(config)
     with Ending(watch_parent=False) as ending:
         with closing(display(quiet=False)) as shown_progress:
             ending.before_force(shown_progress.close)

@@ -1,4 +1,4 @@
-"""One run of `update` or `rebuild-index`: files in, vectors for their texts, and the report."""
+"""One run of `update` or `rebuild-index`: reads files, computes vectors, and reports the result."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -26,27 +26,27 @@ from ragdocs.store.records import FileFailure
 from ragdocs.store.variants import drop_unused
 from ragdocs.text import escaped, number_of, plain_value, printable, process_text
 
-# One run of an indexing command: files in, vectors for their texts, and what the index holds.
+# One run of an indexing command: reads files, computes vectors, counts what is in the index.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What is asked of a run. `wait`: seconds for others to let the index be written; `advice` for
-    when they do not."""
+    """What a run should do. `wait`: seconds to wait for other writers of the index; `advice`: what
+    to suggest when they take longer."""
 
     rebuild: bool
     vectors: bool = True
     wait: float = LOCK_SECONDS
     advice: str = "Try again later."
     drop_unused: bool = False
-    """Whether other variants of the index that nobody uses any more are deleted."""
+    """Whether to delete other variants of the index that are no longer used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorWork:
-    """What became of the vectors: `made` by the model, or `taken` from an index of these documents
-    with other settings. `lacking`: there is no model, and search does without. `error`:
-    there is one, and making them failed. `notes` are on the model that was used."""
+    """How many vectors were `made` by the model, or `taken` from an index of these documents with
+    other settings. `lacking`: why there is no model; search works without. `error`: why the model
+    failed. `notes` are about the model that was used."""
 
     made: int = 0
     taken: int = 0
@@ -59,7 +59,7 @@ class VectorWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What the index holds after the run, whoever put it there."""
+    """What is in the index after the run, from this run or an earlier one."""
 
     passages: int
     vectors_pending: int
@@ -71,9 +71,9 @@ class Contents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All that can be said of a run. Without `contents` the index could not be read after it.
+    """The result of a run. `contents` is None if the index could not be read after it.
 
-    `dropped` are other variants of the index, which nobody used any more.
+    `dropped` are deleted variants of the index that were no longer used.
     """
 
     directory: Path
@@ -85,23 +85,23 @@ class Run:
 
     @property
     def failures(self) -> tuple[FileFailure, ...]:
-        """Files that are not in the index, those of earlier runs that are as they were included."""
+        """Files that are not in the index, including unchanged ones that failed in earlier runs."""
         return self.contents.failures if self.contents else self.outcome.failed
 
     @property
     def warnings(self) -> tuple[FileWarning, ...]:
-        """What is odd about files that are in the index, whichever run read them."""
+        """Warnings about files that are in the index, from this run or an earlier one."""
         return self.contents.warnings if self.contents else ()
 
     @property
     def unseen(self) -> tuple[Skipped, ...]:
-        """Folders that may hold files, which nobody can know."""
+        """Unreadable folders, which may contain files."""
         skipped = self.outcome.skipped
         return tuple(one for one in skipped if one.skipped.reason is SkipReason.UNREADABLE)
 
     @property
     def is_well(self) -> bool:
-        """Whether the text of all files is in the index, and its vectors as far as they can be."""
+        """Whether the text of all files is in the index, and computing vectors did not fail."""
         outcome = self.outcome
         is_known = not (outcome.kept or outcome.unsettled or self.unseen)
         return is_known and not (self.failures or self.vectors.error)
@@ -114,11 +114,11 @@ class Run:
 
 
 def run(config: Config, orders: Orders, ending: Ending, display: Display) -> Run:
-    """Ends early, with what was done so far, when the ending begins.
+    """Stops early, and returns what was done so far, when the ending begins.
 
     Raises:
-        IndexLocked: another process kept the index from being written for too long.
-        IndexStoreError: it cannot be written at all.
+        IndexLocked: another process wrote the index for too long.
+        IndexStoreError: the index cannot be written at all.
     """
     began = time.monotonic()
     control = Control(stop=ending.begun, on_progress=display.report, lock_seconds=orders.wait)
@@ -134,7 +134,7 @@ def run(config: Config, orders: Orders, ending: Ending, display: Display) -> Run
             work = _Vectors(app, manager, orders, ending)
             vectors = work.make(outcome, display)
         contents = _contents(app)
-        # Not before their vectors were taken.
+        # Only after their vectors were reused.
         is_complete = contents is not None and not contents.vectors_pending
         may_drop = orders.drop_unused and is_complete and not ending.begun.is_set()
         dropped = drop_unused(app.directory) if may_drop else ()
@@ -166,7 +166,7 @@ class _Vectors:
             self._app.embedder.load()
         except EmbeddingError as error:
             return VectorWork(lacking=str(error))
-        display.begin(Phase.EMBEDDING)  # how fast it goes has nothing to do with the loading
+        display.begin(Phase.EMBEDDING)  # the time to load the model does not count for the rate
         try:
             filled = self._manager.fill()
             made, error = filled.stored, filled.error
@@ -186,7 +186,7 @@ class _Vectors:
         )
 
     def _has_work(self) -> bool:
-        """Loading the model takes longer than looking whether it is needed."""
+        """Loading the model takes longer than checking whether it is needed."""
         if self._orders.rebuild or self._app.terms is not None:
             return True
         try:
@@ -196,12 +196,13 @@ class _Vectors:
             return True
 
     def _forget(self, outcome: Outcome) -> int:
-        """All that nothing uses in a rebuild. Otherwise only when it is much, so that a document
-        may go and come back; and so may the settings of an index that was taken over."""
+        """Deletes unused vectors: all of them in a rebuild, otherwise only when there are many. So
+        a document may come back after it was removed, and so may the settings of an index that was
+        taken over."""
         if self._ending.begun.is_set():
             return 0
         forgotten = 0
-        with suppress(IndexStoreError):  # the next run will do
+        with suppress(IndexStoreError):  # the next run tries again
             is_pruned = self._orders.rebuild and not outcome.taken_over
             forgotten = self._manager.prune() if is_pruned else self._manager.tidy()
         self._manager.shrink()
@@ -230,23 +231,23 @@ def _locked(directory: Path, orders: Orders) -> IndexLocked:
     holder = writing(directory)
     who = process_text(holder.pid if holder else None)
     return IndexLocked(
-        f"{who} is writing the index in {directory}, and did not let go within "
-        f"{orders.wait:g} s. Search goes on meanwhile. {orders.advice}"
+        f"{who} is writing the index in {directory}, and did not finish within "
+        f"{orders.wait:g} s. Search keeps working meanwhile. {orders.advice}"
     )
 
 
-# What an indexing command says of its run: a summary, what is wrong, or all of it as JSON.
+# What an indexing command prints about its run: a summary and the problems, or JSON.
 
 MAX_LISTED = 10
-"""Of each kind; --json lists all."""
-KEPT = "What was done is kept; the next run goes on from there."
+"""Lines for each kind of problem; --json lists all."""
+KEPT = "What was done is kept; the next run continues from there."
 
 
 def opening(config: Config) -> Iterator[str]:
-    """What is about to be indexed: whoever started this in the wrong folder can still stop it."""
+    """What is about to be indexed, so that a user in the wrong folder can stop it."""
     for tree in config.trees:
         is_guess = config.tree_origin(tree).kind is OriginKind.DEFAULT and tree.root == Path.cwd()
-        why = ": the working directory, since no --docs and no configuration names another"
+        why = ": the working directory, since neither --docs nor a configuration names a folder"
         yield f"Indexing {described(tree)}{why if is_guess else ''}"
 
 
@@ -287,45 +288,45 @@ def _passages(run: Run) -> str:
 
 
 def problems(run: Run) -> Iterator[str]:
-    """What is not in the index and should be."""
+    """What is missing from the index."""
     failures = [escaped(f"{one.tree}:{one.reason}") for one in run.failures]
-    yield from _listed(f"{number_of(len(failures), 'file')} could not be indexed", failures)
+    yield from _list(f"{number_of(len(failures), 'file')} could not be indexed", failures)
     yield from map(_left_out, run.unseen)
     for kept in run.outcome.kept:
-        documents = f"its {number_of(kept.documents, 'document')} in the index stay as they were"
-        what = documents if kept.documents else "nothing of it is indexed"
+        documents = f"kept its {number_of(kept.documents, 'document')} in the index"
+        what = documents if kept.documents else "none of it is indexed"
         yield f"{escaped(kept.tree)} {kept.reason}: {what}"
     unsettled = [escaped(f"{at.tree}:{at.path}") for at in sorted(run.outcome.unsettled)]
     changing = f"{number_of(len(unsettled), 'file')} kept changing while being read: run it again"
-    yield from _listed(changing, unsettled)
+    yield from _list(changing, unsettled)
     if run.vectors.lacking:
-        yield f"Passages are found by their words only, for want of vectors: {run.vectors.lacking}"
+        yield f"There are no vectors, so search uses keywords only: {run.vectors.lacking}"
     if run.vectors.error:
-        yield f"Not all vectors could be made: {run.vectors.error}"
+        yield f"Not all vectors could be computed: {run.vectors.error}"
 
 
 def notes(run: Run) -> Iterator[str]:
-    """What its user may want to know, and nothing is wrong with."""
+    """What the user may want to know, but is not a problem."""
     if run.outcome.rebuilt:
         yield f"The index was rebuilt: {escaped(run.outcome.rebuilt)}"
     if run.dropped:
         dropped = number_of(len(run.dropped), "index", "indices")
-        yield f"Deleted {dropped} of other settings, not used for 30 days"
+        yield f"Deleted {dropped} with other settings, not used for 30 days"
     if not run.outcome.documents and not run.outcome.stopped and not run.failures:
         yield "There is nothing to search: the folders have no Markdown or text files to index"
     yield from map(escaped, run.vectors.notes)
     lossy = [warning_line(one) for one in run.warnings if one.is_loss]
-    yield from _listed("Indexed, but not all that these files hold can be found", lossy)
+    yield from _list("Indexed, but parts of these files cannot be found", lossy)
     left_out = [_left_out(one) for one in run.outcome.skipped if one not in run.unseen]
-    yield from _listed(f"{number_of(len(left_out), 'path')} left out", left_out)
+    yield from _list(f"{number_of(len(left_out), 'path')} left out", left_out)
 
 
 def taken_from(run: Run, keeper: Holder | None) -> Iterator[str]:
-    """`keeper` watched when the run began: by other settings, it only reads the index now."""
+    """`keeper` watched when the run began; if its settings differ, it now only reads the index."""
     if keeper is not None and keeper.pid and run.outcome.taken_over:
         yield (
-            f"Process {keeper.pid} kept it with the other settings, and only reads it from now on: "
-            "restart it with these, or give one of you another index folder (--index)"
+            f"Process {keeper.pid} was updating it with the other settings, and now only reads it: "
+            "restart it with these settings, or use another index folder here (--index)"
         )
 
 
@@ -396,7 +397,7 @@ def _left_out(one: Skipped) -> str:
     return f"{escaped(f'{one.tree}:{one.skipped.path}')} {one.skipped.reason.value}"
 
 
-def _listed(title: str, items: Sequence[str]) -> Iterator[str]:
+def _list(title: str, items: Sequence[str]) -> Iterator[str]:
     if not items:
         return
     yield f"{title}:"

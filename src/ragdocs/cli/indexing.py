@@ -26,15 +26,14 @@ if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
     from ragdocs.shutdown import EndReason
 
-# Before a question is answered: the index is built where there is none, and brought up to date
-# where no server does that.
+# Before a query: builds the index if there is none, and updates it unless a server does that.
 
 FRESHNESS_SECONDS = 2.0
-"""Another program that writes brings it up to date as well: the answer need not wait for it."""
+"""How long a query waits for another writer, which brings the index up to date as well."""
 
 
-def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
-    """The exit status when it was interrupted, otherwise None.
+def bring_up_to_date(config: "Config", *, quiet: bool = False) -> int | None:
+    """Returns the exit status when it was interrupted, otherwise None.
 
     Raises IndexStoreError when the index cannot be written.
     """
@@ -53,11 +52,11 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
             try:
                 done = run(config, orders, ending, shown)
             except (IndexLocked, OtherSettings):
-                return None  # the answer says how the index is
+                return None  # the answer reports the state of the index
             except (IndexCorrupt, IndexFolderForeign, IndexIncompatible, IndexMissing):
                 raise
             except IndexStoreError as error:
-                click.echo(f"note: answering from the index as it is: {error}", err=True)
+                click.echo(f"note: answering without updating the index: {error}", err=True)
                 return None
         if ending.reason:
             click.echo("Stopped. What was indexed is kept; the next run continues.", err=True)
@@ -67,11 +66,11 @@ def bring_in_step(config: "Config", *, quiet: bool = False) -> int | None:
             f"note: {escaped(kept.tree)} {kept.reason}; showing its last indexed state", err=True
         )
     if done.vectors.lacking:
-        click.echo(f"note: searching by words only: {done.vectors.lacking}", err=True)
+        click.echo(f"note: searching by keywords only: {done.vectors.lacking}", err=True)
     return None
 
 
-# What commands that read have in common: where, up to date or not, and in which form.
+# The options of commands that read the index: its place, whether to update it, and JSON.
 
 _T = TypeVar("_T")
 
@@ -86,7 +85,7 @@ class OpenedIndex:
 
     @contextmanager
     def app(self) -> "Generator[App]":
-        """Its index is built where there is none, and brought up to date where no server does that.
+        """Builds the index if there is none, and updates it unless a server does that.
 
         Raises click's Exit when that was interrupted.
         """
@@ -95,7 +94,7 @@ class OpenedIndex:
         config = self.place.config()
         if not self.no_update:
             refuse_everything(config)
-            interrupted = bring_in_step(config)
+            interrupted = bring_up_to_date(config)
             if interrupted is not None:
                 raise click.exceptions.Exit(interrupted)
         with App(config) as app:
@@ -103,10 +102,10 @@ class OpenedIndex:
 
 
 def reading_options(command: Callable[..., _T]) -> Callable[..., _T]:
-    """Adds them; the command is given them as its argument `reading`."""
+    """Adds these options; the command receives them as its argument `reading`."""
 
     @json_option
-    @click.option("--no-update", is_flag=True, help="Answer from the index as it is.")
+    @click.option("--no-update", is_flag=True, help="Do not update the index first.")
     @place_options
     @wraps(command)
     def with_reading(
@@ -139,7 +138,7 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
     @click.option(
         "--no-vectors",
         is_flag=True,
-        help="Only the text: words are searched at once, and a server makes the vectors later.",
+        help="Index only the text, for keyword search; a server computes the vectors later.",
     )
     @click.option(
         "--wait",
@@ -147,9 +146,9 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
         default=WAIT_SECONDS,
         show_default=f"{WAIT_SECONDS:g}",
         metavar="SECONDS",
-        help="How long other programs may keep the index from being written.",
+        help="How long to wait while another program writes the index.",
     )
-    @click.option("--quiet", "-q", is_flag=True, help="Say only what is wrong.")
+    @click.option("--quiet", "-q", is_flag=True, help="Print only problems.")
     @json_option
     @click.pass_context
     @wraps(command)
@@ -171,7 +170,7 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
 def update(context: click.Context, place: CommandPlace, wishes: _Wishes) -> None:
     """Update the index to match the files; only changed files are read.
 
-    Exits with 0 when all files are indexed, 1 when some could not be, 2 for wrong use, 3 when the
+    Exits with 0 when all files are indexed, 1 when some could not be, 2 for wrong usage, 3 when the
     index cannot be written, 130 or 143 when it was stopped.
 
     \b
@@ -186,9 +185,9 @@ def update(context: click.Context, place: CommandPlace, wishes: _Wishes) -> None
 def rebuild_index(context: click.Context, place: CommandPlace, wishes: _Wishes) -> None:
     """Check the whole index, then read every file again.
 
-    For an index that is in doubt; after edits `update` is enough. Text that has a vector keeps it,
-    and search goes on meanwhile. An index in a folder of your choice (--index, index_path) that was
-    built with other settings is taken over. Exits as `update` does.
+    Use it when you do not trust the index; after edits `update` is enough. Unchanged text keeps its
+    vectors, and search keeps working meanwhile. An index in a folder of your choice (--index,
+    index_path) that was built with other settings is rebuilt with these. Exits as `update` does.
 
     \b
     Example:
@@ -216,7 +215,7 @@ def _run(place: CommandPlace, wishes: _Wishes, *, rebuild: bool) -> int:
     )
     if not wishes.quiet:
         _tell(*opening(config))
-    # Whoever sends a long command to the background and leaves wants it to go on.
+    # A long command that runs in the background should continue when its terminal is closed.
     with Ending(watch_parent=False) as ending:
         with closing(display(quiet=wishes.quiet)) as shown:
             ending.before_force(shown.close)

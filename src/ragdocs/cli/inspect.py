@@ -1,4 +1,4 @@
-"""`inspect`: shows how a file is parsed into chunks, and how a query is understood."""
+"""`inspect`: shows how a file is parsed into chunks, and how a query is parsed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from ragdocs.search.query_inspection import ExpressionNode, InspectedQuery, LookedFor
     from ragdocs.search.understanding import AddedWord
 
-# `inspect query QUERY`: how a query is read, before anything is searched.
+# `inspect query QUERY`: shows how a query is parsed, without searching.
 
 
 @click.command("query")
 @click.argument("words", nargs=-1, required=True, metavar="QUERY...")
-@click.option("--strict", is_flag=True, help="Read it as `query --strict` does.")
+@click.option("--strict", is_flag=True, help="Parse it as `query --strict` does.")
 @reading_options
 def inspect_query(words: tuple[str, ...], reading: OpenedIndex, strict: bool) -> None:
-    """Show how QUERY is parsed, analysed, completed and classified.
+    """Show how QUERY is parsed, analysed, expanded and classified.
 
-    Nothing is searched. Without an index (and with --no-update) all is shown that does not depend
-    on the documents' own words.
+    Nothing is searched. Without an index (and with --no-update) it shows only what does not depend
+    on the words in the documents.
 
     \b
     Example:
@@ -40,7 +40,7 @@ def inspect_query(words: tuple[str, ...], reading: OpenedIndex, strict: bool) ->
     from ragdocs.text import json_text
 
     with reading.app() as app:
-        inspected = _inspected(app, " ".join(words), strict)
+        inspected = _inspect(app, " ".join(words), strict)
     if reading.as_json:
         click.echo(json_text(inspected))
         return
@@ -48,17 +48,17 @@ def inspect_query(words: tuple[str, ...], reading: OpenedIndex, strict: bool) ->
         click.echo(line)
 
 
-def _inspected(app: "App", text: str, strict: bool) -> "InspectedQuery":
+def _inspect(app: "App", text: str, strict: bool) -> "InspectedQuery":
     from ragdocs.errors import IndexMissing
-    from ragdocs.search.query_inspection import inspect_query as inspected
+    from ragdocs.search.query_inspection import inspect_query as inspect_parsed
 
     settings = app.config.search
     try:
         index = app.index
     except IndexMissing:
-        return inspected(text, app.reading.query_tools, settings, None, strict=strict)
+        return inspect_parsed(text, app.reading.query_tools, settings, None, strict=strict)
     with index.view() as view:
-        return inspected(text, app.reading.query_tools, settings, view, strict=strict)
+        return inspect_parsed(text, app.reading.query_tools, settings, view, strict=strict)
 
 
 def lines(inspected: "InspectedQuery") -> Iterator[str]:
@@ -99,7 +99,7 @@ def _labelled(name: str, found: "Iterator[str] | Sequence[str]") -> Iterator[str
 
 
 def _drawn(root: "ExpressionNode") -> Iterator[str]:
-    """The deepest query has brackets in brackets, but a bounded number."""
+    """Draws without recursion, though the depth of a query's brackets is bounded."""
     pending = [(root, "", "")]
     while pending:
         node, first, rest = pending.pop()
@@ -125,7 +125,7 @@ def _added(word: "AddedWord") -> str:
     return f"{escaped(word.word)} ({', '.join(said)})"
 
 
-# `inspect`: how a file is read, as a tree of chunks; and how a query is.
+# `inspect doc`: shows how a file is parsed, as a tree of chunks.
 
 _NOT_INDEXED = (
     "not indexed: it is ignored, hidden, or not among the included files (see docs/trees.md)"
@@ -134,7 +134,7 @@ _NOT_INDEXED = (
 
 @click.group()
 def inspect() -> None:
-    """Look at how the program sees a document or a query."""
+    """Show how a document or a query is parsed."""
 
 
 inspect.add_command(inspect_query)
@@ -142,7 +142,7 @@ inspect.add_command(inspect_query)
 
 @inspect.command("doc")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--embedded", is_flag=True, help="Show the text that each leaf gives the embedder.")
+@click.option("--embedded", is_flag=True, help="Show the text that is embedded for each leaf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @place_options
 def inspect_document(file: Path, place: CommandPlace, embedded: bool, as_json: bool) -> None:
@@ -153,20 +153,20 @@ def inspect_document(file: Path, place: CommandPlace, embedded: bool, as_json: b
       ragdocs inspect doc guides/auth.md --embedded
     """
     config = place.config()
-    stands = _stands(_existing(file), config)
-    taken = _take(stands, config)
+    place_in_tree = _find_place(_existing(file), config)
+    taken = _take(place_in_tree, config)
     if as_json:
-        click.echo(json_text(_as_json(taken, stands)))
+        click.echo(json_text(_as_json(taken, place_in_tree)))
         return
     for line in (*_summary(taken.document), *_tree(taken.chunks, embedded)):
         click.echo(line)
-    if stands.note:
-        click.echo(f"\nnote: {stands.note}")
+    if place_in_tree.note:
+        click.echo(f"\nnote: {place_in_tree.note}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Stands:
-    """Where a file stands, and what is to be said about whether it is indexed."""
+class _TreePlace:
+    """A file's place in a tree, and a note if it is not indexed."""
 
     tree: TreeName
     root: Path
@@ -175,7 +175,7 @@ class _Stands:
 
 
 def _existing(file: Path) -> Path:
-    """The file that is meant, links followed: at a terminal it is the user who names it."""
+    """Follows symlinks: at a terminal the user chose the file."""
     try:
         found = file.resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
@@ -186,16 +186,16 @@ def _existing(file: Path) -> Path:
     return found
 
 
-def _stands(file: Path, config: "Config") -> _Stands:
-    """The tree a file belongs to; one outside every tree is shown as if it stood in the first."""
+def _find_place(file: Path, config: "Config") -> _TreePlace:
+    """The tree a file belongs to; a file outside every tree is shown as if it were in the first."""
     for tree in config.trees:
         if file.is_relative_to(tree.root):
             path = file.relative_to(tree.root).as_posix()
             is_indexed = _is_indexed(tree, path, config)
-            return _Stands(tree.name, tree.root, path, "" if is_indexed else _NOT_INDEXED)
+            return _TreePlace(tree.name, tree.root, path, "" if is_indexed else _NOT_INDEXED)
     name = config.trees[0].name
-    note = f"outside every tree: not indexed, and shown as if it stood in {name}"
-    return _Stands(name, file.parent, file.name, note)
+    note = f"outside every tree: not indexed, shown as if it were in {name}"
+    return _TreePlace(name, file.parent, file.name, note)
 
 
 def _is_indexed(tree: "Tree", path: str, config: "Config") -> bool:
@@ -205,13 +205,13 @@ def _is_indexed(tree: "Tree", path: str, config: "Config") -> bool:
     return isinstance(scan, Scan) and any(found.path == path for found in scan.files)
 
 
-def _take(stands: _Stands, config: "Config") -> "IndexedFile":
+def _take(place: _TreePlace, config: "Config") -> "IndexedFile":
     from ragdocs.chunking.chunker import ChunkSizes
     from ragdocs.indexing.reading import Ingestion
 
     sizes = ChunkSizes.from_settings(config.chunking)
-    ingestion = Ingestion(stands.tree, stands.root, config.indexing.max_file_bytes, sizes)
-    return ingestion.take(stands.path)
+    ingestion = Ingestion(place.tree, place.root, config.indexing.max_file_bytes, sizes)
+    return ingestion.take(place.path)
 
 
 def _summary(document: "Document") -> Iterator[str]:
@@ -264,7 +264,7 @@ def _embedded(chunk: "Chunk", indent: str) -> Iterator[str]:
         yield f"{indent}  {click.style(escaped(line), dim=True)}".rstrip()
 
 
-def _as_json(taken: "IndexedFile", stands: _Stands) -> dict[str, object]:
+def _as_json(taken: "IndexedFile", place: _TreePlace) -> dict[str, object]:
     document = taken.document
     metadata = document.front_matter
     return {
@@ -281,7 +281,7 @@ def _as_json(taken: "IndexedFile", stands: _Stands) -> dict[str, object]:
         "author": metadata.author,
         "category": metadata.category,
         "warnings": document.warnings,
-        "note": stands.note,
+        "note": place.note,
         "headings": [
             {"level": found.level, "text": found.text, "slug": found.slug, **_where(found.span)}
             for found in document.headings

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ragdocs.config.resolved import Config, Tree
     from ragdocs.mcp_server.host import Backend
 
-# `completion`: the script by which a shell completes commands and options.
+# `completion`: the script with which a shell completes commands and options.
 
 NAMES = ("ragdocs", "mcp-markdown-ragdocs")
 
@@ -59,11 +59,11 @@ def completion(context: click.Context, shell: str) -> None:
     name = name if name in NAMES else NAMES[0]
     variable = f"_{name}_complete".replace("-", "_").upper()
     script = kind(root.command, {}, name, variable)
-    # Not `script.source()`: it starts a bash to see how old that is.
+    # Not `script.source()`: it starts bash to check its version.
     click.echo(script.source_template % script.source_vars())
 
 
-# What the exit statuses of the commands mean; 0 is success, click itself uses 2.
+# Exit statuses of the commands; 0 is success, click itself uses 2.
 
 NOTHING_FOUND = 1
 WRONG_USE = 2
@@ -74,21 +74,21 @@ UNUSABLE = 3
 # The command line's front door: the group that every command joins.
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C, as a shell gives it."""
+"""The exit status after Ctrl-C, as shells report it."""
 
 
 class _Failure(click.ClickException):
-    """An expected error: its message alone, on stderr."""
+    """An expected error: only its message is shown, on stderr."""
 
 
 class _WrongUse(_Failure):
-    """An error that the user's own words or files cause."""
+    """An error caused by what the user typed or by the user's files."""
 
     exit_code = WRONG_USE
 
 
 class _Unusable(_Failure):
-    """There is no index that could be worked with."""
+    """There is no usable index."""
 
     exit_code = UNUSABLE
 
@@ -115,7 +115,7 @@ _COMMANDS = {
     "models": "models:models",
     "completion": "main:completion",
 }
-"""Where each command is: only the one that is called is imported."""
+"""The module and name of each command; only the command that is called is imported."""
 
 
 class _Commands(UserDict[str, click.Command]):
@@ -131,7 +131,7 @@ class _Commands(UserDict[str, click.Command]):
 
 
 class _Program(click.Group):
-    """The edge at which every expected error is caught, so that none shows a traceback."""
+    """Catches every expected error, so that none shows a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.commands)
@@ -148,24 +148,24 @@ class _Program(click.Group):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         finally:
-            remember_typed(())  # a program may call several commands, each with its own options
+            remember_typed(())  # one process may call several commands, each with its own options
 
 
 class _NothingFound(_Failure):
-    """What was named is not there."""
+    """No such document, heading or file."""
 
     exit_code = NOTHING_FOUND
 
 
 def _failure(error: RagdocsError) -> _Failure:
-    said = escaped(str(error))  # a folder's name may speak to the terminal
+    message = escaped(str(error))  # a folder's name may contain terminal control sequences
     if isinstance(error, NotThere):
-        return _NothingFound(said)
+        return _NothingFound(message)
     if isinstance(error, (ConfigError, EvaluationError, QueryError)):
-        return _WrongUse(said)
+        return _WrongUse(message)
     if isinstance(error, IndexStoreError):
-        return _Unusable(said)
-    return _Failure(said)
+        return _Unusable(message)
+    return _Failure(message)
 
 
 @click.group(
@@ -180,23 +180,23 @@ def main(ctx: click.Context) -> None:
     Example:
       ragdocs query how do I sign in --docs notes
     """
-    # Read by numpy and faiss when they are imported. Their threads wait by spinning: two of them
-    # cost 17 times the processor time on a busy machine. The model's threads are its own.
+    # numpy and faiss read these when they are imported. Their threads busy-wait: two of them cost
+    # 17 times the CPU time on a busy machine. The model has its own threads.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that cannot show a character gets a mark in its place, not a traceback.
+            # A character that the terminal cannot show becomes `?` instead of a traceback.
             stream.reconfigure(errors="replace")
 
 
-# The folder that a command is run in, and whether it may be taken for that of the documents.
+# The working directory, and whether it may serve as the documents' folder.
 
 
 def here() -> Path:
-    """Raises ConfigError when it is gone."""
+    """The working directory. Raises ConfigError when it is gone."""
     try:
         return Path.cwd().resolve()
     except OSError as error:
@@ -206,33 +206,36 @@ def here() -> Path:
 
 
 def documents_here() -> Path:
-    """Nobody means a whole home or disk by saying nothing. Raises ConfigError."""
+    """The working directory as the documents' folder. Raises ConfigError for the home folder or the
+    root of a disk: nobody asks for those by leaving out --docs.
+    """
     folder = here()
     home = Path(os.path.realpath(os.path.expanduser("~")))
     if folder in (home, Path(folder.anchor)):
         raise ConfigError(
-            f"{folder} is more than your documents: name their folder with --docs DIR"
+            f"{folder} holds more than your documents: name their folder with --docs DIR"
         )
     return folder
 
 
 def refuse_everything(config: "Config") -> None:
-    """Clients start servers anywhere, and a terminal opens at home: nobody means to index a whole
-    disk or home by that. Raises ConfigError.
+    """Raises ConfigError when a home folder or a whole disk would be indexed only by default.
+
+    Clients start servers anywhere, and a terminal opens in the home folder.
     """
     from ragdocs.config.problems import OriginKind
 
-    home = Path(os.path.expanduser("~"))  # unlike Path.home, where nobody says where it is
+    home = Path(os.path.expanduser("~"))  # Path.home raises when there is no home folder
     for tree in config.trees:
         is_everything = tree.root in (home, Path(tree.root.anchor))
         if is_everything and config.tree_origin(tree).kind is OriginKind.DEFAULT:
             raise ConfigError(
-                "no documents are configured, and a home folder or a whole disk is not indexed "
-                "unless it is asked for: name a folder with --docs DIR"
+                "no documents are configured, and a home folder or a whole disk is indexed only "
+                "on request: name a folder with --docs DIR"
             )
 
 
-# Options that mean the same in every command that has them.
+# Options that several commands share.
 
 
 def _remember(_: click.Context, __: click.Parameter, given: Path | None) -> Path | None:
@@ -247,13 +250,13 @@ config_option = click.option(
     type=click.Path(path_type=Path),
     metavar="FILE|DIR",
     callback=_remember,
-    help="Read this file alone, instead of the project's and the user's; a folder: the project "
+    help="Read only this file, not the project's and the user's; for a folder, the project "
     "files found from there.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-# Which documents and which index a command works on: the same three options everywhere.
+# Which documents and which index a command uses: the same three options everywhere.
 
 _MAX_NAME = 60
 _T = TypeVar("_T")
@@ -261,32 +264,32 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class CommandPlace:
-    """What was said on the command line of where things are; the configuration says the rest."""
+    """The places given on the command line; the rest comes from the configuration."""
 
     config_file: Path | None = None
     docs: tuple[Path, ...] = ()
     index: Path | None = None
 
-    def config(self, *, tell: bool = True) -> "Config":
-        """The configuration in force; what is ignored of it is told, unless the command shows it
+    def config(self, *, warn: bool = True) -> "Config":
+        """The effective configuration. Warns about ignored settings, unless the command shows them
         itself. Raises ConfigError.
         """
         from ragdocs.config.loading import load_config
 
         config = load_config(self.config_file, flags=self._flags())
-        if tell:
-            tell_ignored(config)
+        if warn:
+            warn_of_ignored(config)
         return config
 
     def reading(self) -> "ConfigReading":
-        """The same with all that is wrong with it, for those who look into that."""
+        """The same configuration with all its problems, for commands that report them."""
         from ragdocs.config.loading import read_config
 
         return read_config(self.config_file, flags=self._flags())
 
     def typed(self, *, whole_paths: bool) -> Iterator[tuple[str, str]]:
-        """The options by which another command works on the same. Paths below the working
-        directory are relative to it, unless whoever reads them may stand elsewhere."""
+        """The options with which another command uses the same places. Paths below the working
+        directory are relative to it, unless they may be read from another directory."""
         given = [("--config", self.config_file), *(("--docs", one) for one in self.docs)]
         for option, path in (*given, ("--index", self.index)):
             if path is not None:
@@ -314,20 +317,20 @@ def _relative(path: str) -> str:
     return path if found.startswith("..") else found
 
 
-def tell_ignored(config: "Config") -> None:
-    """Settings that are not in force because their file is not trusted: once, on stderr."""
+def warn_of_ignored(config: "Config") -> None:
+    """Reports settings that are ignored because their file is not trusted: once, on stderr."""
     from ragdocs.config.trust import in_words
 
     context = click.get_current_context(silent=True)
-    told: dict[str, object] = context.find_root().meta if context else {}
+    shown: dict[str, object] = context.find_root().meta if context else {}
     for line in in_words(config.ignored):
-        if line not in told:
-            told[line] = True
+        if line not in shown:
+            shown[line] = True
             click.echo(f"warning: {line}", err=True)
 
 
 def named(folders: tuple[Path, ...]) -> Mapping[str, Path]:
-    """A name for each folder, from its own; the same in whichever order they are given."""
+    """A name for each folder, made from its own; the order they are given in does not matter."""
     names: dict[str, Path] = {}
     for folder in sorted(folders):
         stem = re.sub(r"[^\w.-]+", "-", folder.name).strip("-._")[:_MAX_NAME] or "docs"
@@ -340,7 +343,7 @@ def named(folders: tuple[Path, ...]) -> Mapping[str, Path]:
 
 
 def place_options(command: Callable[..., _T]) -> Callable[..., _T]:
-    """Adds --config, --docs and --index; the command is given them as its argument `place`."""
+    """Adds --config, --docs and --index; the command receives them as its argument `place`."""
     return _with_place(command, existing_folders)
 
 
@@ -360,14 +363,14 @@ def _with_place(
         multiple=True,
         metavar="DIR",
         callback=folders,
-        help="The documents, in place of the configured ones. Repeat it for several folders.",
+        help="The documents' folder, instead of the configured ones. Repeat it for several.",
     )
     @click.option(
         "--index",
-        type=click.Path(path_type=Path, readable=False),  # `doctor` can make it so
+        type=click.Path(path_type=Path, readable=False),  # `doctor` can make it readable
         metavar="DIR",
         callback=_index,
-        help="Where the index is kept, in place of the configured folder.",
+        help="The index folder, instead of the configured one.",
     )
     @wraps(command)
     def with_place(
@@ -385,29 +388,29 @@ def _with_place(
 
 
 def described(tree: "Tree") -> str:
-    """A tree and its folder as a person reads them."""
+    """A tree and its folder, for people."""
     return f"{escaped(tree.name)} ({escaped(os.fspath(tree.root))})"
 
 
 def existing_folders(
     _: click.Context, __: click.Parameter, given: tuple[Path, ...]
 ) -> tuple[Path, ...]:
-    """For an option that names folders: whole paths, each once."""
+    """For an option that names folders: absolute paths, each once."""
     return tuple(dict.fromkeys(_folder(one, may_be_missing=False) for one in given))
 
 
 def expected_folders(
     _: click.Context, __: click.Parameter, given: tuple[Path, ...]
 ) -> tuple[Path, ...]:
-    """The same, where a folder that is not there now may come later."""
+    """The same, but a folder may be missing for now."""
     return tuple(dict.fromkeys(_folder(one, may_be_missing=True) for one in given))
 
 
 def _folder(given: Path, *, may_be_missing: bool) -> Path:
-    path = Path(os.path.expanduser(given))  # no shell does it for --docs=~/notes
+    path = Path(os.path.expanduser(given))  # no shell expands --docs=~/notes
     try:
         folder = path.resolve(strict=not may_be_missing)
-        # Also "not there": a dead mount, or a parent that may not be entered.
+        # Also missing: a dead mount, or a parent without permission to enter.
         if os.path.isdir(folder) or (may_be_missing and not os.path.exists(folder)):
             return folder
         problem = "is not a folder; give the folder that holds the documents"
@@ -441,7 +444,7 @@ def _reason(error: Exception) -> str:
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="warning",
     show_default=True,
-    help="What is said on stderr. Only debug shows text of queries or documents.",
+    help="What is logged on stderr. Only debug shows text of queries or documents.",
 )
 def serve(place: CommandPlace, log_level: str) -> None:
     """Serve the documents to an MCP client, over standard input and output.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragdocs.cli.main import NOTHING_FOUND, config_option, json_option, tell_ignored
+from ragdocs.cli.main import NOTHING_FOUND, config_option, json_option, warn_of_ignored
 from ragdocs.cli.status import short
 from ragdocs.config.choices import EmbeddingProvider
 from ragdocs.text import escaped, size_text
@@ -37,7 +37,7 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
     from ragdocs.text import json_text
 
     config = load_config(config_file)
-    tell_ignored(config)
+    warn_of_ignored(config)
     found = list_models(config)
     if as_json:
         click.echo(json_text(found))
@@ -76,7 +76,7 @@ def fetch(name: str, provider: str | None, config_file: Path | None) -> None:
     from ragdocs.embedding.hub import find_model, has_torch_extra, read_export
 
     config = load_config(config_file)
-    tell_ignored(config)
+    warn_of_ignored(config)
     cache = config.embedding.cache_folder
     chosen = provider or config.embedding.provider.value
     for_torch = chosen == EmbeddingProvider.HUGGINGFACE or (

@@ -1,4 +1,4 @@
-"""`query`: its options and the request they make."""
+"""`query`: its options, the request made from them, and how an answer is printed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import SearchResponse, SearchResult
 
-# What may be said on the command line of a question, and the request that it makes.
+# The options of a query, and the request made from them.
 
 _T = TypeVar("_T")
 _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z")
@@ -56,31 +56,31 @@ _OPTIONS = (
         type=int,
         default=5,
         show_default=True,
-        help=f"How many, up to {MAX_TOP_N}.",
+        help=f"How many results, up to {MAX_TOP_N}.",
     ),
-    click.option("--min-score", type=float, metavar="0..1", help="Only with this confidence."),
+    click.option("--min-score", type=float, metavar="0..1", help="Only from this confidence up."),
     click.option(
-        "--strict", is_flag=True, help="The query language binds: every word, field and bracket."
+        "--strict", is_flag=True, help="Require every word, field and bracket of the query."
     ),
     click.option("--path", "paths", multiple=True, metavar="PATH", help="Only below this folder."),
     click.option("--tree", "trees", multiple=True, metavar="NAME", help="Only in this tree."),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag."),
-    click.option("--category", default="", metavar="TEXT", help="Only of this category."),
+    click.option("--category", default="", metavar="TEXT", help="Only in this category."),
     click.option("--author", default="", metavar="NAME", help="Only by this author."),
-    click.option("--language", default="", metavar="NAME", help="Only with code of this language."),
+    click.option("--language", default="", metavar="NAME", help="Only with code in this language."),
     click.option(
-        "--modified-after", type=click.DateTime(_DATES), metavar="DATE", help="Only newer ones."
+        "--modified-after", type=click.DateTime(_DATES), metavar="DATE", help="Only newer files."
     ),
     click.option(
-        "--modified-before", type=click.DateTime(_DATES), metavar="DATE", help="Only older ones."
+        "--modified-before", type=click.DateTime(_DATES), metavar="DATE", help="Only older files."
     ),
     click.option(
-        "--exclude", "excluded_files", multiple=True, metavar="PATH", help="Not this file."
+        "--exclude", "excluded_files", multiple=True, metavar="PATH", help="Leave out this file."
     ),
     click.option(
         "--query-type",
         type=click.Choice(["factual", "navigational", "exploratory"]),
-        help="What kind of answer is wanted, when it should not be guessed.",
+        help="The kind of answer you want; guessed otherwise.",
     ),
     click.option(
         "--uniqueness",
@@ -88,23 +88,28 @@ _OPTIONS = (
         help="What may appear only once.",
     ),
     click.option(
-        "--similarity-threshold", type=float, metavar="0..1", help="What counts as the same."
+        "--similarity-threshold",
+        type=float,
+        metavar="0..1",
+        help="From which similarity on two passages count as the same.",
     ),
-    click.option("--max-tokens", type=int, metavar="N", help="As much text as N tokens hold."),
-    click.option("--explain", is_flag=True, help="Show what each index found, each stage left."),
+    click.option("--max-tokens", type=int, metavar="N", help="At most N tokens of text."),
+    click.option(
+        "--explain", is_flag=True, help="Show what each index found and what each stage kept."
+    ),
     click.option("--metadata", is_flag=True, help="With --json: add tags, author, date, links."),
 )
 
 
 def query_options(command: Callable[..., _T]) -> Callable[..., _T]:
-    """Adds them all, in the order in which the help shows them."""
+    """Adds all query options, in the order in which the help shows them."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def queries_of(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Nobody wants to quote every question; whoever quotes means what is within."""
+    """Bare words make one question; if any argument is quoted, each is a question of its own."""
     if any(len(word.split()) > 1 for word in words):
         return words
     return (" ".join(words),)
@@ -148,7 +153,7 @@ def _with_zone(moment: datetime | None) -> datetime | None:
 
 _INDENT = "   "
 DOUBTFUL = 0.3
-"""Below this the best passage is more often wrong than right."""
+"""Below this confidence the best passage is more often wrong than right."""
 
 
 def full(response: SearchResponse) -> Iterator[str]:
@@ -156,7 +161,7 @@ def full(response: SearchResponse) -> Iterator[str]:
 
 
 def passages(results: Sequence[SearchResult]) -> Iterator[str]:
-    """Each with its citation; matches stand out."""
+    """Each with its citation; matches are highlighted."""
     for number, result in enumerate(results, 1):
         yield f"{number}. {_citation(result)}"
         yield from (f"{_INDENT}{click.style(line, dim=True)}" for line in _around(result))
@@ -166,14 +171,14 @@ def passages(results: Sequence[SearchResult]) -> Iterator[str]:
 
 
 def short(response: SearchResponse) -> Iterator[str]:
-    """A line for where, and one for what."""
+    """Two lines for each result: its citation and a snippet."""
     for number, result in enumerate(response.results, 1):
         yield f"{number}. {_citation(result)}"
         yield f"{_INDENT}{_snippet(result)}"
 
 
 def matches(response: SearchResponse) -> Iterator[str]:
-    """As grep gives them, `path:line: text`; what was found by meaning gives its first line."""
+    """Like grep, `path:line: text`; a passage found by meaning shows its first line."""
     for result in response.results:
         lines = result.text.split("\n")
         hits = sorted({match.line_start for match in result.matches})
@@ -185,7 +190,7 @@ def matches(response: SearchResponse) -> Iterator[str]:
 
 
 def remarks(response: SearchResponse) -> Iterator[str]:
-    """What must be known of the answer besides its results."""
+    """What the reader must know about the answer besides its results."""
     if response.index.is_there:
         yield from _worth(response)
     if response.did_you_mean:
@@ -205,15 +210,15 @@ def _worth(response: SearchResponse) -> Iterator[str]:
         return
     if results:
         listing = f"{advised('ls docs')} lists documents"
-        yield f"None of these is a sure answer: try other words. {listing}."
+        yield f"None of these is a certain answer: try other words. {listing}."
     elif response.index.documents:
         yield "Nothing was found."
     else:
-        where = f"{advised('status')} says where it looks"
-        yield f"Nothing was found: the index has no document. {where}."
+        where = f"{advised('status')} shows which folders it searches"
+        yield f"Nothing was found: the index has no documents. {where}."
     if response.nearest_terms:
         terms = ", ".join(map(escaped, response.nearest_terms))
-        yield f"No document has these words; the nearest they have: {terms}"
+        yield f"No document has these words; the nearest words: {terms}"
 
 
 def marked(text: str, ranges: Sequence[MatchRange]) -> str:
@@ -239,18 +244,18 @@ def _citation(result: SearchResult) -> str:
 
 
 def _around(result: SearchResult) -> Iterator[str]:
-    """Which lines are shown, where that is not all of the section, and in what they stand."""
-    told: list[str] = []
+    """The lines shown, if they are not the whole section, and the section around them."""
+    said: list[str] = []
     first, last = result.text_lines
     if (first, last) != (result.line_start, result.line_end):
-        told.append(f"lines {first}-{last}")
+        said.append(f"lines {first}-{last}")
     if result.within is not None:
         wider = result.within
         headings = " > ".join(wider.heading_path)
         lines = f"{wider.line_start}-{wider.line_end}"
-        told.append(f"within {escaped(headings)} ({lines})")
-    if told:
-        yield ", ".join(told)
+        said.append(f"within {escaped(headings)} ({lines})")
+    if said:
+        yield ", ".join(said)
 
 
 def _snippet(result: SearchResult) -> str:
@@ -282,10 +287,10 @@ class _Options(QueryOptions):
     type=click.Choice(["full", "list", "matches", "json"]),
     default="full",
     show_default=True,
-    help="Whole passages, a line for each, only the lines that match, or JSON.",
+    help="Whole passages, a short entry for each, only the matching lines, or JSON.",
 )
 @query_options
-@click.option("--debug", is_flag=True, help="Say on stderr what was read and how long it took.")
+@click.option("--debug", is_flag=True, help="Log on stderr what was read and how long it took.")
 @reading_options
 @click.pass_context
 def query(
@@ -296,10 +301,10 @@ def query(
 ) -> None:
     """Find the passages that answer a question.
 
-    Several words are one question; arguments that hold blanks are questions of their own, whose
-    answers are merged. Where there is no index yet, it is built first.
+    Several words make one question; if any argument contains spaces, each argument is a question of
+    its own, and the answers are merged. If there is no index yet, it is built first.
 
-    Exits with 0 when something was found, 1 when nothing was, 2 for wrong use, 3 when the index
+    Exits with 0 when something was found, 1 when nothing was, 2 for wrong usage, 3 when the index
     cannot be used.
 
     \b
@@ -330,7 +335,7 @@ def _run(reading: OpenedIndex, words: tuple[str, ...], options: _Options) -> int
 
 
 def _debug(config: Config, response: SearchResponse) -> None:
-    """Where things came from, how the index is, and where the time went."""
+    """Prints which files were read, the state of the index, and how long each step took."""
     from ragdocs.app import index_directory
 
     files = ", ".join(map(str, config.files)) or "none, all defaults"

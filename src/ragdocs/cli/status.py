@@ -1,6 +1,4 @@
-"""`status` and `doctor`: shows the state of the index, finds problems and repairs what is safe to
-repair.
-"""
+"""`status` and `doctor`: show the state of the index, find problems and fix what is safe to fix."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from ragdocs.diagnosis.case import Case, Finding, Repaired
     from ragdocs.diagnosis.status import FileWarning, Status, TreeStatus, VariantStatus, WatchStatus
 
-# `doctor`: what is wrong, what to do about it, and with --fix the doing of what is safe.
+# `doctor`: reports problems and advice, and with --fix makes the repairs that are safe.
 
 NOT_WELL = 1
 """The exit status when warnings or errors remain."""
@@ -28,16 +26,16 @@ _CHECK_WIDTH = len("configuration")
 
 @click.command("doctor")
 @tolerant_place_options
-@click.option("--fix", is_flag=True, help="Repair what can be repaired safely, and say what.")
+@click.option("--fix", is_flag=True, help="Make the repairs that are safe, and list them.")
 @json_option
 @click.pass_context
 def run_doctor(context: click.Context, place: CommandPlace, fix: bool, as_json: bool) -> None:
-    """Examine everything: settings, folders, every row of the index, the model, clients.
+    """Check everything: settings, folders, every row of the index, the model, clients.
 
-    Without --fix nothing is changed. With it, permissions are set, leftovers, damaged engine
-    folders and indices that were not used for 30 days deleted, and an index that is damaged is
-    rebuilt; your documents and the settings of other programs are never touched. Exits with 0
-    when nothing is above a note, 1 when warnings or errors remain.
+    Without --fix nothing is changed. With it, permissions are set; leftovers, damaged engine
+    folders and indices not used for 30 days are deleted; and a damaged index is rebuilt. Your
+    documents and the settings of other programs are never touched. Exits with 1 when warnings or
+    errors remain, otherwise with 0.
 
     \b
     Example:
@@ -56,17 +54,17 @@ def run_doctor(context: click.Context, place: CommandPlace, fix: bool, as_json: 
 
 
 def print_examination(case: "Case", *, fix: bool) -> "list[Finding]":
-    """Each finding as it comes: a large store takes its time. What remains is returned."""
+    """Prints each finding at once, since a large store takes long. Returns those that remain."""
     from ragdocs.diagnosis.doctor import examine, repair
 
-    found = _shown(examine(case))
+    found = _show(examine(case))
     if fix and any(one.repair for one in found):
         click.echo("\nRepairing ...")
         _show_repairs(repair(found))
         known = {(one.check, one.level, one.message) for one in found if not one.repair}
         found = list(examine(case))
-        click.echo("\nAfter that:")
-        _shown(one for one in found if (one.check, one.level, one.message) not in known)
+        click.echo("\nAfter the repairs:")
+        _show(one for one in found if (one.check, one.level, one.message) not in known)
     click.echo(f"\n{_summary(found, fix)}")
     return found
 
@@ -105,7 +103,7 @@ def _value(found: "Finding") -> dict[str, object]:
     }
 
 
-def _shown(findings: "Iterable[Finding]") -> "list[Finding]":
+def _show(findings: "Iterable[Finding]") -> "list[Finding]":
     kept: list[Finding] = []
     for found in findings:
         is_first = not kept or kept[-1].check != found.check
@@ -140,14 +138,14 @@ def _summary(findings: "list[Finding]", fix: bool) -> str:
     said = ", ".join(number_of(number, level) for number, level in counts if number)
     fixable = len({found.repair.name for found in findings if found.repair})
     if not said:
-        return "All is well."
+        return "No problems found."
     if not fixable or fix:
         return f"{said}."
     what = "one of them" if fixable == 1 else f"{fixable} of them"
     return f"{said}. {advised('doctor --fix')} can repair {what}."
 
 
-# `status`: what the index holds and how it is, at a glance.
+# `status`: the contents and the state of the index, at a glance.
 
 MAX_FAILURES = 5
 _STATE_COLOURS = {"ready": "green", "building": "cyan", "degraded": "yellow", "unavailable": "red"}
@@ -157,14 +155,14 @@ Field = tuple[str, list[str]]
 
 @click.command("status")
 @tolerant_place_options
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON, with everything.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all details.")
 @click.pass_context
 def show_status(context: click.Context, place: CommandPlace, as_json: bool) -> None:
-    """Say what the index holds, and whether it is in order.
+    """Show what is in the index, and whether it is usable and up to date.
 
-    Quick: no model is loaded and nothing is changed; `doctor` looks deeper. Exits with 0 when the
-    index is ready or building, 1 when it is degraded or unavailable, 2 when the command or the
-    configuration is wrong.
+    Quick: loads no model and changes nothing; `doctor` checks more. Exits with 0 when the index is
+    ready or building, 1 when it is degraded or unavailable, 2 when the command or the configuration
+    is wrong.
 
     \b
     Example:
@@ -174,7 +172,7 @@ def show_status(context: click.Context, place: CommandPlace, as_json: bool) -> N
     from ragdocs.diagnosis.gathering import gather_status
     from ragdocs.text import json_text
 
-    with App(place.config(tell=False)) as app:
+    with App(place.config(warn=False)) as app:
         status = gather_status(app)
     if as_json:
         click.echo(json_text(status))
@@ -192,7 +190,7 @@ def short(path: str) -> str:
 
 
 def _status_lines(status: "Status") -> Iterator[str]:
-    state = status.state.value  # the summary begins with it
+    state = status.state.value  # the summary begins with this word
     colour = _STATE_COLOURS[state]
     yield f"{click.style(state, fg=colour, bold=True)}{escaped(status.summary[len(state) :])}"
     for note in status.notes:
@@ -258,7 +256,7 @@ def _failures(status: "Status") -> list[str]:
 
 
 def _warnings(status: "Status") -> list[str]:
-    """Of files that hold what cannot be found."""
+    """Warnings about files of which a part cannot be found."""
     lossy = [one for one in status.warnings[:MAX_FAILURES] if one.is_loss]
     rest = status.holdings.files_with_loss - len({(one.tree, one.path) for one in lossy})
     more = [f"and {number_of(rest, 'more file')} (--json lists them)"] if rest > 0 else []
@@ -283,18 +281,18 @@ def _index(status: "Status") -> str:
 def _variant(one: "VariantStatus") -> str:
     """An index of the same documents with other settings."""
     when = f", last used {_time(one.last_used)}" if one.last_used else ""
-    return f"{short(one.path)}  {size_text(one.bytes)}{when}; deleted after 30 days without use"
+    return f"{short(one.path)}  {size_text(one.bytes)}{when}; deleted when unused for 30 days"
 
 
 def _agreement(status: "Status") -> str:
-    """What the index was made with; and what it should be, where that is another thing."""
+    """The format the index was built with, and the expected one if it differs."""
     found = status.agreement
     schema, fingerprint = found.stored_schema, found.stored_fingerprint
     wanted = f"{found.schema}, fingerprint {found.fingerprint}"
     if schema is None:
         return wanted
     stored = f"{schema}" + (f", fingerprint {fingerprint}" if fingerprint else "")
-    return stored if stored == wanted else f"{stored}; it should be {wanted}"
+    return stored if stored == wanted else f"{stored}; expected {wanted}"
 
 
 def _keyword(status: "Status") -> str:
@@ -327,7 +325,7 @@ def _watch(watcher: "WatchStatus | None") -> str:
     if watcher.activity:
         said.append(watcher.activity)
     if watcher.last_scan:
-        said.append(f"last full look {_time(watcher.last_scan)}")
+        said.append(f"last full scan {_time(watcher.last_scan)}")
     return escaped(", ".join(said))
 
 
@@ -340,7 +338,7 @@ def _since(moment: str | None) -> str:
 
 
 def _time(moment: str) -> str:
-    """In the reader's own time; as it was written where it cannot be read."""
+    """In local time; unchanged if it cannot be parsed."""
     try:
         return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):
