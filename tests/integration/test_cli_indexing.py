@@ -189,7 +189,7 @@ def test_without_a_model_the_text_is_indexed_and_it_says_so(folder, monkeypatch)
 
     assert done.code == 0
     assert "1 passage: 0 with vectors, 1 still without" in done.out
-    assert "found by their words only" in done.err
+    assert "search uses keywords only" in done.err
     assert "all-MiniLM-L6-v2 was not found" in done.err
     answer = folder.call("update", "--json").json
     assert (answer["complete"], answer["vectors_pending"]) == (False, 1)
@@ -457,7 +457,7 @@ def test_a_folder_that_is_away_keeps_its_documents(folder):
     done = call("update", *options)
 
     assert done.code == 1
-    assert "notes is not there: kept its 1 document in the index" in done.err
+    assert "notes is missing: kept its 1 document in the index" in done.err
     assert "Index: 1 document," in done.out
 
 
@@ -495,7 +495,7 @@ def test_interrupted_it_says_so_and_the_next_run_goes_on(folder):
         seconds = time.monotonic() - began
 
     assert (process.returncode, seconds < ALLOWED_SECONDS) == (130, True)
-    assert out.startswith("Stopped early (SIGINT). What was done is kept; the next run goes on")
+    assert out.startswith("Stopped early (SIGINT). What was done is kept; the next run continues")
     assert "Traceback" not in err
     stored = _documents(folder.index)
     assert 0 < stored < 300

@@ -174,8 +174,8 @@ def test_debug_says_where_things_are_and_where_the_time_went(run, place):
 
 
 def test_doubtful_answers_are_said_to_be_so(run):
-    assert "sure answer" in run("zxqv", "plugh").stderr
-    assert "sure answer" not in run("tomatoes").stderr
+    assert "certain answer" in run("zxqv", "plugh").stderr
+    assert "certain answer" not in run("tomatoes").stderr
 
 
 def test_a_folder_of_other_files_is_refused_in_one_line(run, place):

@@ -75,7 +75,7 @@ def test_nothing_is_overwritten_unasked_and_then_a_copy_is_kept(project):
     done = run("init", code=1)
     assert "--force" in done.stderr
     assert file.read_bytes() == mine
-    assert "What was there: ~/project/.ragdocs.toml.bak\n" in run("init", "--force").stdout
+    assert "Copy of the old file: ~/project/.ragdocs.toml.bak\n" in run("init", "--force").stdout
     assert (project / ".ragdocs.toml.bak").read_bytes() == mine
     assert load_config().search.min_confidence == pytest.approx(0.0)
     assert file.stat().st_mode & 0o777 == 0o640

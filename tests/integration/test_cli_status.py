@@ -109,7 +109,7 @@ def test_other_settings_are_told_in_both_forms(home):
     answer = json.loads(run(home, "status", "--json", *PLACE, "--config", "other.toml").stdout)
     found = answer["agreement"]
     assert done.returncode == 1
-    assert f"fingerprint {found['stored_fingerprint']}; it should be" in done.stdout
+    assert f"fingerprint {found['stored_fingerprint']}; expected" in done.stdout
     assert found["fingerprint"] in done.stdout
 
 

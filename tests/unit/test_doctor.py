@@ -92,7 +92,7 @@ def test_what_is_printed_when_something_was_repaired(tmp_path, capsys):
     raw = bench.store.read_bytes()
     bench.store.write_bytes(raw.replace(b"Tomatoes need", b"Tomatoes knew"))
     found = print_examination(bench.case(), fix=True)
-    before, _, after = capsys.readouterr().out.partition("After that:")
+    before, _, after = capsys.readouterr().out.partition("After the repairs:")
     assert is_fine(found)
     assert "error    store" in before
     assert "done: rebuilt the index" in before
@@ -110,5 +110,5 @@ def test_what_is_printed_when_nothing_is_wrong(tmp_path, capsys):
     bench.build()
     assert is_fine(print_examination(bench.case(), fix=True))
     printed = capsys.readouterr().out
-    assert printed.endswith("All is well.\n")
+    assert printed.endswith("No problems found.\n")
     assert "After that" not in printed
