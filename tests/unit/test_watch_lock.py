@@ -187,7 +187,7 @@ def test_waiting_ends_at_the_deadline_and_names_the_holder(tmp_path: Path):
         with pytest.raises(IndexLocked) as caught:
             write_lock(tmp_path, timeout=0.1)
         assert f"locked by process {process.pid}" in str(caught.value)
-        assert "not free within 0.1 s: try again when" in str(caught.value)
+        assert "not released within 0.1 s: try again when" in str(caught.value)
         assert monotonic() - began < DEADLINE / 2
 
 
