@@ -97,7 +97,7 @@ def embedding(app: App) -> Generator[None]:
         directory=app.directory,
         make_manager=app.manager,
         make_watcher=app.make_watcher,
-        follow=lambda: None,
+        follow=lambda _: None,
     )
     service = IndexService(parts)
     service.start()

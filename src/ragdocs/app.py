@@ -706,13 +706,17 @@ class App(Assembly, Closable):
         lines = in_words(self.config.ignored, with_folders=False)
         return replace(state, notices=tuple(lines)) if self.config.ignored else state
 
-    def _follow(self) -> None:
-        """Does for queries what they would have to do before they answer."""
-        with suppress(EmbeddingError):  # the rest of the search goes on without a model
+    def _follow(self, position: "Position | None") -> None:
+        """Does in advance what queries would have to do before they answer, unless that was done
+        for this commit already."""
+        with suppress(EmbeddingError):  # search works without a model, by words and links
             self.embedder.load()
+        if position is None or position != self._followed:
+            self._ask(self._catch_up)
+
+    def _catch_up(self, views: Views) -> None:
         with self._making:
-            reader, indices = self.reader, self._views.parts.indices
+            reader, indices = views.reader, views.parts.indices
         with reader.snapshot() as snapshot:
-            if snapshot.position != self._followed:
-                indices.catch_up(snapshot)
-                self._followed = snapshot.position
+            indices.catch_up(snapshot)
+            self._followed = snapshot.position

@@ -260,7 +260,7 @@ class _Fatal(BaseException):
 def test_a_thread_that_died_is_seen_and_started_again(docs, index):
     deaths = []
 
-    def die_once():
+    def die_once(_):
         if not deaths:
             deaths.append(time.monotonic())
             raise _Fatal

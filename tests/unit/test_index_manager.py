@@ -418,12 +418,28 @@ def test_one_edit_does_not_read_the_manifest_again(place: Place):
     place.update("1.md")
     assert cache.readings == readings
     with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
-        assert cache.current() == snapshot.manifest()
+        assert cache.at(snapshot.position) == snapshot.manifest()
     with place.another() as second:
         place.write("4.md", "# By another\n")
         second.update()
     place.update("4.md")
     assert cache.readings == readings + 1
+
+
+def test_one_edit_looks_at_the_store_once_before_and_once_after_its_commit(place: Place):
+    place.write("a.md", "# A\n")
+    place.update()
+    reader = place.manager._session.reader
+    taken, view = [], reader.view
+    reader.view = lambda make: taken.append(make) or view(make)
+    place.write("a.md", "# Other\n")
+    assert place.manager.look().is_sound
+    hints = Hints(frozenset({TreePath(DOCS, "a.md")}))
+    assert did(place.manager.update(hints, looked=True)) == {"modified": 1}
+    assert len(taken) == 2
+    # Between two batches of vectors, a recent look will do.
+    assert place.manager.look(max_age=60).is_sound
+    assert len(taken) == 2
 
 
 # Rebuilding

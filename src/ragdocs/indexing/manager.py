@@ -3,6 +3,7 @@
 import gc
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ragdocs.embedding.base import Embedder
@@ -13,7 +14,6 @@ from ragdocs.indexing.update import Update, paths_of
 from ragdocs.indexing.vectors import SPARE_BYTES, Filled, Filler
 from ragdocs.indices.graph import detect, pair_weights
 from ragdocs.indices.term_vectors import TermVectors
-from ragdocs.indices.view import Writer
 from ragdocs.models import Closable, DocId
 from ragdocs.store.integrity import StoreState
 from ragdocs.store.records import ChangeKind, Position
@@ -63,7 +63,7 @@ class CommunityUpdates:
         whether the stored communities changed. Gives up until later if the store is locked or lost.
         """
         try:
-            computed = self._session.retry(lambda: self._compute(anew=anew))
+            computed = self._session.retry(self._compute, anew=anew)
         except IndexLocked:
             return False
         except LOST as error:
@@ -79,7 +79,7 @@ class CommunityUpdates:
                 return
             self._thread = None
             self._take()
-        elif time.monotonic() >= self._not_before:
+        elif time.monotonic() >= self._not_before and not self._is_known_current():
             self._thread = threading.Thread(target=self._run, name="communities", daemon=True)
             self._thread.start()
 
@@ -122,6 +122,9 @@ class CommunityUpdates:
         numbers = detect(weights, self._control.stop)
         return None if numbers is None else _Computed(numbers, origin)
 
+    def _is_known_current(self) -> bool:
+        return self._looked is not None and self._looked == self._session.position
+
     def _is_current(self, snapshot: Snapshot) -> bool:
         changes = snapshot.changes_since(self._looked) if self._looked else None
         if changes is not None and not any(change.kinds & _LINKING for change in changes):
@@ -129,24 +132,17 @@ class CommunityUpdates:
         return snapshot.has_current_communities()
 
     def _store(self, computed: _Computed) -> bool:
-        def work(transaction: Writer) -> tuple[bool, Position, Writer]:
-            before = transaction.position
-            return (
-                transaction.put_communities(computed.numbers, computed.origin),
-                before,
-                transaction,
-            )
-
         try:
-            is_other, before, transaction = self._session.run(work)
+            has_changed = self._session.run(
+                lambda transaction: transaction.put_communities(computed.numbers, computed.origin)
+            )
         except LOST as error:
             self._session.lose(StoreState.after(error))
             return False
         except IndexStoreError:  # busy, or a full disk: the next run tries again
             return False
-        self._session.manifest.advance(before, transaction.position)
         self._looked = computed.origin.position
-        return is_other
+        return has_changed
 
 
 # Keeps one index up to date with its files. Thin: each step is a module of its own.
@@ -191,16 +187,25 @@ class IndexManager(Closable):
         configured; locks and writes nothing."""
         self._session.check_ours()
 
-    def look(self) -> StoreState:
-        """The state of the store. The next update repairs any problem found."""
-        return self._session.look()
+    @property
+    def position(self) -> Position | None:
+        """The last known commit."""
+        return self._session.position
+
+    def look(self, max_age: float = 0.0) -> StoreState:
+        """The state of the store, as it was at most `max_age` seconds ago. The next update repairs
+        any problem found."""
+        return self._session.look(max_age)
 
     def lose(self, state: StoreState) -> None:
         """Marks the store as gone or damaged; the next update opens, checks and repairs it."""
         self._session.lose(state)
 
-    def update(self, hints: Hints | None = None, *, rebuild: bool = False) -> Outcome:
-        """Updates the index to match the files: all of them, or those that the hints name.
+    def update(
+        self, hints: Hints | None = None, *, rebuild: bool = False, looked: bool = False
+    ) -> Outcome:
+        """Updates the index to match the files: all of them, or those that the hints name. It looks
+        at the store first, unless the caller has just `looked`.
 
         A rebuild checks the whole store first, then reads every file again; search keeps working,
         and existing vectors are kept. In a folder that the user configured, it also takes over an
@@ -214,7 +219,7 @@ class IndexManager(Closable):
         began = time.monotonic()
         update = Update(self._setup, self._session, self._control)
         try:
-            self._run(update, hints, rebuild)
+            self._run(update, hints, rebuild, looked)
         except IndexLocked:
             if not self._control.stop.is_set():
                 raise
@@ -270,11 +275,12 @@ class IndexManager(Closable):
     def shrink_some(self) -> bool:
         """Takes one short step to reclaim the space of deleted rows; returns whether there may be
         more to do. After a failure, on a full disk for example, a later call tries again."""
+        if not self._log_is_left and self._shrunk and self._shrunk == self._session.position:
+            return False
         try:
             with self._session.reader.snapshot() as snapshot:
-                is_known = snapshot.position == self._shrunk
                 self._shrunk = snapshot.position
-                if not self._log_is_left and (is_known or not snapshot.space.is_wasted):
+                if not self._log_is_left and not snapshot.space.is_wasted:
                     return False
             has_more = self._session.shrink_some()
             self._log_is_left = not has_more and self._session.has_long_log
@@ -299,7 +305,7 @@ class IndexManager(Closable):
         self._communities.close()
         self._session.close()
 
-    def _run(self, update: Update, hints: Hints | None, rebuild: bool) -> None:
+    def _run(self, update: Update, hints: Hints | None, rebuild: bool, looked: bool) -> None:
         must_examine = rebuild
         for restarts in range(MAX_RESTARTS + 1):
             try:
@@ -307,7 +313,7 @@ class IndexManager(Closable):
                     self._session.examine()
                     must_examine = False
                 # A store that was emptied, by us or by others, is filled from all files.
-                is_whole = self._session.ready() and restarts == 0
+                is_whole = self._session.ready(looked=looked and restarts == 0) and restarts == 0
                 paths = paths_of(hints) if is_whole else None
                 update.run(paths, anew=rebuild)
                 if paths is None:
@@ -323,12 +329,9 @@ class IndexManager(Closable):
     def _outcome(self, update: Update, seconds: float) -> Outcome:
         applied = update.applied
         documents = chunks = 0
-        try:
-            with self._session.reader.snapshot() as snapshot:
-                documents = snapshot.ledger.count("documents")
-                chunks = snapshot.ledger.count("chunks")
-        except (IndexLocked, *LOST):
-            pass
+        with suppress(IndexLocked, *LOST):
+            counts = self._session.counts()
+            documents, chunks = counts.count("documents"), counts.count("chunks")
         return Outcome(
             added=applied.added,
             modified=applied.modified,

@@ -19,6 +19,7 @@ from ragdocs.indexing.watcher import Watcher, WatchMode
 from ragdocs.locks import FileLock, Holder
 from ragdocs.store.integrity import StoreCondition, StoreState
 from ragdocs.store.lock import SILENT_SECONDS, Succession, try_watch_lock, watching
+from ragdocs.store.records import Position
 from ragdocs.store.variants import DAY_SECONDS, drop_unused
 
 # What the indexing thread reports: written by it, read by any thread.
@@ -98,10 +99,10 @@ class Board:
             self._state = replace(self._state, **facts)  # pyright: ignore[reportArgumentType]
 
 
-# What the indexing thread does: it watches, or stands by until the watching process ends.
+# The service: a thread that watches, or stands by until the watching process ends.
 #
-# Every failure is raised; the service reports it, waits, and starts over. Nothing is lost, because
-# every update starts from the files.
+# Its state reports every failure; it then waits and starts over. Nothing is lost, because every
+# update starts from the files. If the thread itself dies, reading the state restarts it.
 
 TICK_SECONDS = 1.0
 """How often to check that the index is still ours, and whether the watching process has ended."""
@@ -113,32 +114,37 @@ AGAIN_SECONDS = 0.5
 """The pause before checking again files that changed while they were read."""
 EMBEDDING_RETRY_SECONDS = 30.0
 """A model that cannot be used now may become usable: its files can be installed later."""
+PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
+"""Between failed attempts: short enough to notice soon that a full disk has space again."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceParts:
     """What the service is built from. Without a watcher, files are read once, at the start.
 
-    `follow` updates this process's own views from the store, so that queries need not.
+    `follow` updates this process's own views to the last known commit, so that queries need not.
     """
 
     directory: Path
     make_manager: Callable[[Control], IndexManager]
     make_watcher: Callable[[], Watcher] | None
-    follow: Callable[[], None]
+    follow: Callable[[Position | None], None]
 
 
-class ServiceLoop:
-    """The work of one thread; each run lasts until it is stopped or something fails."""
+class IndexService:
+    """Keeps the index up to date until it is stopped; any thread may start, stop and ask it."""
 
-    def __init__(self, parts: ServiceParts, board: Board, stop: threading.Event) -> None:
+    def __init__(self, parts: ServiceParts) -> None:
         self._parts = parts
-        self._board = board
-        self._stop = stop
+        self._board = Board()
+        self._stop = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
         self._was_up_to_date = False
         self._stood_down = False
         self._reported = StoreState()
-        """The worst state that readers have reported since this thread last looked."""
+        """The worst state that readers have reported since the thread last looked."""
         self._reporting = threading.Lock()
         self._unsound_since: float | None = None
         self._again: frozenset[TreePath] = frozenset()
@@ -148,26 +154,87 @@ class ServiceLoop:
         self._can_shrink = False
         self._watching: tuple[Watcher, FileLock] | None = None
         self._published_at = 0.0
-        self._looked_at = 0.0
+        self._compared_at = 0.0
         self._held: FileLock | None = None
         self._succession: Succession | None = None
 
-    def wake(self) -> None:
-        """From any thread, after `stop` was set, so that it is noticed before the next tick."""
-        if watching := self._watching:
+    @property
+    def state(self) -> ServiceState:
+        """Reading it restarts a thread that has died."""
+        thread = self._thread
+        if thread is not None and not thread.is_alive() and not self._stop.is_set():
+            self._board.say(role=Role.STARTING, restarts=self._board.state.restarts + 1)
+            self.start()
+        is_alive = self._thread is not None and self._thread.is_alive()
+        return replace(self._board.state, is_alive=is_alive)
+
+    def start(self) -> None:
+        """Returns at once. Does nothing when it is already running or was stopped."""
+        with self._starting:
+            if self._stop.is_set() or (self._thread and self._thread.is_alive()):
+                return
+            thread = threading.Thread(target=self._run, name="indexing", daemon=True)
+            self._thread = thread
+            try:
+                thread.start()
+            except RuntimeError as error:  # no thread available: reading the state tries again
+                self._board.say(role=Role.FAILING, error=str(error))
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Ends the thread; False if it is still running after the timeout."""
+        self._stop.set()
+        if watching := self._watching:  # wakes the thread before its next tick
             watching[0].wake()
         if succession := self._succession:
             succession.close()
+        thread = self._thread
+        if thread is None:
+            return True
+        with suppress(RuntimeError):  # never started
+            thread.join(timeout)
+        if thread.is_alive():
+            return False
+        self._release()
+        self._board.say(role=Role.ENDED, progress=None)
+        return True
 
     def report(self, state: StoreState) -> None:
-        """From any thread: a reader found the store changed or damaged. Answers mention this until
-        this thread has checked the store, and found it sound or repaired it."""
+        """A reader found the store changed or damaged. Answers mention this until the thread has
+        checked the store, and found it sound or repaired it."""
         with self._reporting:
             self._reported = self._reported.worst(state)
             self._board.say(doubt=state.reason)
 
-    def run(self) -> None:
-        """Runs until it is stopped.
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._keep_up_to_date()
+            except OthersIndex as error:
+                self._fail(Role.STOOD_DOWN, error)
+            except (RagdocsError, OSError) as error:
+                self._fail(Role.FAILING, error)
+            except Exception as error:
+                _log.exception("the indexing thread failed")
+                self._fail(Role.FAILING, error)
+            failures = self._board.state.failures
+            self._stop.wait(PAUSES[min(failures, len(PAUSES)) - 1])
+        self._release()  # `stop` may not have waited for this
+
+    def _fail(self, role: Role, error: Exception) -> None:
+        """A watching process keeps the lock: that is how others learn that the index is not up to
+        date and do not rely on it. Standing down releases the lock to the program that created the
+        index."""
+        failures = self._board.state.failures + 1
+        text = str(error) or type(error).__name__
+        self._board.say(role=role, progress=None, failures=failures, error=text, last_scan=None)
+        if role is Role.STOOD_DOWN:
+            self._stood_down = True
+            self._release()
+        elif self._held is not None:
+            self._held.say(self._board.state.facts())
+
+    def _keep_up_to_date(self) -> None:
+        """Returns only when stopped.
 
         Raises:
             OthersIndex: another program created the index in a folder that the user configured.
@@ -187,24 +254,13 @@ class ServiceLoop:
                     elif lock := self._watch_lock():
                         self._held = lock
                         self._watch(manager, lock, make_watcher())
-                        self.release()
+                        self._release()
                     else:
                         self._stand_by(manager, state)
             finally:
                 self._end_succession()
 
-    def report_failure(self, *, stood_down: bool) -> None:
-        """After a failed run. A watching process keeps the lock: that is how others learn that the
-        index is not up to date and do not rely on it. Standing down releases the lock to the
-        program that created the index."""
-        self._board.say(last_scan=None)
-        self._stood_down |= stood_down
-        if stood_down:
-            self.release()
-        elif self._held is not None:
-            self._held.say(self._board.state.facts())
-
-    def release(self) -> None:
+    def _release(self) -> None:
         """Lets another process watch."""
         held, self._held = self._held, None
         if held is not None:
@@ -223,7 +279,7 @@ class ServiceLoop:
         """None when another process watches."""
         if self._held is not None and self._held.is_held:
             return self._held
-        self.release()  # its file was deleted: other processes lock a new one
+        self._release()  # its file was deleted: other processes lock a new one
         taken = self._succession.take() if self._succession else None
         lock = taken or try_watch_lock(self._parts.directory)
         if lock is not None:
@@ -246,10 +302,11 @@ class ServiceLoop:
             self._publish()
             while not self._stop.is_set() and lock.is_held:
                 hints = self._next_hints(watcher)
-                state = self._look(manager)
+                # Between two batches of vectors, one look each tick is enough.
+                state = self._look(manager, max_age=0.0 if hints else TICK_SECONDS)
                 is_known = state.is_sound and state.is_compared
                 if hints or not is_known:
-                    self._update(manager, hints if is_known else None, watcher)
+                    self._update(manager, hints if is_known else None, watcher, looked=True)
                 self._fill(manager)
                 self._publish()
         finally:
@@ -265,7 +322,7 @@ class ServiceLoop:
         if state.is_sound:
             self._unsound_since = None
             self._rely_on(manager, watching(self._parts.directory))
-            self._settle()
+            self._settle(manager)
         else:
             now = time.monotonic()
             self._unsound_since = self._unsound_since or now
@@ -287,9 +344,9 @@ class ServiceLoop:
             kept, trouble = says.get("kept", ""), says.get("trouble", "")
             self._board.say(last_scan=last_scan, kept=kept, trouble=trouble)
             return
-        if time.monotonic() - self._looked_at >= SILENT_SECONDS / 3:
+        if time.monotonic() - self._compared_at >= SILENT_SECONDS / 3:
             self._update(manager, None)
-            self._looked_at = time.monotonic()
+            self._compared_at = time.monotonic()
         self._fill(manager)
 
     def _keep_unwatched(self, manager: IndexManager, state: StoreState) -> None:
@@ -303,10 +360,15 @@ class ServiceLoop:
             self._stop.wait(TICK_SECONDS)
 
     def _update(
-        self, manager: IndexManager, hints: Hints | None, watcher: Watcher | None = None
+        self,
+        manager: IndexManager,
+        hints: Hints | None,
+        watcher: Watcher | None = None,
+        *,
+        looked: bool = False,
     ) -> None:
         began = time.monotonic()
-        outcome = manager.update(hints)
+        outcome = manager.update(hints, looked=looked)
         if hints is None or hints.must_rescan:
             kept = in_words((one.tree, one.reason) for one in outcome.kept)
             self._board.say(last_scan=datetime.now(UTC), kept=kept)
@@ -334,14 +396,14 @@ class ServiceLoop:
             return Hints(again)
         return Hints(hints.paths | again, hints.must_rescan, hints.notes)
 
-    def _look(self, manager: IndexManager) -> StoreState:
+    def _look(self, manager: IndexManager, max_age: float = 0.0) -> StoreState:
         """The state of the store, including what readers have reported. A store that another
         program changed or replaced is compared with all files at once."""
         with self._reporting:
             reported, self._reported = self._reported, StoreState()
         if reported.condition is StoreCondition.DAMAGED:
             manager.lose(reported)
-        state = manager.look()
+        state = manager.look(max_age if reported.is_sound else 0.0)
         if state.condition in (StoreCondition.CHANGED, StoreCondition.OTHER_SETTINGS):
             manager.check_ours()
             if self._was_up_to_date:
@@ -365,16 +427,16 @@ class ServiceLoop:
             self._board.say(trouble=filled.error)
         if not self._can_fill():
             self._can_shrink = manager.shrink_some()
-            self._settle()
+            self._settle(manager)
 
-    def _settle(self) -> None:
+    def _settle(self, manager: IndexManager) -> None:
         """When idle, does in advance what queries would otherwise have to do."""
         self._board.say(progress=None)
         if not self._has_pending and time.monotonic() >= self._tidy_at:
             self._tidy_at = time.monotonic() + DAY_SECONDS
             drop_unused(self._parts.directory)
         try:
-            self._parts.follow()
+            self._parts.follow(manager.position)
         except IndexCorrupt as error:
             self.report(StoreState.after(error))
         except RagdocsError as error:
@@ -399,90 +461,3 @@ class ServiceLoop:
         else:
             return
         self._published_at = time.monotonic()
-
-
-# Supervises the indexing thread of one process, so that it cannot die unnoticed.
-#
-# Its state reports every failure, and it tries again after a pause. If the thread itself dies,
-# reading the state restarts it.
-
-PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Between failed attempts: short enough to notice soon that a full disk has space again."""
-_log = logging.getLogger(__name__)
-
-
-class IndexService:
-    """Keeps the index up to date until it is stopped; any thread may start, stop and ask it."""
-
-    def __init__(self, parts: ServiceParts) -> None:
-        self._board = Board()
-        self._stop = threading.Event()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._loop = ServiceLoop(parts, self._board, self._stop)
-
-    @property
-    def state(self) -> ServiceState:
-        """Reading it restarts a thread that has died."""
-        thread = self._thread
-        if thread is not None and not thread.is_alive() and not self._stop.is_set():
-            self._board.say(role=Role.STARTING, restarts=self._board.state.restarts + 1)
-            self.start()
-        is_alive = self._thread is not None and self._thread.is_alive()
-        return replace(self._board.state, is_alive=is_alive)
-
-    def start(self) -> None:
-        """Returns at once. Does nothing when it is already running or was stopped."""
-        with self._lock:
-            if self._stop.is_set() or (self._thread and self._thread.is_alive()):
-                return
-            thread = threading.Thread(target=self._run, name="indexing", daemon=True)
-            self._thread = thread
-            try:
-                thread.start()
-            except RuntimeError as error:  # no thread available: reading the state tries again
-                self._board.say(role=Role.FAILING, error=str(error))
-
-    def stop(self, timeout: float | None = None) -> bool:
-        """Ends the thread; False if it is still running after the timeout."""
-        self._stop.set()
-        self._loop.wake()
-        thread = self._thread
-        if thread is None:
-            return True
-        with suppress(RuntimeError):  # never started
-            thread.join(timeout)
-        if thread.is_alive():
-            return False
-        self._loop.release()
-        self._board.say(role=Role.ENDED, progress=None)
-        return True
-
-    def report(self, state: StoreState) -> None:
-        """A reader found the store changed or damaged: the thread checks and repairs it."""
-        self._loop.report(state)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self._attempt()
-            failures = self._board.state.failures
-            self._stop.wait(PAUSES[min(failures, len(PAUSES)) - 1])
-        self._loop.release()  # `stop` may not have waited for this
-
-    def _attempt(self) -> None:
-        """Runs the loop, which returns only when stopped and raises when it fails."""
-        try:
-            self._loop.run()
-        except OthersIndex as error:
-            self._fail(Role.STOOD_DOWN, error)
-        except (RagdocsError, OSError) as error:
-            self._fail(Role.FAILING, error)
-        except Exception as error:
-            _log.exception("the indexing thread failed")
-            self._fail(Role.FAILING, error)
-
-    def _fail(self, role: Role, error: Exception) -> None:
-        failures = self._board.state.failures + 1
-        text = str(error) or type(error).__name__
-        self._board.say(role=role, progress=None, failures=failures, error=text)
-        self._loop.report_failure(stood_down=role is Role.STOOD_DOWN)

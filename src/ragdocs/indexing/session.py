@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count, repeat
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.config.resolved import Tree
@@ -26,6 +26,7 @@ from ragdocs.indexing.reading import Ingestion
 from ragdocs.locks import FileLock
 from ragdocs.models import DocId, TreeName
 from ragdocs.store.database import reset_shared_memory
+from ragdocs.store.generations import Ledger, Meta
 from ragdocs.store.integrity import StoreCondition, StoreState, Unsealed, is_sealed
 from ragdocs.store.lock import try_write_lock, write_lock
 from ragdocs.store.reader import Reader, release_all
@@ -101,15 +102,10 @@ class ManifestCache:
         self.readings = 0
         """How often all rows were read."""
 
-    def current(self) -> Entries:
-        """A copy of the current entries."""
-        with self._reader.snapshot() as snapshot:
-            self._follow(snapshot)
-        return dict(self._entries)
-
-    def at(self, position: Position) -> Mapping[DocId, ManifestEntry]:
-        """The entries of the last commit, for a caller that holds the write lock; not a copy."""
-        if self._position != position:
+    def at(self, position: Position | None) -> Mapping[DocId, ManifestEntry]:
+        """The entries at this commit, if they are those in memory; otherwise as they are now. They
+        change with the next commit."""
+        if position is None or self._position != position:
             with self._reader.snapshot() as snapshot:
                 self._follow(snapshot)
         return self._entries
@@ -118,12 +114,12 @@ class ManifestCache:
         self,
         before: Position,
         after: Position,
-        written: Mapping[DocId, ManifestEntry | None] | None = None,
+        written: Mapping[DocId, ManifestEntry | None],
     ) -> None:
         """Applies our own commit from one position to the next; None is a removed file."""
         if self._position != before:
             return
-        for doc_id, entry in (written or {}).items():
+        for doc_id, entry in written.items():
             if entry is None:
                 self._entries.pop(doc_id, None)
             else:
@@ -159,6 +155,20 @@ CHECKING_SHARE = 0.2
 """The most of our time to spend checking a store that another program keeps changing."""
 _PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+def _nothing(_: object) -> Mapping[DocId, ManifestEntry | None]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at the store found. `at`: when (monotonic), or 0 for our own commit."""
+
+    state: StoreState
+    meta: Meta
+    at: float = 0.0
 
 
 class Session:
@@ -177,38 +187,54 @@ class Session:
         self._rebuilt: str | None = None
         self.took_over = False
         """Whether it was emptied because another program created it; until `take_rebuilt`."""
+        self._looked: Look | None = None
+        """The last look, if it found a sound store; our own commits renew it."""
         self._seen: Position | None = None
+        """The history of the store must continue from here."""
         self._trusted_until = 0.0
 
     @property
     def directory(self) -> Path:
         return self._setup.directory
 
+    @property
+    def position(self) -> Position | None:
+        """The commit that the last look, or our own last commit, left us with."""
+        return self._looked.meta.position if self._looked else None
+
     def take_rebuilt(self) -> str | None:
         """Why the store was emptied since the last call, if it was."""
         reason, self._rebuilt, self.took_over = self._rebuilt, None, False
         return reason
 
-    def look(self) -> StoreState:
+    def look(self, max_age: float = 0.0) -> StoreState:
         """The state of the store: sound when it only has new commits since the last update or look,
-        and no known problem. A problem counts until the store is opened again.
+        and no known problem. A problem counts until the store is opened again. `max_age`: how old,
+        in seconds, a sound look may be to count again.
         """
         if not self._state.is_sound:
             return self._state
+        if self._looked and time.monotonic() - self._looked.at < max_age:
+            return self._looked.state
+        self._looked = None
         try:
-            return self.retry(self._look)
+            looked, has_gone_on = self.retry(self._look)
         except LOST as error:
             return self.lose(StoreState.after(error))
-
-    def _look(self) -> StoreState:
-        with self.reader.snapshot() as snapshot:
-            found = snapshot.state
-            has_gone_on = self._seen is None or snapshot.changes_since(self._seen) is not None
-        self._confirm(found)
         if not has_gone_on:
             return StoreState(StoreCondition.LOST, "earlier commits are gone")
-        self._seen = snapshot.position
-        return StoreState(is_compared=found.is_compared)
+        self._looked = looked
+        self._seen = looked.meta.position
+        return looked.state
+
+    def _look(self) -> tuple[Look, bool]:
+        """Also returns whether the history has continued. Raises Unsealed."""
+        began = time.monotonic()
+        with self.reader.snapshot() as snapshot:
+            found, meta = snapshot.state, snapshot.meta
+            has_gone_on = self._seen is None or snapshot.changes_since(self._seen) is not None
+        self._confirm(found)
+        return Look(StoreState(is_compared=found.is_compared), meta, began), has_gone_on
 
     def _confirm(self, found: StoreState) -> None:
         """Checks a store that looks changed again under the lock, where no other process can be
@@ -231,18 +257,28 @@ class Session:
     def settle(self) -> None:
         """Call it after all files were compared with the store: from this position on, its history
         must continue. Not only from the next look, because an older copy may replace it before."""
-        self._seen = self.retry(self.reader.position)
+        self._seen = self.position or self.retry(self.reader.position)
 
-    def ready(self) -> bool:
-        """Makes sure that there is a sound store to read; False if it had to be reopened."""
+    def ready(self, *, looked: bool = False) -> bool:
+        """Makes sure that there is a sound store to read; False if it had to be reopened. `looked`:
+        the caller has just looked, and a sound store needs no second look."""
         if self._state.is_sound:
+            if looked and self._looked:
+                return True
             try:
-                self._confirm(self.retry(self.reader.look))
+                self._looked, _ = self.retry(self._look)
                 return True
             except LOST as error:
                 self.lose(StoreState.after(error))
         self.open()
         return False
+
+    def counts(self) -> Ledger:
+        """How many rows each table has, at the last look or our own last commit."""
+        if self._looked:
+            return self._looked.meta.ledger
+        with self.reader.snapshot() as snapshot:
+            return snapshot.ledger
 
     def check_ours(self) -> None:
         """Call it before locking or writing anything in a folder that other programs may use too.
@@ -268,7 +304,7 @@ class Session:
         """
         if not takes_over:
             self.check_ours()
-        self.retry(lambda: self._open_locked(takes_over))
+        self.retry(self._open_locked, takes_over)
 
     def examine(self) -> None:
         """Reads the whole store, which needs no lock, and rebuilds what is wrong in it. Takes over
@@ -314,14 +350,19 @@ class Session:
         report(total)
         return wrong
 
-    def run(self, work: Callable[[Transaction], _T]) -> _T:
+    def run(
+        self,
+        work: Callable[[Transaction], _T],
+        written: Callable[[_T], Mapping[DocId, ManifestEntry | None]] = _nothing,
+    ) -> _T:
         """Runs one transaction; retries while others write, so `work` may run more than once.
+        `written` takes the files that it changed from what `work` returned.
 
         Raises:
             IndexLocked: the lock was not released in time, or it was stopped.
             IndexIncompatible, IndexCorrupt, IndexMissing: see LOST.
         """
-        return self.retry(lambda: self._run_locked(work))
+        return self.retry(self._run_locked, work, written)
 
     @contextmanager
     def prepare(self, texts: Iterable[str]) -> Generator[None]:
@@ -373,16 +414,18 @@ class Session:
         """Discards what was open or cached, because the store is not sound; returns the worst known
         state."""
         self._state = self._state.worst(state)
+        self._looked = None
         if writer := self._take_writer():
             writer.abandon()
         self.manifest.forget()
         return self._state
 
-    def retry(self, action: Callable[[], _T]) -> _T:
+    def retry(self, action: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Repeats the action while the store is locked, up to a limit."""
         deadline = time.monotonic() + self._control.lock_seconds
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             try:
-                return action()
+                return action(*args, **kwargs)
             except IndexLocked:
                 is_late = time.monotonic() + pause > deadline
                 if is_late or self._control.stop.wait(pause):
@@ -407,7 +450,11 @@ class Session:
         with lock:
             writer.close()
 
-    def _run_locked(self, work: Callable[[Transaction], _T]) -> _T:
+    def _run_locked(
+        self,
+        work: Callable[[Transaction], _T],
+        written: Callable[[_T], Mapping[DocId, ManifestEntry | None]],
+    ) -> _T:
         with self._take_lock():
             if self._writer is None:
                 self._open(takes_over=False)
@@ -415,7 +462,9 @@ class Session:
                     raise IndexIncompatible(f"the index was emptied: {reason}")
             try:
                 with self._get_writer().transaction() as transaction:
+                    before = transaction.position
                     done = work(transaction)
+                self.manifest.advance(before, transaction.position, written(done))
                 self._check_visible(transaction.position)
                 return done
             except IndexLocked:
@@ -433,8 +482,11 @@ class Session:
     def _check_visible(self, position: Position) -> None:
         """While we hold the lock, the last commit is ours, so readers must see it."""
         with suppress(IndexLocked):  # the commit is done and must not be retried
-            if self.reader.position() != position:
-                raise IndexCorrupt("what was written to the index cannot be read; checking it")
+            with self.reader.snapshot() as snapshot:
+                if snapshot.position != position:
+                    raise IndexCorrupt("what was written to the index cannot be read; checking it")
+            at = self._looked.at if self._looked else 0.0
+            self._looked = Look(snapshot.state, snapshot.meta, at)
 
     def _open(self, *, takes_over: bool) -> None:
         setup = self._setup
@@ -456,6 +508,7 @@ class Session:
             self._trusted_until = ended + (ended - began) * (1 / CHECKING_SHARE - 1)
         self._writer = writer
         self._state = StoreState()
+        self._looked = None
         self._rebuilt = writer.rebuilt or self._rebuilt
         self.took_over |= writer.took_over
         if writer.rebuilt:

@@ -37,7 +37,7 @@ from ragdocs.indexing.session import Control, IndexSetup, Session
 from ragdocs.indices.view import Writer
 from ragdocs.models import DateSource, DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.ids import encode_path
-from ragdocs.store.records import FileFailure, ManifestEntry, Position
+from ragdocs.store.records import FileFailure, ManifestEntry
 
 # A file to read → what to store of it: all the work that does not need the write lock.
 
@@ -196,7 +196,6 @@ class Applied:
             self.failures.pop(doc_id, None)  # read again since, perhaps with success
         self.failures |= other.failures
         self.written |= other.written
-        self.again |= other.again
         self.added += other.added
         self.modified += other.modified
         self.unchanged += other.unchanged
@@ -273,65 +272,6 @@ def _remove(
     applied.removed += 1
 
 
-# The transactions of one update: each stores a batch and records how many files are left to store.
-#
-# An update of all trees records its own number, whatever was stored before. One that follows hints
-# knows only some files: it adds its own to the number, and subtracts them as they are stored. An
-# update that ends early leaves its number behind, until the next one that scans all trees.
-
-
-class Commits:
-    """The transactions of one update. `is_whole`: it scans all trees."""
-
-    def __init__(self, session: Session, *, is_whole: bool) -> None:
-        self._session = session
-        self._is_whole = is_whole
-        self._left = self._recorded = 0
-
-    def expect(self, files: int) -> None:
-        """Sets how many files this round stores or removes."""
-        self._left = files
-
-    def skip(self, files: int) -> None:
-        """Leaves this many to the next round, because they changed while they were read."""
-        self._left -= files
-
-    def store(self, batch: Batch, basis: Manifest) -> Applied:
-        """Runs one transaction, which is retried while others write; so it updates our own state
-        only at the end."""
-        manifest = self._session.manifest
-        left = self._left - len(batch.prepared) - len(batch.removals)
-
-        def work(transaction: Writer) -> tuple[Applied, Position, Writer]:
-            before = transaction.position
-            applied = apply(transaction, batch, basis, manifest.at(before))
-            self._record_left(transaction, left)
-            return applied, before, transaction
-
-        with self._session.prepare(_texts(batch)):
-            applied, before, transaction = self._session.run(work)
-        manifest.advance(before, transaction.position, applied.written)
-        self._left = self._recorded = left
-        return applied
-
-    def finish(self) -> None:
-        """Records that nothing is left to store after a scan of all trees, if not yet recorded."""
-        if self._is_whole and self._session.retry(self._waiting) != 0:
-            self._left = 0
-            self.store(Batch(), {})
-
-    def _record_left(self, transaction: Writer, left: int) -> None:
-        waiting = transaction.waiting
-        if self._is_whole:
-            transaction.expect(left)
-        elif waiting is not None:
-            transaction.expect(max(left, waiting + left - self._recorded))
-
-    def _waiting(self) -> int | None:
-        with self._session.reader.snapshot() as snapshot:
-            return snapshot.waiting
-
-
 def _texts(batch: Batch) -> Iterator[str]:
     """The texts of the leaves to be stored."""
     for one in batch.prepared:
@@ -396,86 +336,6 @@ def portions(items: Iterable[_T], stop: Event) -> Iterator[Sequence[_T]]:
             stop.wait(TURN_SECONDS)
 
 
-# Applies one change set to the store, batch by batch.
-
-
-class ChangeSet:
-    """Based on the manifest as it was before the scan (`basis`).
-
-    `applied` records what was done, and in `again` which files must be scanned once more.
-    """
-
-    def __init__(
-        self, commits: Commits, control: Control, preparation: Preparation, basis: Manifest
-    ) -> None:
-        self._commits = commits
-        self._control = control
-        self._preparation = preparation
-        self._basis = basis
-        self.applied = Applied()
-
-    def make(self, found: Diff) -> None:
-        """Applies the changes in the order that `Diff` defines; when stopped, skips the rest."""
-        self._commits.expect(len(found.removed) + len(found.to_read))
-        self._remove(found.gone)
-        missing = {entry.doc_id: entry for entry in found.missing}
-        to_read, candidates, done = found.to_read, found.candidates, 0
-        self._report(done, len(to_read))
-        for batch in batches(to_read, self._preparation.prepare, self._control.stop):
-            self._take(batch, missing)
-            done += len(batch)
-            self._report(done, len(to_read))
-            if done >= candidates:
-                self._remove(missing.values())
-                missing.clear()
-
-    def _take(self, batch: list[Read], missing: dict[DocId, ManifestEntry]) -> None:
-        """Stores the files just read, and removes moved ones from their old paths in the same
-        commit."""
-        prepared = tuple(one for _, one in batch if one)
-        read = {one.doc_id: one.state for one in prepared if one.content}
-        moved = moves(missing.values(), read) if missing else ()
-        removals = tuple(missing.pop(move.old) for move in moved)
-        self._commits.skip(len(batch) - len(prepared))
-        self._commit(Batch(prepared, removals, frozenset(move.new for move in moved)))
-        # Another process that got an event before this commit saw nothing to do, so we must check
-        # whether the files still match what was just stored.
-        self.applied.again |= {
-            TreePath(file.tree, file.path)
-            for file, one in batch
-            if one is None or not self._preparation.is_as_found(file)
-        }
-
-    def _remove(self, entries: Iterable[ManifestEntry]) -> None:
-        for part in portions(entries, self._control.stop):
-            self._commit(Batch(removals=tuple(part)))
-
-    def _commit(self, batch: Batch) -> None:
-        try:
-            self._commit_whole(batch)
-        except RagdocsError:
-            raise
-        except Exception as error:  # a file that cannot be stored must not fail the others
-            if not batch.prepared:
-                raise
-            self._commit_singly(batch, error)
-
-    def _commit_singly(self, batch: Batch, error: Exception) -> None:
-        if len(batch.prepared) == 1:
-            (one,) = batch.prepared
-            self._commit_whole(replace(batch, prepared=(one.fail(error),)))
-            return
-        for one in batch.prepared:
-            self._commit(Batch((one,), moved=batch.moved))
-        self._commit_whole(Batch(removals=batch.removals))
-
-    def _commit_whole(self, batch: Batch) -> None:
-        self.applied.add(self._commits.store(batch, self._basis))
-
-    def _report(self, done: int, total: int) -> None:
-        self._control.on_progress(Progress(Phase.READING, done, total, self.applied.chunks))
-
-
 # Where to look → scans: of whole trees, or of the paths that hints name.
 
 Scans = Mapping[TreeName, Scan | RootUnavailable]
@@ -535,6 +395,11 @@ def kept_in(scans: Scans, found: Diff) -> tuple[Kept, ...]:
 #
 # Every batch is a separate commit, so an interruption at any moment, requested or not, leaves a
 # usable index, and the next update continues from there.
+#
+# Each commit records how many files are left to store. An update of all trees records its own
+# number, whatever was stored before. One that follows hints knows only some files: it adds its own
+# to the number, and subtracts them as they are stored. An update that ends early leaves its number
+# behind, until the next one that scans all trees.
 
 MAX_ROUNDS = 4
 """A file that keeps changing must not keep the update from ending."""
@@ -549,18 +414,23 @@ class Update:
         self._setup = setup
         self._session = session
         self._control = control
-        self._commits = Commits(session, is_whole=True)
+        self._is_whole = True
+        self._basis: Manifest = {}
+        """The manifest as it was before this round's scan."""
+        self._left = self._recorded = 0
         self.applied = Applied()
         self.unchanged = 0
         self.kept: tuple[Kept, ...] = ()
         self.skipped: tuple[Skipped, ...] = ()
         self.unsettled: frozenset[TreePath] = frozenset()
+        """Files to scan once more."""
         self._is_limited = False
 
     def run(self, paths: Paths, *, anew: bool = False) -> None:
         """`anew` reads and stores every file again, even if it is unchanged."""
         self.applied = Applied()  # changes to a lost store do not count
-        self._commits = Commits(self._session, is_whole=paths is None)
+        self._is_whole = paths is None
+        self._left = self._recorded = 0
         stop = self._control.stop
         if not stop.is_set():
             self._round(paths, anew=anew, is_first=True)
@@ -569,19 +439,21 @@ class Update:
                 self._round(self.unsettled)
         if self.unsettled and self._is_limited:
             raise too_many_open()
-        if not stop.is_set():
-            self._commits.finish()
+        if not stop.is_set() and self._is_whole and self._session.retry(self._waiting) != 0:
+            self._left = 0  # nothing is left to store: record it
+            self._store(Batch())
 
     def _round(self, paths: Paths, *, anew: bool = False, is_first: bool = False) -> None:
         trees = len(self._setup.trees)
         self._control.on_progress(Progress(Phase.SCANNING, 0, trees))
-        # Before the scan: what other processes store meanwhile then shows as a difference.
-        basis = self._session.retry(self._session.manifest.current)
+        # From before the scan: what other processes store meanwhile then shows as a difference.
+        session = self._session
+        self._basis = dict(session.retry(session.manifest.at, session.position))
         scans = survey(self._setup, paths)
         if any(_is_limited(scan) for scan in scans.values()):
             raise too_many_open()
         self._control.on_progress(Progress(Phase.SCANNING, trees, trees))
-        known = concerned(basis, scans)
+        known = concerned(self._basis, scans)
         if anew:
             known = [_as_unread(entry) for entry in known]
         elif is_first and known:
@@ -593,18 +465,100 @@ class Update:
         preparation = Preparation(
             self._setup.ingestions(), self._is_dated_by_file, self._control.clock_ns, anew=anew
         )
-        changes = ChangeSet(self._commits, self._control, preparation, basis)
+        self.unsettled = frozenset()
         try:
-            changes.make(found)
+            self._apply(found, preparation)
         finally:
-            self.applied.add(changes.applied)
-            self.unsettled = frozenset(changes.applied.again)
             self._is_limited = preparation.is_limited
+
+    def _apply(self, found: Diff, preparation: Preparation) -> None:
+        """Applies the changes in the order that `Diff` defines; when stopped, skips the rest."""
+        self._left = len(found.removed) + len(found.to_read)
+        self._remove(found.gone)
+        missing = {entry.doc_id: entry for entry in found.missing}
+        to_read, candidates, done = found.to_read, found.candidates, 0
+        self._report(done, len(to_read))
+        for batch in batches(to_read, preparation.prepare, self._control.stop):
+            self._take(batch, missing, preparation)
+            done += len(batch)
+            self._report(done, len(to_read))
+            if done >= candidates:
+                self._remove(missing.values())
+                missing.clear()
+
+    def _take(
+        self, batch: list[Read], missing: dict[DocId, ManifestEntry], preparation: Preparation
+    ) -> None:
+        """Stores the files just read, and removes moved ones from their old paths in the same
+        commit."""
+        prepared = tuple(one for _, one in batch if one)
+        read = {one.doc_id: one.state for one in prepared if one.content}
+        moved = moves(missing.values(), read) if missing else ()
+        removals = tuple(missing.pop(move.old) for move in moved)
+        self._left -= len(batch) - len(prepared)  # the next round reads the others
+        self._commit(Batch(prepared, removals, frozenset(move.new for move in moved)))
+        # Another process that got an event before this commit saw nothing to do, so we must check
+        # whether the files still match what was just stored.
+        self.unsettled |= {
+            TreePath(file.tree, file.path)
+            for file, one in batch
+            if one is None or not preparation.is_as_found(file)
+        }
+
+    def _remove(self, entries: Iterable[ManifestEntry]) -> None:
+        for part in portions(entries, self._control.stop):
+            self._commit(Batch(removals=tuple(part)))
+
+    def _commit(self, batch: Batch) -> None:
+        try:
+            self._store(batch)
+        except RagdocsError:
+            raise
+        except Exception as error:  # a file that cannot be stored must not fail the others
+            if not batch.prepared:
+                raise
+            self._commit_singly(batch, error)
+
+    def _commit_singly(self, batch: Batch, error: Exception) -> None:
+        if len(batch.prepared) == 1:
+            (one,) = batch.prepared
+            self._store(replace(batch, prepared=(one.fail(error),)))
+            return
+        for one in batch.prepared:
+            self._commit(Batch((one,), moved=batch.moved))
+        self._store(Batch(removals=batch.removals))
+
+    def _store(self, batch: Batch) -> None:
+        """Runs one transaction, which is retried while others write; so it updates our own state
+        only at the end."""
+        left = self._left - len(batch.prepared) - len(batch.removals)
+
+        def work(transaction: Writer) -> Applied:
+            manifest = self._session.manifest.at(transaction.position)
+            applied = apply(transaction, batch, self._basis, manifest)
+            if self._is_whole:
+                transaction.expect(left)
+            elif (waiting := transaction.waiting) is not None:
+                transaction.expect(max(left, waiting + left - self._recorded))
+            return applied
+
+        with self._session.prepare(_texts(batch)):
+            applied = self._session.run(work, lambda applied: applied.written)
+        self._left = self._recorded = left
+        self.applied.add(applied)
+        self.unsettled |= applied.again
+
+    def _waiting(self) -> int | None:
+        with self._session.reader.snapshot() as snapshot:
+            return snapshot.waiting
 
     def _is_dated_by_file(self, doc_id: DocId) -> bool:
         with self._session.reader.snapshot() as snapshot:
             document = snapshot.document(doc_id)
         return document is None or document.date_source is DateSource.MTIME
+
+    def _report(self, done: int, total: int) -> None:
+        self._control.on_progress(Progress(Phase.READING, done, total, self.applied.chunks))
 
 
 def _is_limited(scan: Scan | RootUnavailable) -> bool:

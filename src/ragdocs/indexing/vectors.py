@@ -155,7 +155,7 @@ class Filler:
         return dropped
 
     def _fill(self, embedder: Embedder) -> Filled:
-        texts = self._session.retry(lambda: self._next(embedder))
+        texts = self._session.retry(self._next, embedder)
         if not texts:
             return Filled(self._phase)
         began = time.monotonic()
@@ -222,21 +222,19 @@ class Filler:
         self._total = self._done + waiting
 
     def _store(self, put: Callable[[Writer], int]) -> int:
-        def work(transaction: Writer) -> tuple[int, Position, Writer]:
-            before = transaction.position
-            return put(transaction), before, transaction
+        def work(transaction: Writer) -> tuple[int, bool]:
+            return put(transaction), transaction.position == self._at
 
         try:
-            stored, before, transaction = self._session.run(work)
+            stored, is_next = self._session.run(work)
         except IndexIncompatible as error:
             # Perhaps another process was merely killed in the middle of a commit. A vector belongs
             # to its text, whatever else has changed, so reopen the store, with its checks, and
             # try again.
             self._session.lose(StoreState.after(error))
-            stored, before, transaction = self._session.run(work)
-        self._session.manifest.advance(before, transaction.position)
-        if self._at == before:
-            self._at = transaction.position
+            stored, is_next = self._session.run(work)
+        if is_next:
+            self._at = self._session.position
         return stored
 
     def _adapt(self, seconds: float) -> None:

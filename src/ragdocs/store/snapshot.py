@@ -105,7 +105,7 @@ class Snapshot:
 
     def __init__(self, database: Database, meta: Meta, rows: RowCache, state: StoreState) -> None:
         self._database = database
-        self._meta = meta
+        self.meta = meta
         self._rows = rows
         self.state = state
         """Whether the store was as the last commit left it when this began."""
@@ -113,26 +113,26 @@ class Snapshot:
 
     @property
     def position(self) -> Position:
-        return self._meta.position
+        return self.meta.position
 
     @property
     def fingerprint(self) -> str:
-        return self._meta.fingerprint
+        return self.meta.fingerprint
 
     @property
     def settings(self) -> str:
         """What the fingerprint is of."""
-        return self._meta.settings
+        return self.meta.settings
 
     @property
     def ledger(self) -> Ledger:
         """Equal for stores that hold the same, whatever happened to them before."""
-        return self._meta.ledger
+        return self.meta.ledger
 
     @property
     def waiting(self) -> int | None:
         """How many files are known to differ from what is stored; None: not looked at all yet."""
-        return self._meta.waiting
+        return self.meta.waiting
 
     def select(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Rows of a table that an index keeps inside the store; only that index knows them."""
@@ -286,7 +286,7 @@ class Snapshot:
     @property
     def communities_origin(self) -> CommunityOrigin | None:
         """Which links the stored communities were computed from; None when none were stored."""
-        return CommunityOrigin.decoded(self._meta.communities)
+        return CommunityOrigin.decoded(self.meta.communities)
 
     def communities_of(self, doc_ids: Collection[DocId]) -> dict[DocId, int]:
         """The community's number of each of the documents that are in one."""
