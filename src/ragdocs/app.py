@@ -129,12 +129,12 @@ class Assembly:
     @cached_property
     def terms(self) -> "TermVectors | None":
         """The vocabulary's vectors, when queries are expanded by them."""
-        from ragdocs.indices.term_vectors import TermVectors
-        from ragdocs.indices.vocabulary import Vocabulary
-
         settings = self.config.search
         if not settings.query_expansion_enabled or not self.has_meaning:
             return None
+        from ragdocs.indices.term_vectors import TermVectors
+        from ragdocs.indices.vocabulary import Vocabulary
+
         vocabulary = Vocabulary(self.analyzer)
         return TermVectors(self.embedder, vocabulary, settings.query_expansion_max_terms)
 

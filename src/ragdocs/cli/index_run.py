@@ -13,10 +13,15 @@ from ragdocs.cli.progress import Display
 from ragdocs.cli.status import warning_line
 from ragdocs.config.problems import OriginKind
 from ragdocs.config.resolved import Config
-from ragdocs.diagnosis.looks import file_warnings
-from ragdocs.diagnosis.status import FileWarning
 from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
-from ragdocs.indexing.changes import Outcome, Phase, Skipped, SkipReason
+from ragdocs.indexing.changes import (
+    FileWarning,
+    Outcome,
+    Phase,
+    Skipped,
+    SkipReason,
+    file_warnings,
+)
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.indexing.session import LOCK_SECONDS, Control
 from ragdocs.locks import Holder

@@ -13,7 +13,8 @@ from ragdocs.text import advised, escaped, number_of, size_text
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.case import Case, Finding, Repaired
-    from ragdocs.diagnosis.status import FileWarning, Status, TreeStatus, VariantStatus, WatchStatus
+    from ragdocs.diagnosis.status import Status, TreeStatus, VariantStatus, WatchStatus
+    from ragdocs.indexing.changes import FileWarning
 
 # `doctor`: reports problems and advice, and with --fix makes the repairs that are safe.
 

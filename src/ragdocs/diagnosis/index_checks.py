@@ -16,7 +16,6 @@ from ragdocs.diagnosis.looks import (
     stored_schema,
     vectors_model,
 )
-from ragdocs.diagnosis.status import FileWarning
 from ragdocs.errors import (
     IndexCorrupt,
     IndexFolderForeign,
@@ -27,6 +26,7 @@ from ragdocs.errors import (
     OthersIndex,
     RagdocsError,
 )
+from ragdocs.indexing.changes import FileWarning
 from ragdocs.indices.consistency import find_inconsistencies
 from ragdocs.store.database import store_path
 from ragdocs.store.integrity import refusal

@@ -20,7 +20,6 @@ from ragdocs.config.resolved import Config
 from ragdocs.diagnosis.status import (
     DiskUse,
     FailedFile,
-    FileWarning,
     Holdings,
     KeywordStatus,
     ModelStatus,
@@ -36,6 +35,7 @@ from ragdocs.embedding.hub import MODELS, NEEDED_FILES
 from ragdocs.embedding.onnx import OnnxEmbedder
 from ragdocs.errors import IndexStoreError, RagdocsError
 from ragdocs.files import user_id
+from ragdocs.indexing.changes import FileWarning, file_warnings
 from ragdocs.indexing.service import Role, ServiceState
 from ragdocs.indices.engine_folder import STATE_FILE, Damaged, DerivedFolder, State
 from ragdocs.locks import Holder
@@ -509,23 +509,6 @@ def _failures(snapshot: Snapshot) -> tuple[FailedFile, ...]:
         )
         for found in snapshot.failures(MAX_FAILURES)
     )
-
-
-def file_warnings(snapshot: Snapshot) -> tuple[FileWarning, ...]:
-    """All of them, those of loss first."""
-    found = [
-        FileWarning(
-            tree=document.tree,
-            path=encode_path(document.path),
-            kind=one.kind.value,
-            count=one.count,
-            is_loss=one.is_loss,
-            text=one.text,
-        )
-        for document in snapshot.warned()
-        for one in document.warnings
-    ]
-    return tuple(sorted(found, key=lambda one: not one.is_loss))
 
 
 def warning_counts(warnings: Iterable[FileWarning]) -> tuple[WarningCount, ...]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ragdocs.embedding.base import EmbeddingCounts
+from ragdocs.indexing.changes import FileWarning
 from ragdocs.search.responses import Readiness
 from ragdocs.text import number_of
 
@@ -63,19 +64,6 @@ class FailedFile:
     path: str
     kind: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileWarning:
-    """What is odd about a file that was indexed: `kind` is a name for programs, `count` how often
-    it is there (bytes, headings), `is_loss` whether something cannot be found because of it."""
-
-    tree: str
-    path: str
-    kind: str
-    count: int
-    is_loss: bool
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

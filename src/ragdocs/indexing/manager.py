@@ -5,20 +5,22 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ragdocs.embedding.base import Embedder
 from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
 from ragdocs.indexing.changes import Hints, Outcome
 from ragdocs.indexing.session import LOST, Control, IndexSetup, Session
 from ragdocs.indexing.update import Update, paths_of
 from ragdocs.indexing.vectors import SPARE_BYTES, Filled, Filler
-from ragdocs.indices.graph import detect, pair_weights
-from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.models import Closable, DocId
 from ragdocs.store.integrity import StoreState
 from ragdocs.store.records import ChangeKind, Position
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.tables import CommunityOrigin
+
+if TYPE_CHECKING:
+    from ragdocs.embedding.base import Embedder
+    from ragdocs.indices.term_vectors import TermVectors
 
 # Keeps the stored communities up to date with the links: computed in the background, committed as a
 # generation of their own.
@@ -113,6 +115,8 @@ class CommunityUpdates:
 
     def _compute(self, *, anew: bool = False) -> _Computed | None:
         """None when the stored ones are current, or when stopped."""
+        from ragdocs.indices.graph import detect, pair_weights
+
         with self._session.reader.snapshot() as snapshot:
             if not anew and self._is_current(snapshot):
                 self._looked = snapshot.position
@@ -165,8 +169,8 @@ class IndexManager(Closable):
     def __init__(
         self,
         setup: IndexSetup,
-        embedder: Embedder | None = None,
-        terms: TermVectors | None = None,
+        embedder: "Embedder | None" = None,
+        terms: "TermVectors | None" = None,
         control: Control | None = None,
     ) -> None:
         self._setup = setup

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ragdocs.errors import RagdocsError, SourceError
 from ragdocs.indexing import reading
@@ -34,10 +34,12 @@ from ragdocs.indexing.reading import (
     too_many_open,
 )
 from ragdocs.indexing.session import Control, IndexSetup, Session
-from ragdocs.indices.view import Writer
 from ragdocs.models import DateSource, DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import FileFailure, ManifestEntry
+
+if TYPE_CHECKING:
+    from ragdocs.indices.view import Writer
 
 # A file to read → what to store of it: all the work that does not need the write lock.
 
@@ -204,7 +206,7 @@ class Applied:
         self.chunks += other.chunks
 
 
-def apply(transaction: Writer, batch: Batch, basis: Manifest, now: Manifest) -> Applied:
+def apply(transaction: "Writer", batch: Batch, basis: Manifest, now: Manifest) -> Applied:
     """`now` is the manifest at the start of the transaction."""
     applied = Applied()
     for one in batch.prepared:
@@ -222,7 +224,7 @@ def apply(transaction: Writer, batch: Batch, basis: Manifest, now: Manifest) -> 
     return applied
 
 
-def _store(transaction: Writer, one: PreparedFile, applied: Applied, *, is_moved: bool) -> None:
+def _store(transaction: "Writer", one: PreparedFile, applied: Applied, *, is_moved: bool) -> None:
     if one.content is not None:
         try:
             transaction.put(one.content, one.read_ns)
@@ -255,7 +257,7 @@ def _count(applied: Applied, one: PreparedFile, *, is_moved: bool) -> None:
 
 
 def _remove(
-    transaction: Writer,
+    transaction: "Writer",
     entry: ManifestEntry,
     basis: Manifest,
     stored: Manifest,
@@ -533,7 +535,7 @@ class Update:
         only at the end."""
         left = self._left - len(batch.prepared) - len(batch.removals)
 
-        def work(transaction: Writer) -> Applied:
+        def work(transaction: "Writer") -> Applied:
             manifest = self._session.manifest.at(transaction.position)
             applied = apply(transaction, batch, self._basis, manifest)
             if self._is_whole:

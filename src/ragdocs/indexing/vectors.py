@@ -8,19 +8,22 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ragdocs.embedding.base import Embedder
 from ragdocs.errors import EmbeddingError, IndexIncompatible, IndexLocked, IndexStoreError
 from ragdocs.indexing.changes import Phase, Progress
 from ragdocs.indexing.session import LOST, Control, Session
-from ragdocs.indices.term_vectors import TermVectors
-from ragdocs.indices.view import Writer
 from ragdocs.store.embeddings import FLOAT_BYTES, UnusedVector
 from ragdocs.store.integrity import StoreState
 from ragdocs.store.records import ChangeKind, PendingText, Position, TextHash
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
 from ragdocs.store.variants import SiblingVectors
+
+if TYPE_CHECKING:
+    from ragdocs.embedding.base import Embedder
+    from ragdocs.indices.term_vectors import TermVectors
+    from ragdocs.indices.view import Writer
 
 WINDOW_TEXTS = 512
 """Fetched at once and embedded by length: texts of equal length share a run of the model."""
@@ -65,7 +68,7 @@ def find_excess(unused: Sequence[UnusedVector], used_bytes: int, now: int) -> li
     return found
 
 
-def _drop(keys: Sequence[int], models: Collection[str], transaction: Writer) -> int:
+def _drop(keys: Sequence[int], models: Collection[str], transaction: "Writer") -> int:
     return transaction.drop_unused(keys, models)
 
 
@@ -77,8 +80,8 @@ class Filler:
         self,
         session: Session,
         control: Control,
-        embedder: Embedder | None,
-        terms: TermVectors | None,
+        embedder: "Embedder | None",
+        terms: "TermVectors | None",
     ) -> None:
         self._session = session
         self._control = control
@@ -154,7 +157,7 @@ class Filler:
             pass  # busy, or a full disk: the next call tries again
         return dropped
 
-    def _fill(self, embedder: Embedder) -> Filled:
+    def _fill(self, embedder: "Embedder") -> Filled:
         texts = self._session.retry(self._next, embedder)
         if not texts:
             return Filled(self._phase)
@@ -169,7 +172,7 @@ class Filler:
         return Filled(self._phase, stored, has_more=True)
 
     def _vectors(
-        self, embedder: Embedder, texts: Sequence[PendingText]
+        self, embedder: "Embedder", texts: Sequence[PendingText]
     ) -> list[tuple[TextHash, bytes]]:
         """Takes vectors from other variants of the index, and only the rest from the model."""
         known = self._siblings.find(embedder.identity, [text.text_hash for text in texts])
@@ -183,7 +186,7 @@ class Filler:
             )
         return rows
 
-    def _next(self, embedder: Embedder) -> list[PendingText]:
+    def _next(self, embedder: "Embedder") -> list[PendingText]:
         """The next texts without a vector; empty when all have one."""
         with self._session.reader.snapshot() as snapshot:
             # After a commit, fetch again: new edits come first, and another process may have
@@ -221,8 +224,8 @@ class Filler:
             waiting = snapshot.count_missing_embeddings(model)
         self._total = self._done + waiting
 
-    def _store(self, put: Callable[[Writer], int]) -> int:
-        def work(transaction: Writer) -> tuple[int, bool]:
+    def _store(self, put: "Callable[[Writer], int]") -> int:
+        def work(transaction: "Writer") -> tuple[int, bool]:
             return put(transaction), transaction.position == self._at
 
         try:

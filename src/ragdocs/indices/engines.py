@@ -14,8 +14,6 @@ from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.hits import KeywordHits
 from ragdocs.indices.keyword import FIELDS, KeywordQuery
 from ragdocs.indices.scopes import Scope
-from ragdocs.indices.tantivy_engine import TantivyEngine
-from ragdocs.indices.whoosh_engine import WhooshEngine
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
 
@@ -87,8 +85,12 @@ def keyword_setup(settings: SearchConfig, analyzer: Analyzer, directory: Path) -
         case KeywordEngineName.FTS5:
             return KeywordSetup(Fts5Engine(weights), keyword_tables(settings, analyzer))
         case KeywordEngineName.WHOOSH:
+            from ragdocs.indices.whoosh_engine import WhooshEngine
+
             return KeywordSetup(WhooshEngine(folder, Entries(analyzer), weights, analysis), ())
         case KeywordEngineName.TANTIVY:
+            from ragdocs.indices.tantivy_engine import TantivyEngine
+
             return KeywordSetup(TantivyEngine(folder, Entries(analyzer), weights, analysis), ())
 
 
