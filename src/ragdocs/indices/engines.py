@@ -3,19 +3,21 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
 from ragdocs.indices.conditions import Condition
-from ragdocs.indices.entries import Entries, Weights, weights_version
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.hits import KeywordHits
 from ragdocs.indices.keyword import FIELDS, KeywordQuery
 from ragdocs.indices.scopes import Scope
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
+
+if TYPE_CHECKING:
+    from ragdocs.indices.entries import Weights
 
 
 class KeywordEngine(Protocol):
@@ -73,6 +75,8 @@ def folder_version(settings: SearchConfig) -> str:
     """What the files of an engine beside the store depend on, of all settings; empty for none."""
     if settings.keyword_engine is KeywordEngineName.FTS5:
         return ""
+    from ragdocs.indices.entries import weights_version
+
     return f"{settings.keyword_engine.value};{weights_version(_weights(settings))}"
 
 
@@ -85,14 +89,16 @@ def keyword_setup(settings: SearchConfig, analyzer: Analyzer, directory: Path) -
         case KeywordEngineName.FTS5:
             return KeywordSetup(Fts5Engine(weights), keyword_tables(settings, analyzer))
         case KeywordEngineName.WHOOSH:
+            from ragdocs.indices.entries import Entries
             from ragdocs.indices.whoosh_engine import WhooshEngine
 
             return KeywordSetup(WhooshEngine(folder, Entries(analyzer), weights, analysis), ())
         case KeywordEngineName.TANTIVY:
+            from ragdocs.indices.entries import Entries
             from ragdocs.indices.tantivy_engine import TantivyEngine
 
             return KeywordSetup(TantivyEngine(folder, Entries(analyzer), weights, analysis), ())
 
 
-def _weights(settings: SearchConfig) -> Weights:
+def _weights(settings: SearchConfig) -> "Weights":
     return {field: float(getattr(settings.boosts, field)) for field in FIELDS}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ragdocs.indices.applied_commit import AppliedCommit
 from ragdocs.indices.hits import NearTerm
-from ragdocs.indices.vector import VectorModel
 from ragdocs.indices.vocabulary import KnownWord, Vocabulary, term_hash
 from ragdocs.store.records import PendingText
 from ragdocs.store.snapshot import Snapshot
@@ -20,6 +19,8 @@ from ragdocs.store.snapshot import Snapshot
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragdocs.indices.vector import VectorModel
 
     Vector = NDArray[np.float32]
 
@@ -38,7 +39,7 @@ _NONE = _Terms((), None)
 class TermVectors:
     """The vectors of one model for at most `limit` words; safe to use from several threads."""
 
-    def __init__(self, model: VectorModel, vocabulary: Vocabulary, limit: int) -> None:
+    def __init__(self, model: "VectorModel", vocabulary: Vocabulary, limit: int) -> None:
         self._model = model
         self._vocabulary = vocabulary
         self._limit = limit
