@@ -8,6 +8,20 @@ import pytest
 
 import ragdocs
 
+UNASKED = (
+    "ragdocs.diagnosis",
+    "ragdocs.health",
+    "ragdocs.indexing.service",
+    "ragdocs.indices.entries",
+    "ragdocs.indices.tantivy_engine",
+    "ragdocs.indices.vector",
+    "ragdocs.indices.view",
+    "ragdocs.indices.whoosh_engine",
+    "ragdocs.library",
+    "ragdocs.mcp_server",
+    "ragdocs.search",
+)
+"""What answers a question, or watches, and is of no use to a command that only indexes."""
 HEAVY = ("numpy", "faiss", "onnxruntime", "torch", "llama_index", "tokenizers", "networkx")
 
 
@@ -21,6 +35,25 @@ def test_importing_loads_nothing_heavy(module):
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
     )
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("command", ["update", "rebuild-index"])
+def test_indexing_imports_nothing_that_only_answers_need(command, tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# A\n\nSome [[b]] words.\n", encoding="utf-8")
+    code = (
+        "import atexit, sys\n"
+        "from ragdocs.__main__ import main\n"
+        f"atexit.register(lambda: print('imported', *[m for m in sys.modules if m in {UNASKED}]))\n"
+        f"sys.argv = ['ragdocs', {command!r}, '--docs', {str(docs)!r}, '--index', "
+        f"{str(tmp_path / 'index')!r}]\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "imported"
 
 
 def test_the_public_names_are_exactly_these():
