@@ -94,7 +94,7 @@ def open_index(
     index = Index(_config(config_file, flags), embedder)
     if update:
         try:
-            index.bring_in_step()
+            index.update_unless_watched()
         except BaseException:
             index.close()
             raise
@@ -171,7 +171,7 @@ class Index(Closable):
             manager.shrink()
         return Updated(outcome, filled.stored, filled.error)
 
-    def bring_in_step(self) -> Updated | None:
+    def update_unless_watched(self) -> Updated | None:
         """As `update`, unless another program is doing that already: then None."""
         from ragdocs.store.lock import is_looked_after
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragdocs.indexing.changes import Scan, TreePath, outermost
 from ragdocs.indexing.discovery import discover, look
-from ragdocs.indexing.manifest import SETTLED_NS, Diff, concerned, diff, moves
+from ragdocs.indexing.manifest import SETTLED_NS, Diff, diff, moves, relevant_entries
 from ragdocs.indexing.reading import read_file
 from ragdocs.models import DocId, TreeName
 from ragdocs.parsers.ids import document_id
@@ -174,7 +174,7 @@ def test_diffs_of_single_paths_add_up_to_the_diff_of_all(
         parts: list[Diff] = []
         for path in asked:
             scans = {DOCS: look(tree, [path])}
-            parts.append(diff(concerned(known, scans), scans, {DOCS}))
+            parts.append(diff(relevant_entries(known, scans), scans, {DOCS}))
             assert parts[-1] == diff(known.values(), scans, {DOCS})
         for kind in ("added", "modified", "removed"):
             one_by_one = {file.doc_id for part in parts for file in getattr(part, kind)}

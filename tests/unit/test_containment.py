@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragdocs.errors import SourceUnreadable
-from ragdocs.indexing.reading import MAX_PATH_BYTES, opened_below, opened_root, relative_parts
+from ragdocs.indexing.reading import MAX_PATH_BYTES, open_below, open_root, relative_parts
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_is_accepted_stays_below_the_root(path: str):
 
 
 def entries(root: Path, *parts: str) -> list[str]:
-    with opened_root(root) as top, opened_below(top, parts) as folder:
+    with open_root(root) as top, open_below(top, parts) as folder:
         return sorted(entry.name for entry in folder.entries())
 
 

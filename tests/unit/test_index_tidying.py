@@ -39,7 +39,7 @@ def unused_bytes(directory):
 
 def looked(directory):
     with Reader.open(directory) as reader, reader.snapshot() as snapshot:
-        return snapshot.looked_for_unused
+        return snapshot.unused_checked_at
 
 
 def edited(manager, docs, versions, clock=None):

@@ -51,7 +51,7 @@ def test_every_commit_is_sealed(writer, tmp_path):
     position = put(writer, file("b.md"))
     assert is_sealed(tmp_path, position)
     with writer.transaction() as transaction:
-        transaction.remake_indices(())
+        transaction.rebuild_indices(())
     assert is_sealed(tmp_path, writer.position)
     assert not is_sealed(tmp_path, position)
 

@@ -73,7 +73,7 @@ def test_others_that_make_the_indices_anew_do_not_look_like_damage(place):
     with StoreWriter.open(place.index, given.fingerprint, indices=given.tables) as other:
         before = other.position
         with other.transaction() as transaction:
-            transaction.remake_indices([table.name for table in given.tables])
+            transaction.rebuild_indices([table.name for table in given.tables])
         assert other.position.generation == before.generation + 1
         assert place.manager.look().is_sound
     assert place.is_as_new()

@@ -36,7 +36,7 @@ from ragdocs.store.variants import (
     drop_all,
     drop_unused,
     folders_named,
-    unused,
+    unused_variants,
     variants,
 )
 from ragdocs.store.writer import stored_settings
@@ -360,7 +360,7 @@ def check_variants(case: Case) -> Iterator[Finding]:
     number = number_of(len(others), "index", "indices")
     message = f"{number} of these documents with other settings, {size_text(size)} in all"
     details = tuple(map(variant_line, found))
-    if old := unused(case.directory):
+    if old := unused_variants(case.directory):
         yield Finding(
             Level.NOTE,
             f"{message}; {len(old)} not used for 30 days",

@@ -39,7 +39,7 @@ from ragdocs.indexing.reading import (
     is_behind_link,
     is_nameable,
     is_our_limit,
-    opened_root,
+    open_root,
     read_entry,
     relative_parts,
 )
@@ -120,7 +120,7 @@ def _scan(
 ) -> Scan | RootUnavailable:
     try:
         root = tree.root if tree.within else tree.root.resolve(strict=True)
-        with opened_root(root, tree.within) as descriptor, closing(Descent(descriptor)) as descent:
+        with open_root(root, tree.within) as descriptor, closing(Descent(descriptor)) as descent:
             walk = _Walk(Selection(tree), root, respect_gitignore)
             found = walk.run(descent, scope)
         if scope is None:
@@ -204,7 +204,7 @@ class _Walk:
     def _visit(self, descent: Descent, directory: _Directory) -> None:
         first = len(self._pending)
         try:
-            with descent.opened(directory.parts) as folder:
+            with descent.open(directory.parts) as folder:
                 entries = _filter_entries(folder.entries(), directory.only)
                 here = self._with_gitignore(directory, folder, entries)
                 for entry in entries:

@@ -267,7 +267,7 @@ class IndexManager(Closable):
         now = self._control.clock_ns() // 10**9
         with self._session.reader.snapshot() as snapshot:
             vectors, chunks = (snapshot.ledger.count(table) for table in ("embeddings", "chunks"))
-            looked = snapshot.looked_for_unused
+            looked = snapshot.unused_checked_at
         is_new = looked is not None and 0 <= now - looked < LOOK_SECONDS
         if not vectors or (is_new and vectors <= 2 * chunks + SPARE_VECTORS):
             return 0

@@ -16,7 +16,7 @@ from ragdocs.store.records import ManifestEntry
 SETTLED_NS = 2_000_000_000
 """The coarsest file system timestamp (FAT's): a later edit may have the same time."""
 FEW_PATHS = 32
-"""Up to this many paths, `concerned` filters the entries; beyond it, it returns them all."""
+"""Up to this many paths, `relevant_entries` filters the entries; beyond it, it returns them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Diff:
         return {_size(entry) for entry in self.removed} & found
 
 
-def concerned(
+def relevant_entries(
     manifest: Mapping[DocId, ManifestEntry], scans: Mapping[TreeName, Scan | RootUnavailable]
 ) -> Collection[ManifestEntry]:
     """The entries that `diff` needs for these scans: those at and below the scanned paths.

@@ -234,14 +234,14 @@ FolderKind = DescriptorFolder if _BY_DESCRIPTOR else PathFolder
 
 
 @contextmanager
-def opened_root(root: Path, within: Path | None = None) -> Generator[Folder, None, None]:
+def open_root(root: Path, within: Path | None = None) -> Generator[Folder, None, None]:
     """Opens the root. Only here is a link followed, because the user configured it.
 
     If a project's file configured it, `within` is the project, and no link below it is followed.
     """
     if within is not None:
         parts = root.relative_to(within).parts
-        with opened_root(within) as top, opened_below(top, parts) as below:
+        with open_root(within) as top, open_below(top, parts) as below:
             yield below
         return
     folder = FolderKind.root(root)
@@ -257,7 +257,7 @@ def is_behind_link(path: Path) -> bool:
 
 
 @contextmanager
-def opened_below(root: Folder, parts: Sequence[str]) -> Generator[Folder, None, None]:
+def open_below(root: Folder, parts: Sequence[str]) -> Generator[Folder, None, None]:
     """Opens the directory at `parts`; OSError if a link is on the way.
 
     The parts come from `relative_parts` or from a directory listing.
@@ -285,11 +285,11 @@ class Descent:
         self._rungs: list[tuple[tuple[str, ...], Folder]] = []
 
     @contextmanager
-    def opened(self, parts: tuple[str, ...]) -> Generator[Folder, None, None]:
+    def open(self, parts: tuple[str, ...]) -> Generator[Folder, None, None]:
         while self._rungs and self._rungs[-1][0] != parts[: len(self._rungs[-1][0])]:
             self._rungs.pop()[1].close()
         above, nearest = self._rungs[-1] if self._rungs else ((), self._root)
-        with opened_below(nearest, parts[len(above) :]) as folder:
+        with open_below(nearest, parts[len(above) :]) as folder:
             if len(parts) - len(above) >= _LEVELS_PER_RUNG:
                 self._rungs.append((parts, folder.copy()))
             yield folder
@@ -329,12 +329,12 @@ def read_file(
 ) -> FileBytes:
     """The whole file as it was at one moment; otherwise SourceTooLarge or SourceUnreadable.
 
-    `root` and `within` are those of `opened_root`.
+    `root` and `within` are those of `open_root`.
     """
     *folders, name = parts = relative_parts(relative_path)
     shown = encode_path("/".join(parts))
     try:
-        with opened_root(root, within) as top, opened_below(top, folders) as folder:
+        with open_root(root, within) as top, open_below(top, folders) as folder:
             return read_entry(folder, name, max_bytes)
     except OSError as error:
         raise SourceUnreadable(f"{shown}: {_why(error)}") from error

@@ -325,13 +325,13 @@ class Session:
             self.lose(StoreState.after(error))
         self.open(takes_over=True)
         if wrong:
-            self.run(lambda transaction: transaction.remake_indices(wrong))
+            self.run(lambda transaction: transaction.rebuild_indices(wrong))
 
     def _find_wrong(self, snapshot: Snapshot) -> list[str]:
         """The names of the indices with wrong contents. Raises LOST when more is wrong. Opening the
         store rebuilds out-of-date indices, so they are not checked here."""
         documents = snapshot.document_keys()
-        tables = snapshot.indices_in_step(self._setup.tables)
+        tables = snapshot.up_to_date_indices(self._setup.tables)
         steps, total = count(), len(documents) * len(tables)
 
         def report(done: int) -> None:

@@ -25,11 +25,11 @@ from ragdocs.indexing.changes import (
     TreePath,
 )
 from ragdocs.indexing.discovery import discover, look
-from ragdocs.indexing.manifest import Diff, SourceFile, concerned, diff, moves
+from ragdocs.indexing.manifest import Diff, SourceFile, diff, moves, relevant_entries
 from ragdocs.indexing.reading import (
     Ingestion,
-    opened_below,
-    opened_root,
+    open_below,
+    open_root,
     relative_parts,
     too_many_open,
 )
@@ -148,7 +148,7 @@ def is_as_found(root: Path, found: FoundFile, within: Path | None = None) -> boo
     """Whether the file still exists and has not changed since the scan."""
     *folders, name = relative_parts(found.path)
     try:
-        with opened_root(root, within) as top, opened_below(top, folders) as folder:
+        with open_root(root, within) as top, open_below(top, folders) as folder:
             status = folder.status(name)
     except OSError:
         return False
@@ -455,7 +455,7 @@ class Update:
         if any(_is_limited(scan) for scan in scans.values()):
             raise too_many_open()
         self._control.on_progress(Progress(Phase.SCANNING, trees, trees))
-        known = concerned(self._basis, scans)
+        known = relevant_entries(self._basis, scans)
         if anew:
             known = [_as_unread(entry) for entry in known]
         elif is_first and known:

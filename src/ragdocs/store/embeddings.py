@@ -144,7 +144,7 @@ def find_unused(
     ]
 
 
-def looked_for_unused(database: Database) -> int | None:
+def unused_checked_at(database: Database) -> int | None:
     """When unused vectors were last looked for, in seconds."""
     return _marks(database, _LOOK).get(_LOOK)
 

@@ -124,17 +124,17 @@ class Ledger:
     def copy(self) -> "Ledger":
         return Ledger(dict(self._entries))
 
-    def encoded(self) -> str:
+    def encode(self) -> str:
         return to_json({table: [n, f"{total:x}"] for table, (n, total) in self._entries.items()})
 
     @classmethod
-    def decoded(cls, encoded: str) -> Self:
+    def decode(cls, encoded: str) -> Self:
         return cls(
             {table: (n, int(total, 16)) for table, (n, total) in json.loads(encoded).items()}
         )
 
     @classmethod
-    def counted(cls, database: Database, tables: Iterable[str] = TABLES) -> Self:
+    def from_tables(cls, database: Database, tables: Iterable[str] = TABLES) -> Self:
         """Computed from the actual tables."""
         ledger = cls()
         for table in tables:
@@ -174,7 +174,7 @@ def read_meta(database: Database) -> Meta:
     check_row("description", values, hashed)
     fingerprint, generation, stamp, ledger, waiting, settings, communities = values
     position = Position(generation, stamp)
-    return Meta(fingerprint, position, Ledger.decoded(ledger), waiting, settings, communities)
+    return Meta(fingerprint, position, Ledger.decode(ledger), waiting, settings, communities)
 
 
 def write_meta(database: Database, meta: Meta) -> None:
@@ -183,7 +183,7 @@ def write_meta(database: Database, meta: Meta) -> None:
         meta.fingerprint,
         at.generation,
         at.stamp,
-        meta.ledger.encoded(),
+        meta.ledger.encode(),
         meta.waiting,
         meta.settings,
         meta.communities,

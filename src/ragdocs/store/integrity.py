@@ -125,7 +125,7 @@ Seal = NewType("Seal", bytes)
 memory. Starts with the commit; the rest is only ever compared."""
 
 
-def seen(directory: Path, position: Position) -> Seal:
+def current_seal(directory: Path, position: Position) -> Seal:
     """The seal of the files as they are now."""
     store = store_path(directory)
     log = look_at(store.with_name(f"{store.name}-wal"))
@@ -156,7 +156,7 @@ def seal(directory: Path, position: Position) -> Seal:
     """Call it after a commit, while still holding the write lock. If the seal cannot be written,
     other processes distrust the store, and the next one to open it checks it; the writer remembers
     the seal it returns."""
-    made = seen(directory, position)
+    made = current_seal(directory, position)
     if made == read_seal(directory):
         return made
     path = directory / SEAL_FILE
@@ -172,7 +172,7 @@ def seal(directory: Path, position: Position) -> Seal:
 
 def is_sealed(directory: Path, position: Position) -> bool:
     """Whether the seal matches this commit and the files. For the holder of the write lock."""
-    return read_seal(directory) == seen(directory, position)
+    return read_seal(directory) == current_seal(directory, position)
 
 
 def sealed_position(directory: Path) -> Position | None:
@@ -183,13 +183,13 @@ def sealed_position(directory: Path) -> Position | None:
         position = Position(int(generation), stamp)
     except ValueError:
         return None
-    return position if found == seen(directory, position) else None
+    return position if found == current_seal(directory, position) else None
 
 
 def is_broken(directory: Path, position: Position, before: Seal | None) -> bool:
     """Whether the seal does not match, for a process without the lock that read the seal before the
     position. False while another process writes or has just written: that one checks it."""
-    if before == seen(directory, position):
+    if before == current_seal(directory, position):
         return False
     return holder(directory / WRITE_LOCK) is None and read_seal(directory) == before
 
@@ -255,7 +255,7 @@ def check_structure(database: Database) -> None:
     """Checks pages, tables, counts, sums of hashes and references, without reading texts."""
     check_pages(database)
     check_schema(database)
-    differing = read_meta(database).ledger.differing(Ledger.counted(database))
+    differing = read_meta(database).ledger.differing(Ledger.from_tables(database))
     if differing:
         tables = ", ".join(differing)
         raise IndexCorrupt(f"{database.path} has lost or changed rows ({tables})", REBUILD)

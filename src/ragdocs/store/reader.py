@@ -25,7 +25,7 @@ from ragdocs.store.integrity import (
 )
 from ragdocs.store.records import Position
 from ragdocs.store.snapshot import RowCache, Snapshot
-from ragdocs.store.stored_index import StoredIndex, check_in_step
+from ragdocs.store.stored_index import StoredIndex, check_up_to_date
 
 _S = TypeVar("_S", bound=Snapshot)
 MOST_IDLE = 3
@@ -103,7 +103,7 @@ class Reader(Closable):
             try:
                 database.run("BEGIN")
                 meta = check_compatible(database, self._fingerprint, self._settings)
-                check_in_step(database, self._indices, meta.position)
+                check_up_to_date(database, self._indices, meta.position)
                 database.remember_sides()
                 is_other = self._is_other_history(database, meta.position, seen)
                 is_changed = is_other or is_broken(self._directory, meta.position, sealed)

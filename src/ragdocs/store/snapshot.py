@@ -36,7 +36,13 @@ from ragdocs.store.records import (
     TreeCounts,
     VectorBatch,
 )
-from ragdocs.store.stored_index import Space, StoredIndex, held_texts, in_step, measure
+from ragdocs.store.stored_index import (
+    Space,
+    StoredIndex,
+    find_up_to_date,
+    measure,
+    texts_of_indices,
+)
 from ragdocs.store.tables import (
     SELECT_CHUNKS,
     SELECT_CODE,
@@ -286,7 +292,7 @@ class Snapshot:
     @property
     def communities_origin(self) -> CommunityOrigin | None:
         """Which links the stored communities were computed from; None when none were stored."""
-        return CommunityOrigin.decoded(self.meta.communities)
+        return CommunityOrigin.decode(self.meta.communities)
 
     def communities_of(self, doc_ids: Collection[DocId]) -> dict[DocId, int]:
         """The community's number of each of the documents that are in one."""
@@ -327,7 +333,7 @@ class Snapshot:
         rows = self._database.all(f"{SELECT_FAILURES} ORDER BY f.doc_id LIMIT ?", (limit,))
         return tuple(map(read_failure, rows))
 
-    def warned(self) -> Iterator[StoredDocument]:
+    def documents_with_warnings(self) -> Iterator[StoredDocument]:
         """The documents with something odd about their files, in the order of their ids."""
         where = "WHERE warnings <> '[]' ORDER BY id"
         return map(read_document, self._database.each(f"{SELECT_DOCUMENTS} {where}"))
@@ -370,13 +376,13 @@ class Snapshot:
         self, models: Collection[str], indices: Sequence[StoredIndex]
     ) -> list[UnusedVector]:
         """Of models other than these, or of texts that no chunk holds, nor any of the indices."""
-        texts = held_texts(self._database, indices)
+        texts = texts_of_indices(self._database, indices)
         return embeddings.find_unused(self._database, models, texts)
 
     @property
-    def looked_for_unused(self) -> int | None:
+    def unused_checked_at(self) -> int | None:
         """When vectors that nothing uses were looked for last, in seconds."""
-        return embeddings.looked_for_unused(self._database)
+        return embeddings.unused_checked_at(self._database)
 
     @property
     def unused_vector_bytes(self) -> int:
@@ -572,9 +578,9 @@ class Snapshot:
             for tree in sorted({*sizes, *failures})
         }
 
-    def indices_in_step(self, indices: Sequence[StoredIndex]) -> list[StoredIndex]:
+    def up_to_date_indices(self, indices: Sequence[StoredIndex]) -> list[StoredIndex]:
         """Those of the indices inside the store that are of this version, and of this commit."""
-        return in_step(self._database, indices, self.position)
+        return find_up_to_date(self._database, indices, self.position)
 
     def holds(self, index: StoredIndex, documents: Iterable[int]) -> bool:
         """Whether an index inside the store has what these documents, all there are, put there."""

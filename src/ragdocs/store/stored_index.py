@@ -91,15 +91,15 @@ class Compacts(Protocol):
         ...
 
 
-def in_step(
+def find_up_to_date(
     database: Database, indices: Sequence[StoredIndex], position: Position
 ) -> list[StoredIndex]:
     """The indices that have applied all commits up to this one."""
-    late = behind(database, indices, position)
+    late = find_outdated(database, indices, position)
     return [one for one in indices if one not in late]
 
 
-def behind(
+def find_outdated(
     database: Database, indices: Sequence[StoredIndex], position: Position
 ) -> list[StoredIndex]:
     """The indices that have another version or missed a commit."""
@@ -110,9 +110,11 @@ def behind(
     return [one for one in indices if states.get(one.name) != [*_expected(one, position)]]
 
 
-def check_in_step(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
+def check_up_to_date(
+    database: Database, indices: Sequence[StoredIndex], position: Position
+) -> None:
     """For readers: out-of-date tables would return outdated results."""
-    if missing := behind(database, indices, position):
+    if missing := find_outdated(database, indices, position):
         names = ", ".join(index.name for index in missing)
         raise IndexIncompatible(
             f"{database.path} was last written by another version of this program or with another "
@@ -120,7 +122,7 @@ def check_in_step(database: Database, indices: Sequence[StoredIndex], position: 
         )
 
 
-def held_texts(database: Database, indices: Sequence[StoredIndex]) -> set[TextHash]:
+def texts_of_indices(database: Database, indices: Sequence[StoredIndex]) -> set[TextHash]:
     """The indices' own texts that have vectors."""
     return {
         text
@@ -130,10 +132,12 @@ def held_texts(database: Database, indices: Sequence[StoredIndex]) -> set[TextHa
     }
 
 
-def bring_up(database: Database, indices: Sequence[StoredIndex], position: Position) -> bool:
+def rebuild_outdated(
+    database: Database, indices: Sequence[StoredIndex], position: Position
+) -> bool:
     """Rebuilds out-of-date indices; returns whether any was. Call it within a transaction."""
-    found = behind(database, indices, position)
-    remake(database, found, position)
+    found = find_outdated(database, indices, position)
+    rebuild(database, found, position)
     return bool(found)
 
 
@@ -141,7 +145,7 @@ def repair(
     database: Database, indices: Sequence[StoredIndex], position: Position, *, deep: bool
 ) -> None:
     """Rebuilds damaged indices; `deep` checks every row. Call it within a transaction."""
-    remake(database, [index for index in indices if _is_damaged(database, index, deep)], position)
+    rebuild(database, [index for index in indices if _is_damaged(database, index, deep)], position)
 
 
 def _is_damaged(database: Database, index: StoredIndex, deep: bool) -> bool:
@@ -155,17 +159,17 @@ def _is_damaged(database: Database, index: StoredIndex, deep: bool) -> bool:
     return False
 
 
-def remake(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
+def rebuild(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
     """Rebuilds indices, whatever they contain. Call it within a transaction."""
     for index in indices:
         index.drop(database)
         index.create(database)
         for (doc,) in database.all("SELECT key FROM documents ORDER BY key"):
             index.put(database, doc)
-    note(database, indices, position)
+    record_applied(database, indices, position)
 
 
-def note(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
+def record_applied(database: Database, indices: Sequence[StoredIndex], position: Position) -> None:
     """Records that these indices have applied all commits up to this one."""
     database.many(
         "INSERT OR REPLACE INTO stored_indices (name, version, generation, stamp) VALUES (?,?,?,?)",

@@ -210,11 +210,11 @@ class CommunityOrigin:
     position: Position
     edges: str
 
-    def encoded(self) -> str:
+    def encode(self) -> str:
         return to_json([self.position.generation, self.position.stamp, self.edges])
 
     @classmethod
-    def decoded(cls, encoded: str) -> "CommunityOrigin | None":
+    def decode(cls, encoded: str) -> "CommunityOrigin | None":
         if not encoded:
             return None
         generation, stamp, edges = json.loads(encoded)

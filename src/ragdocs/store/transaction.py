@@ -179,7 +179,7 @@ class Transaction:
     def prune_embeddings(self, models: Collection[str]) -> int:
         """Deletes vectors of models other than these, and of texts that are in no chunk and no
         index inside the store."""
-        texts = stored_index.held_texts(self._database, self._indices)
+        texts = stored_index.texts_of_indices(self._database, self._indices)
         count = embeddings.prune(self._database, self._ledger, models, texts)
         self._dirty |= count > 0
         return count
@@ -193,7 +193,7 @@ class Transaction:
     def put_communities(self, numbers: Mapping[DocId, int], origin: CommunityOrigin) -> bool:
         """Stores each document's community, replacing the former ones. False if nothing changes,
         newer ones are stored, or they were computed from a commit of another history."""
-        stored = CommunityOrigin.decoded(self._communities)
+        stored = CommunityOrigin.decode(self._communities)
         made = origin.position
         if stored is not None and stored.position.generation >= made.generation:
             return False
@@ -201,17 +201,17 @@ class Transaction:
             return False
         has_others = tables.replace_communities(self._database, self._ledger, numbers)
         if stored is None or stored.edges != origin.edges or has_others:
-            self._communities = origin.encoded()
+            self._communities = origin.encode()
             self._dirty = True
-        return self._communities == origin.encoded()
+        return self._communities == origin.encode()
 
-    def remake_indices(self, names: Collection[str]) -> None:
+    def rebuild_indices(self, names: Collection[str]) -> None:
         """Rebuilds some indices inside the store from its rows, even if they are up to date.
 
         No document changes, but the rebuild is a commit.
         """
         wanted = [index for index in self._indices if index.name in names]
-        stored_index.remake(self._database, wanted, self._next)
+        stored_index.rebuild(self._database, wanted, self._next)
         self._dirty = True
 
     @property
@@ -245,10 +245,10 @@ class Transaction:
                 communities=self._communities,
             ),
         )
-        stored_index.note(self._database, self._indices, self._next)
+        stored_index.record_applied(self._database, self._indices, self._next)
         return True
 
-    def committed(self) -> None:
+    def mark_committed(self) -> None:
         self.position = self._next
 
     @contextmanager

@@ -139,7 +139,7 @@ class SiblingVectors:
         return found
 
 
-def unused(directory: Path, now: float | None = None) -> list[Variant]:
+def unused_variants(directory: Path, now: float | None = None) -> list[Variant]:
     """Other variants of the same documents that were not used for 30 days."""
     now = time.time() if now is None else now
     return [one for one in siblings(directory) if one.is_unused(now)]

@@ -36,11 +36,11 @@ from ragdocs.store.integrity import (
     check_pages,
     check_rows,
     check_structure,
+    current_seal,
     is_sealed,
     read_seal,
     seal,
     sealed_position,
-    seen,
 )
 from ragdocs.store.reader import release_all
 from ragdocs.store.records import Position
@@ -52,7 +52,14 @@ from ragdocs.store.schema import (
     schema_version,
     table_names,
 )
-from ragdocs.store.stored_index import StoredIndex, bring_up, in_step, is_shrinkable, note, repair
+from ragdocs.store.stored_index import (
+    StoredIndex,
+    find_up_to_date,
+    is_shrinkable,
+    rebuild_outdated,
+    record_applied,
+    repair,
+)
 from ragdocs.store.transaction import Transaction
 
 # Prepares a store for its writer: creates it, checks it, or empties it when it cannot be used.
@@ -193,11 +200,11 @@ def _empty(database: Database, expected: Expected) -> None:
     ledger = Ledger()
     if recreate(database):
         check_vectors(database)
-        ledger = Ledger.counted(database, ["embeddings"])
+        ledger = Ledger.from_tables(database, ["embeddings"])
     position = generations.next_position(previous)
     generations.append(database, position, {})
     write_meta(database, Meta(expected.fingerprint, position, ledger, settings=expected.settings))
-    bring_up(database, expected.indices, position)
+    rebuild_outdated(database, expected.indices, position)
     database.run("COMMIT")
     database.run("PRAGMA foreign_keys = ON")
 
@@ -273,7 +280,7 @@ class StoreWriter(Closable):
                 if not writer.rebuilt and not expected.deep:
                     check_rows(writer._database)
             with writer._exclusive():
-                bring_up(writer._database, expected.indices, writer.position)
+                rebuild_outdated(writer._database, expected.indices, writer.position)
                 deep = expected.deep or not is_as_left
                 repair(writer._database, expected.indices, writer.position, deep=deep)
             stored_index.make_shrinkable(writer._database)
@@ -292,8 +299,8 @@ class StoreWriter(Closable):
         position = generations.next_position(meta.position)
         generations.append(self._database, position, {})
         write_meta(self._database, replace(meta, position=position, waiting=None))
-        current = in_step(self._database, self._indices, meta.position)
-        note(self._database, current, position)
+        current = find_up_to_date(self._database, self._indices, meta.position)
+        record_applied(self._database, current, position)
 
     @contextmanager
     def _exclusive(self) -> Generator[None]:
@@ -313,7 +320,7 @@ class StoreWriter(Closable):
 
         If only the seal differs, and that commit was ours, writes the seal again.
         """
-        found = seen(self._directory, position)
+        found = current_seal(self._directory, position)
         if found == read_seal(self._directory):
             return True
         if found != self._left:
@@ -328,14 +335,14 @@ class StoreWriter(Closable):
         Raises Unsealed if something else has changed the store since the last transaction.
         """
         with self._begin() as meta:
-            is_remade = bring_up(self._database, self._indices, meta.position)
+            is_remade = rebuild_outdated(self._database, self._indices, meta.position)
             transaction = Transaction(self._database, meta, self._indices)
             yield transaction
             is_changed = transaction.finish()
             if is_changed or is_remade:
                 self._database.run("COMMIT")
             if is_changed:
-                transaction.committed()
+                transaction.mark_committed()
         self._seal(transaction.position)
 
     def shrink_some(self) -> bool:
