@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ragdocs.indices.analysis import is_spaced
 from ragdocs.indices.code import CodeEngine
-from ragdocs.indices.code_languages import chunks_with_language
 from ragdocs.indices.conditions import (
     Condition,
     Filter,
@@ -35,7 +34,7 @@ from ragdocs.indices.hits import (
     PassageRecord,
 )
 from ragdocs.indices.keyword import KeywordQuery
-from ragdocs.indices.scopes import Scope, Scopes
+from ragdocs.indices.scopes import Scope, Scopes, chunks_with_language
 from ragdocs.indices.signatures import signatures_of
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.indices.vector import VectorIndex
