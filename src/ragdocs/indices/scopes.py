@@ -299,8 +299,8 @@ def where_of(comparison: Comparison) -> tuple[str, tuple[str, ...]]:
             raise ValueError(f"the query language has no comparison such as {comparison}")
 
 
-def existing(snapshot: Snapshot, keys: Collection[int] | None = None) -> set[int]:
-    """Those of these chunks, or of all, that the snapshot has."""
+def existing_chunks(snapshot: Snapshot, keys: Collection[int] | None = None) -> set[ChunkKey]:
+    """Those of these chunks, or of all, that exist in the snapshot."""
     if keys is None:
         return {key for (key,) in snapshot.select("SELECT key FROM chunks")}
     rows = snapshot.select(

@@ -43,7 +43,7 @@ from ragdocs.indices.keyword import (
     idf,
     weights_version,
 )
-from ragdocs.indices.scopes import Scope, existing, few_left_out, where_of
+from ragdocs.indices.scopes import Scope, existing_chunks, few_left_out, where_of
 from ragdocs.models import DocId, QueryField
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
@@ -392,7 +392,7 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         wanted = queries.condition(condition, lambda part: _documents(snapshot, part))
         found = index.searcher.search(wanted, max(index.live, 1), False, order_by_field=KEY)
         keys = {int(key) for key, _ in found.hits}
-        return keys if self.position == snapshot.position else keys & existing(snapshot)
+        return keys if self.position == snapshot.position else keys & existing_chunks(snapshot)
 
     def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
         searcher = self.opened(snapshot).searcher
@@ -474,7 +474,7 @@ def _best(
         keys = index.searcher.fast_field_values(KEY, [address for _, address in found])
         hits = [(score, int(key or 0)) for (score, _), key in zip(found, keys, strict=True)]
         if ahead_of is not None:
-            there = existing(ahead_of, [key for _, key in hits])
+            there = existing_chunks(ahead_of, [key for _, key in hits])
             hits = [hit for hit in hits if hit[1] in there]
         least = hits[limit - 1][0] if len(hits) >= limit else None
         # As long as the last one found could stand in the last place as well, there may be more.

@@ -33,7 +33,7 @@ from ragdocs.indices.keyword import (
     idf,
     weights_version,
 )
-from ragdocs.indices.scopes import Conditions, Scope, existing
+from ragdocs.indices.scopes import Conditions, Scope, existing_chunks
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
@@ -331,16 +331,16 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         if limit > 0 and any(frequencies.values()):
             only = self._allowed(snapshot, index, query.condition, scope, allowed)
             hits = ranking.best(limit, only)
-            if len(existing(snapshot, [hit.key for hit in hits])) < len(hits):
+            if len(existing_chunks(snapshot, [hit.key for hit in hits])) < len(hits):
                 # The files are ahead of this snapshot, or behind it.
-                everything = existing(snapshot)
+                everything = existing_chunks(snapshot)
                 hits = ranking.best(limit, everything if only is None else only & everything)
         return KeywordHits(hits, sum(factors.values()), frequencies, ranking.scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
         index = self.opened(snapshot)
         found = self._conditions(snapshot, index).matching(condition)
-        return found if self.position == snapshot.position else found & existing(snapshot)
+        return found if self.position == snapshot.position else found & existing_chunks(snapshot)
 
     def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
         index = self.opened(snapshot)
