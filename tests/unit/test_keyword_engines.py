@@ -416,7 +416,7 @@ def test_a_small_folder_is_small_however_many_headings_it_has(corpus):
         Reader.open(searched.folder) as reader,
         index_over(reader, keyword=searched.engine).view() as view,
     ):
-        assert view.count_chunks() > SMALL > view.count_searched()
+        assert view.count_chunks() > SMALL > view.count_matching()
         [wish] = look_up([quotation], view)
     assert wish.passages == 6
     assert wish.is_name

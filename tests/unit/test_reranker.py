@@ -16,8 +16,12 @@ import pytest
 
 from ragdocs.config.settings import SearchConfig
 from ragdocs.embedding.base import BatchLimits
-from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
-from ragdocs.embedding.cross_encoder_session import PairTokenizer, probabilities
+from ragdocs.embedding.cross_encoder import (
+    OnnxCrossEncoder,
+    PairTokenizer,
+    open_cross_encoder,
+    probabilities,
+)
 from ragdocs.embedding.model_files import ExternalData, external_data
 from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing, ModelRefused
 from ragdocs.search.candidates import rescore

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragdocs.app import App
 from ragdocs.config.choices import KeywordEngineName
@@ -30,14 +31,10 @@ from ragdocs.diagnosis.status import (
 )
 from ragdocs.embedding.base import Embedder, EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, TorchCrossEncoder, open_cross_encoder
-from ragdocs.embedding.hub import MODELS, NEEDED_FILES
-from ragdocs.embedding.onnx import OnnxEmbedder
 from ragdocs.errors import IndexStoreError, RagdocsError
 from ragdocs.files import user_id
 from ragdocs.indexing.changes import FileWarning, file_warnings
 from ragdocs.indexing.service import Role, ServiceState
-from ragdocs.indices.engine_folder import STATE_FILE, Damaged, DerivedFolder, State
 from ragdocs.locks import Holder
 from ragdocs.models import TreeName
 from ragdocs.parsers.ids import encode_path
@@ -65,6 +62,9 @@ from ragdocs.store.variants import (
     variants,
 )
 from ragdocs.text import advised, printable
+
+if TYPE_CHECKING:
+    from ragdocs.indices.engine_folder import State
 
 # What lies in an index directory: looked at from outside, never opened, and never followed.
 #
@@ -273,6 +273,8 @@ def look_at_keyword(directory: Path, engine: KeywordEngineName, generation: int)
     if find_spec(engine.value) is None:
         problem = f"the keyword engine {engine.value} is not installed: install it, or set another"
         return KeywordStatus(engine=engine.value, state=EngineState.NOT_INSTALLED, problem=problem)
+    from ragdocs.indices.engine_folder import Damaged
+
     try:
         state = read_engine_state(engine_folder(directory, engine))
     except Damaged as error:
@@ -284,8 +286,10 @@ def look_at_keyword(directory: Path, engine: KeywordEngineName, generation: int)
     return KeywordStatus(engine=engine.value, state=how, generation=at)
 
 
-def read_engine_state(folder: Path) -> State | None:
+def read_engine_state(folder: Path) -> "State | None":
     """None when there is none yet; Damaged for what cannot be one."""
+    from ragdocs.indices.engine_folder import STATE_FILE, Damaged, DerivedFolder
+
     if is_foreign(folder.parent):
         return None
     try:
@@ -310,6 +314,8 @@ def look_at_model(app: App) -> ModelStatus:
         embedder = app.embedder
     except RagdocsError as error:
         return ModelStatus(name=str(app.config.embedding.model), problem=str(error))
+    from ragdocs.embedding.onnx import OnnxEmbedder
+
     place = folder = problem = ""
     notes = embedder.notes
     if isinstance(embedder, BuiltinEmbedder):
@@ -346,6 +352,8 @@ def look_at_reranker(app: App) -> ModelStatus:
     name = printable(str(settings.rerank_model))
     if not settings.rerank_enabled:
         return ModelStatus(name=name, is_on=False)
+    from ragdocs.embedding.cross_encoder import OnnxCrossEncoder, open_cross_encoder
+
     problem = missing_reranker(app.config)
     if not isinstance(open_cross_encoder(str(settings.rerank_model), 1), OnnxCrossEncoder):
         return ModelStatus(name=name, problem=problem)
@@ -361,6 +369,13 @@ def look_at_reranker(app: App) -> ModelStatus:
 def missing_reranker(config: Config) -> str:
     """What is missing of the model that is to re-rank; empty when it is there. Only whether its
     files are there: what is in them is for `doctor`."""
+    from ragdocs.embedding.cross_encoder import (
+        OnnxCrossEncoder,
+        TorchCrossEncoder,
+        open_cross_encoder,
+    )
+    from ragdocs.embedding.hub import NEEDED_FILES
+
     model = str(config.search.rerank_model)
     encoder = open_cross_encoder(model, 1, config.embedding.cache_folder)
     if isinstance(encoder, OnnxCrossEncoder):
@@ -385,6 +400,8 @@ def _counts(embedder: Embedder) -> EmbeddingCounts | None:
 
 
 def _is_complete(folder: Path) -> bool:
+    from ragdocs.embedding.hub import MODELS
+
     try:
         has_model = any((folder / name).is_file() for name in MODELS)
         return has_model and all(

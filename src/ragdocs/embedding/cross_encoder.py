@@ -1,31 +1,222 @@
-"""Cross-encoders: a question and passages in, scores out. The model is loaded at the first
-question.
-"""
+"""Cross-encoders score how well passages answer a query. A model is loaded at the first query."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ragdocs.embedding.base import BatchLimits, batches, run_all, usable_cores
-from ragdocs.embedding.foreign_code import check_folder
-from ragdocs.embedding.hub import MODELS, NEEDED_FILES, find_files, find_folder, repo
 from ragdocs.errors import EmbeddingError, ModelCorrupt, ModelMissing
 from ragdocs.text import advised, without_surrogates
 
 if TYPE_CHECKING:
-    from numpy import float32
+    from numpy import float32, float64
     from numpy.typing import NDArray
 
-    from ragdocs.embedding.cross_encoder_session import PairSession, PairTokenizer
+    from ragdocs.embedding.hub import CrossEncoderFiles
+    from ragdocs.embedding.runtime import Encoded
 
-# A cross-encoder on torch, through sentence-transformers: by its name, or from a folder without
-# an ONNX model. The extra `huggingface`; never fetched by a query that happens to want it.
+# The configuration takes these for a folder; a model's name looks like a relative path.
+_FOLDER_BEGINNINGS = ("/", "./", "../", "~")
+
+
+class CrossEncoder(Protocol):
+    """A model that reads a query and a passage together; safe to call from several threads."""
+
+    @property
+    def name(self) -> str:
+        """The model's name for people."""
+        ...
+
+    def load(self) -> None:
+        """Loads the model before the first passage. Raises ModelMissing or ModelCorrupt."""
+        ...
+
+    def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
+        """How well each passage answers, from 0 to 1, in the given order. Raises EmbeddingError."""
+        ...
+
+
+def open_cross_encoder(model: str, threads: int = 0, cache: Path | None = None) -> CrossEncoder:
+    """The cross-encoder that `rerank_model` names. Any problem is reported at its first use.
+
+    A folder with an ONNX model needs nothing else; all others need the extra with torch.
+    """
+    from ragdocs.embedding.hub import MODELS
+
+    has_extra = find_spec("sentence_transformers") is not None
+    if model.startswith(_FOLDER_BEGINNINGS):
+        # Not Path.expanduser, which raises for an unknown user.
+        folder = Path(os.path.expanduser(model))
+        if has_extra and not any((folder / name).is_file() for name in MODELS):
+            return TorchCrossEncoder(os.path.abspath(folder), cache, threads)
+        return OnnxCrossEncoder(folder, threads)
+    return TorchCrossEncoder(model, cache, threads) if has_extra else _Unavailable(model)
+
+
+class _Unavailable:
+    """A model that is given by name, without the extra that could load it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def load(self) -> None:
+        self._refuse()
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        del query
+        return self._refuse() if passages else []
+
+    def _refuse(self) -> NoReturn:
+        from ragdocs.embedding.hub import NEEDED_FILES
+
+        raise ModelMissing(
+            f"the cross-encoder {self.name} is known by name only, and none comes with the install."
+            f"\nEither put its files ({NEEDED_FILES}) into a folder and name that in rerank_model, "
+            f"beginning with {', '.join(_FOLDER_BEGINNINGS)};"
+            "\nor install the extra: pip install 'mcp-markdown-ragdocs[huggingface]'."
+            "\nUntil then results keep their first order; rerank_enabled = false ends this note."
+        )
+
+
+# On onnxruntime, without torch: a folder with an ONNX model.
+
+# As in base.py: four times the length of a token in English prose, so that only the beginning of a
+# text of megabytes is tokenised.
+_CHARACTERS_PER_TOKEN = 16
+
+
+class OnnxCrossEncoder:
+    """A cross-encoder in a local folder: one label (sigmoid) or two (softmax of the second).
+
+    `threads` is how many batches run at once; 0 means every core this process may use.
+    """
+
+    def __init__(self, folder: Path, threads: int = 0, limits: BatchLimits | None = None) -> None:
+        if threads < 0:
+            raise ValueError(f"threads is {threads}; it may be 0 (every core) or more")
+        self._folder = folder
+        self._threads = threads or usable_cores()
+        self._limits = limits or BatchLimits()
+        self._lock = threading.Lock()
+        self._loaded: _PairModel | None = None
+
+    @property
+    def name(self) -> str:
+        return self._folder.name
+
+    def load(self) -> None:
+        self._model()
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        if not passages:
+            return []
+        model = self._model()
+        pairs = model.tokenizer.pairs(query, passages)
+        scores = [0.0] * len(pairs)
+
+        def run(group: list[int]) -> None:
+            found = model.run([pairs[position] for position in group])
+            for position, score in zip(group, found.tolist(), strict=True):
+                scores[position] = score
+
+        run_all(run, batches([len(pair.ids) for pair in pairs], self._limits), self._threads)
+        return scores
+
+    def _model(self) -> _PairModel:
+        # A failure is not kept: the files may be put in place while the program runs.
+        if self._loaded is None:
+            with self._lock:
+                if self._loaded is None:
+                    from ragdocs.embedding.hub import find_files
+
+                    self._loaded = _PairModel(find_files(self._folder))
+        return self._loaded
+
+
+class PairTokenizer:
+    """The model's own tokenizer and pair template, within the model's maximum."""
+
+    def __init__(self, path: Path, max_tokens: int) -> None:
+        from ragdocs.embedding.runtime import load_tokenizer
+
+        self._tokenizer: Any = load_tokenizer(path)
+        self._room: int = max_tokens - self._tokenizer.num_special_tokens_to_add(True)
+        if self._room < 2:
+            raise ModelCorrupt(f"{path}: {max_tokens} tokens leave no room for a query and a text")
+
+    def pairs(self, query: str, passages: Sequence[str]) -> list[Encoded]:
+        """Cuts each passage to the room that is left, and the query to half of it."""
+        first = self._encode(query)
+        first.truncate(self._room // 2)
+        return [self._pair(first, passage) for passage in passages]
+
+    def _pair(self, first: Any, passage: str) -> Encoded:  # noqa: ANN401  the library has no types
+        from ragdocs.embedding.runtime import Encoded
+
+        second = self._encode(passage)
+        second.truncate(self._room - len(first.ids))
+        joined = self._tokenizer.post_process(first, second)
+        return Encoded(joined.ids, joined.type_ids)
+
+    def _encode(self, text: str) -> Any:  # noqa: ANN401  the library has no types
+        # One at a time: `encode_batch` starts a thread pool that does not survive fork.
+        shown = without_surrogates(text[: self._room * _CHARACTERS_PER_TOKEN])
+        return self._tokenizer.encode(shown, add_special_tokens=False)
+
+
+class _PairModel:
+    """A loaded model with its tokenizer. Each run uses only the calling thread.
+
+    Raises ModelCorrupt, also for a model that cannot score two ordinary pairs.
+    """
+
+    def __init__(self, files: CrossEncoderFiles) -> None:
+        from ragdocs.embedding.runtime import ExportedModel
+
+        self.tokenizer = PairTokenizer(files.tokenizer, files.max_tokens)
+        self._model = ExportedModel(files.model, "cross-encoder", "text classification")
+        self._output = next(iter(self._model.outputs))
+        try:
+            self.run(self.tokenizer.pairs("question", ["answer", "answer"]))
+        except EmbeddingError as error:
+            raise ModelCorrupt(f"{files.model} cannot be used for re-ranking: {error}") from error
+
+    def run(self, pairs: Sequence[Encoded]) -> NDArray[float64]:
+        """Scores from 0 to 1 of pairs with the same number of tokens. Raises EmbeddingError."""
+        import numpy as np
+
+        logits = self._model.run(self._output, pairs)
+        return probabilities(np.asarray(logits, dtype=np.float64), len(pairs))
+
+
+def probabilities(logits: NDArray[float64], pairs: int) -> NDArray[float64]:
+    """One label: its sigmoid. Two: the softmax of the second, which is the sigmoid of its
+    difference from the first."""
+    import numpy as np
+
+    if logits.shape in ((pairs,), (pairs, 1)):
+        margins = logits.reshape(pairs)
+    elif logits.shape == (pairs, 2):
+        margins = logits[:, 1] - logits[:, 0]
+    else:
+        raise EmbeddingError(
+            f"for {pairs} pairs the model gives figures of shape {logits.shape}, "
+            f"not {(pairs, 1)} or {(pairs, 2)}: it is no cross-encoder for relevance"
+        )
+    if not np.isfinite(margins).all():
+        raise EmbeddingError("the cross-encoder gives figures that are no numbers")
+    # In this form nothing overflows, and the smallest keep their order.
+    return np.exp(-np.logaddexp(0.0, -margins))
+
+
+# On torch, through sentence-transformers: a model by name, or a folder without an ONNX model. It
+# needs the extra `huggingface`; a query never downloads a model.
 
 _BATCH = 32
 
@@ -47,29 +238,31 @@ class TorchCrossEncoder:
 
     def load(self) -> None:
         with self._lock:
-            self._loaded()
+            self._load()
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         if not passages:
             return []
         pairs = [(without_surrogates(query), without_surrogates(passage)) for passage in passages]
-        # One at a time: a tokenizer must not be used by two threads.
+        # One at a time: two threads must not use one tokenizer.
         with self._lock:
-            model = self._loaded()
+            model = self._load()
             try:
                 logits = _logits(model, pairs)
             except RuntimeError as error:
                 raise EmbeddingError(f"{self.name} failed on these passages: {error}") from error
-        return _probabilities(logits)
+        return _torch_probabilities(logits)
 
-    def _loaded(self) -> Any:  # noqa: ANN401  a library without types
-        # A failure is not remembered: the model may be fetched while the program runs.
+    def _load(self) -> Any:  # noqa: ANN401  a library without types
+        # A failure is not kept: the model may be fetched while the program runs.
         if self._model is None:
             self._model = _load_with_torch(self.find(), self._threads)
         return self._model
 
     def find(self) -> Path:
         """The folder that `load` would use. Raises ModelMissing."""
+        from ragdocs.embedding.hub import find_folder, repo
+
         folder = find_folder(self._name, self._cache)
         if folder is not None:
             return folder
@@ -86,7 +279,7 @@ class TorchCrossEncoder:
 
 
 def _load_with_torch(folder: Path, threads: int) -> Any:  # noqa: ANN401
-    from importlib import import_module
+    from ragdocs.embedding.foreign_code import check_folder
 
     check_folder(folder)
     try:
@@ -117,148 +310,21 @@ def _load_with_torch(folder: Path, threads: int) -> Any:  # noqa: ANN401
 
 
 def _logits(model: Any, pairs: Sequence[tuple[str, str]]) -> NDArray[float32]:  # noqa: ANN401
-    from importlib import import_module
-
     import numpy as np
 
     found = model.predict(
         pairs,
         batch_size=_BATCH,
         show_progress_bar=False,
-        activation_fn=import_module("torch").nn.Identity(),  # whatever the model's own would be
+        activation_fn=import_module("torch").nn.Identity(),  # not the model's own
     )
     return np.asarray(found, dtype=np.float32).reshape(len(pairs), -1)
 
 
-def _probabilities(logits: NDArray[float32]) -> list[float]:
-    """In [0, 1], growing with how well a passage answers."""
+def _torch_probabilities(logits: NDArray[float32]) -> list[float]:
     import numpy as np
 
     # A softmax of two is the sigmoid of their difference.
     lead = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
     scores: list[float] = (1.0 / (1.0 + np.exp(-np.clip(lead, -60.0, 60.0)))).tolist()
     return scores
-
-
-# What the rest of the program knows of a cross-encoder: a question and passages in, scores out.
-#
-# None comes with the install. One in a local folder runs here on onnxruntime, without torch; it is
-# loaded at the first passage, so that holding it costs nothing.
-
-# What the configuration takes for a folder; a model's name looks like a relative path.
-_FOLDER_BEGINNINGS = ("/", "./", "../", "~")
-
-
-class CrossEncoder(Protocol):
-    """A model that reads a question and a passage together; safe to call from several threads."""
-
-    @property
-    def name(self) -> str:
-        """The model, as a person would say it."""
-        ...
-
-    def load(self) -> None:
-        """Make ready now instead of at the first passage. Raises ModelMissing or ModelCorrupt."""
-        ...
-
-    def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
-        """How well each passage answers, in [0, 1], in the order given. Raises EmbeddingError."""
-        ...
-
-
-def open_cross_encoder(model: str, threads: int = 0, cache: Path | None = None) -> CrossEncoder:
-    """The one that `rerank_model` names. Whatever is wrong with it is said at its first use.
-
-    A folder with an ONNX model needs nothing else; all others need the extra, with torch.
-    """
-    has_extra = find_spec("sentence_transformers") is not None
-    if model.startswith(_FOLDER_BEGINNINGS):
-        # Not Path.expanduser, which raises for a user that is not known.
-        folder = Path(os.path.expanduser(model))
-        if has_extra and not any((folder / name).is_file() for name in MODELS):
-            return TorchCrossEncoder(os.path.abspath(folder), cache, threads)
-        return OnnxCrossEncoder(folder, threads)
-    return TorchCrossEncoder(model, cache, threads) if has_extra else _Unavailable(model)
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    session: PairSession
-    tokenizer: PairTokenizer
-
-
-class OnnxCrossEncoder:
-    """A cross-encoder in a local folder: one label (sigmoid) or two (softmax of the second).
-
-    `threads` are how many passages are read at once, 0 meaning every core this process may use.
-    """
-
-    def __init__(self, folder: Path, threads: int = 0, limits: BatchLimits | None = None) -> None:
-        if threads < 0:
-            raise ValueError(f"threads is {threads}; it may be 0 (every core) or more")
-        self._folder = folder
-        self._threads = threads or usable_cores()
-        self._limits = limits or BatchLimits()
-        self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
-
-    @property
-    def name(self) -> str:
-        return self._folder.name
-
-    def load(self) -> None:
-        self._model()
-
-    def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        if not passages:
-            return []
-        model = self._model()
-        pairs = model.tokenizer.pairs(query, passages)
-        scores = [0.0] * len(pairs)
-
-        def run(group: list[int]) -> None:
-            found = model.session.run([pairs[position] for position in group])
-            for position, score in zip(group, found.tolist(), strict=True):
-                scores[position] = score
-
-        run_all(run, batches([len(pair.ids) for pair in pairs], self._limits), self._threads)
-        return scores
-
-    def _model(self) -> _Loaded:
-        # A failure is not remembered: the files may be put in place while the program runs.
-        if self._loaded is None:
-            with self._lock:
-                if self._loaded is None:
-                    self._loaded = _load(self._folder)
-        return self._loaded
-
-
-class _Unavailable:
-    """A model that only has a name, and nothing here that could turn the name into a model."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def load(self) -> None:
-        self._refuse()
-
-    def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        del query
-        return self._refuse() if passages else []
-
-    def _refuse(self) -> NoReturn:
-        raise ModelMissing(
-            f"the cross-encoder {self.name} is known by name only, and none comes with the install."
-            f"\nEither put its files ({NEEDED_FILES}) into a folder and name that in rerank_model, "
-            f"beginning with {', '.join(_FOLDER_BEGINNINGS)};"
-            "\nor install the extra: pip install 'mcp-markdown-ragdocs[huggingface]'."
-            "\nUntil then results keep their first order; rerank_enabled = false ends this note."
-        )
-
-
-def _load(folder: Path) -> _Loaded:
-    files = find_files(folder)
-    # Imported here: numpy and the two native libraries come with it.
-    from ragdocs.embedding.cross_encoder_session import load_pair_model
-
-    return _Loaded(*load_pair_model(files))

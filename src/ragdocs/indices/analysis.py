@@ -26,7 +26,7 @@ from ragdocs.indices.languages import (
 )
 from ragdocs.memory import BoundedCache
 
-# What an identifier is made of: `getUserById` → get, User, By, Id.
+# The parts of an identifier: `getUserById` → get, User, By, Id.
 
 Range = tuple[int, int]
 
@@ -39,9 +39,10 @@ _PART = re.compile(
     r"|d+"
 )
 MIN_MEAN_PART = 2
-"""Shorter parts on average are crumbs (a hash, `h2`, `x86`): noise to every other query."""
+"""If the parts are shorter on average (a hash, `h2`, `x86`), the name is not split: such parts are
+noise to every other query."""
 
-# Names of one thing, written like two: who looks for Java does not mean JavaScript.
+# Names that look like two words and are one: a query for Java does not mean JavaScript.
 _ONE_WORD = frozenset(
     {
         "applescript",
@@ -65,35 +66,27 @@ _ONE_WORD = frozenset(
 
 
 def identifier_parts(name: str) -> list[Range]:
-    """The ranges of the parts, in order: of one word, the word itself."""
-    return [
-        (match.start() + start, match.start() + end)
-        for match in _SEGMENT.finditer(name)
-        for start, end in _humps(match.group())
-    ]
-
-
-def _humps(segment: str) -> list[Range]:
-    if segment.isascii() and segment.isalnum():
-        return _ascii_humps(segment)
-    shapes = [(index, shape) for index, char in enumerate(segment) if (shape := _shape_of(char))]
-    parts = [match.span() for match in _PART.finditer("".join(shape for _, shape in shapes))]
-    is_crumbled = len(shapes) < MIN_MEAN_PART * len(parts)
-    if not parts or is_crumbled or segment.casefold() in _ONE_WORD:
-        return [(0, len(segment))]
-    # A part ends where the next character that has a shape begins: marks go with their letter.
-    at = [index for index, _ in shapes] + [len(segment)]
-    return [(at[start], at[end]) for start, end in parts]
-
-
-def _ascii_humps(segment: str) -> list[Range]:
-    """The same where every character has a shape, in a fraction of the time: a file may have a
-    million names of its own."""
-    parts = [match.span() for match in _PART.finditer(segment.translate(_ASCII_SHAPES))]
-    is_crumbled = len(segment) < MIN_MEAN_PART * len(parts)
-    if not parts or is_crumbled or segment.lower() in _ONE_WORD:
-        return [(0, len(segment))]
-    return parts
+    """The ranges of the parts, in order; for a single word, the word itself."""
+    found: list[Range] = []
+    for segment in _SEGMENT.finditer(name):
+        start, text = segment.start(), segment.group()
+        if text.isascii() and text.isalnum():
+            # Every character has a shape. This takes a fraction of the time, which matters: a file
+            # may have a million distinct names.
+            shapes, at = text.translate(_ASCII_SHAPES), None
+        else:
+            shapes = "".join(map(_shape_of, text))
+            # A part ends at the next character with a shape: marks go with their letter.
+            at = [index for index, char in enumerate(text) if _shape_of(char)] + [len(text)]
+        parts = [match.span() for match in _PART.finditer(shapes)]
+        is_crumbled = len(shapes) < MIN_MEAN_PART * len(parts)
+        if not parts or is_crumbled or text.casefold() in _ONE_WORD:
+            found.append(segment.span())
+        elif at is None:
+            found += [(start + first, start + end) for first, end in parts]
+        else:
+            found += [(start + at[first], start + at[end]) for first, end in parts]
+    return found
 
 
 def _shape_of(char: str) -> str:
@@ -110,15 +103,15 @@ def _shape_of(char: str) -> str:
 _ASCII_SHAPES = {code: _shape_of(chr(code)) for code in range(128) if chr(code).isalnum()}
 
 
-# Where words begin and end in a text, and what each is made of.
+# Where words begin and end in a text, and their parts.
 #
-# A word is letters, digits and marks, with `_` inside; names joined by `.` or `::` (`Node.js`,
-# `std::vector`, `3.11`), with a leading dot (`.NET`), and a few with marks of their own (`C++`,
-# `C#`) are one word too. Text of scripts without spaces comes in runs. Every pattern is linear.
+# A word consists of letters, digits and marks, with `_` inside. Names joined by `.` or `::`
+# (`Node.js`, `std::vector`, `3.11`), with a leading dot (`.NET`) or with their own symbols (`C++`,
+# `C#`) are one word too. Text in scripts without spaces comes in runs. Every pattern is linear.
 
 MAX_WORD_CHARS = 200
-"""A longer word is dropped unread (a long chain: read name by name). Marks count here, so this is
-more than the longest term; normalising takes quadratic time in the marks on one letter."""
+"""A longer word is dropped; a longer chain is read name by name. Combining marks count here, so
+this is more than the longest term; normalising takes quadratic time in the marks on one letter."""
 
 _MARKED = r"(?<!\w)(?i:(?:(?:lib(?:std)?)?c|g|clang|notepad)\+\+|[cfjq]\#)(?![^\W\d]|[+\#])"
 _JOINT = r"(?:\.|::)"
@@ -127,10 +120,10 @@ _MARKS_PER_LETTER = 8
 
 
 class Piece(NamedTuple):
-    """One token of a word: its range within the word, and its place among the word's own places.
+    """One token of a word: its range and its position within the word.
 
-    A whole is made of the pieces that follow it, and stands at the first one's place. A tuple,
-    because a file may have a million words of its own.
+    A whole consists of the pieces that follow it, and has the position of the first. A tuple,
+    because a file may have a million distinct words.
     """
 
     start: int
@@ -141,7 +134,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WordPatterns:
-    """How to find words and runs (group `run`) in text, and names in a word."""
+    """Patterns that find words and runs (group `run`) in a text, and names in a word."""
 
     word: Pattern[str]
     name: Pattern[str]
@@ -152,7 +145,7 @@ def word_patterns(*, is_ascii: bool, is_code: bool) -> WordPatterns:
     """Code keeps the underscores around a name; in prose they are emphasis."""
     letter = "[A-Za-z0-9]" if is_ascii else rf"[^\W_{UNSPACED}]"
     joined = "_" if is_ascii else f"_{marks()}"
-    before, after = ("_*", f"[{joined}]*") if is_code else ("", _trailing(is_ascii))
+    before, after = ("_*", f"[{joined}]*") if is_code else ("", "" if is_ascii else f"[{marks()}]*")
     name = rf"{before}{letter}+(?:[{joined}]+{letter}+)*{after}"
     word = rf"{_MARKED}|(?:(?<![\w.])\.)?{name}(?:{_JOINT}{name})*"
     if not is_ascii:
@@ -160,12 +153,8 @@ def word_patterns(*, is_ascii: bool, is_code: bool) -> WordPatterns:
     return WordPatterns(re.compile(word), re.compile(name))
 
 
-def _trailing(is_ascii: bool) -> str:
-    return "" if is_ascii else f"[{marks()}]*"
-
-
 def is_spaced(text: str) -> bool:
-    """Whether `\\w+` finds the words of a text: it has no marks, and no scripts without spaces."""
+    """Whether `\\w+` finds the words of a text: it has no marks and no scripts without spaces."""
     return text.isascii() or all(map(_is_spaced_character, set(text)))
 
 
@@ -179,46 +168,37 @@ def is_simple(word: str) -> bool:
     return word.isalpha() and word[1:].islower()
 
 
-def _is_marked(name: str) -> bool:
-    return name[-1] in "+#" and _IS_MARKED.fullmatch(name) is not None
-
-
-def names(word: str, pattern: Pattern[str]) -> list[Range]:
-    """The names of a chain; a marked name is one of its own."""
-    if _is_marked(word):
-        return [(0, len(word))]
-    return [match.span() for match in pattern.finditer(word)]
-
-
-def pieces(word: str, found: list[Range]) -> list[Piece]:
-    """The word, its names, their parts: each whole before what it is made of."""
-    cut: list[Piece] = []
-    if found != [(0, len(word))]:
-        cut.append(Piece(0, len(word), 0, is_whole=True))
+def split_word(word: str, name: Pattern[str]) -> list[Piece]:
+    """The word, its names and their parts: each whole before its parts."""
+    if word[-1] in "+#" and _IS_MARKED.fullmatch(word):
+        return [Piece(0, len(word), 0)]
+    names = [match.span() for match in name.finditer(word)]
+    pieces: list[Piece] = []
+    if names != [(0, len(word))]:
+        pieces.append(Piece(0, len(word), 0, is_whole=True))
     position = 0
-    for start, end in found:
-        name = word[start:end]
-        parts = [(0, len(name))] if _is_marked(name) else identifier_parts(name)
+    for start, end in names:
+        parts = identifier_parts(word[start:end])
         if parts != [(0, end - start)]:
-            cut.append(Piece(start, end, position, is_whole=True))
+            pieces.append(Piece(start, end, position, is_whole=True))
         for first, last in parts:
-            cut.append(Piece(start + first, start + last, position))
+            pieces.append(Piece(start + first, start + last, position))
             position += 1
-    return cut
+    return pieces
 
 
 def clusters(run: str) -> list[Range]:
-    """The characters of a run as readers see them: with their marks, syllables put together."""
+    """The characters of a run as readers see them: with their marks, and whole syllables."""
     return [match.span() for match in _cluster().finditer(run)]
 
 
 def cluster_texts(run: str) -> Sequence[str]:
-    """As `clusters`, their texts; most runs have a character for each."""
-    return _cluster().findall(run) if _joined().search(run) else run
+    """The texts of `clusters`; in most runs every character is one."""
+    return _cluster().findall(run) if _joiner().search(run) else run
 
 
 def is_pair(word: str) -> bool:
-    """Whether it is two characters of a script without spaces, as `cluster_texts` has them."""
+    """Whether the word is exactly two of `cluster_texts`, in a script without spaces."""
     return _pair().fullmatch(word) is not None
 
 
@@ -228,7 +208,7 @@ def _pair() -> Pattern[str]:
 
 
 @cache
-def _joined() -> Pattern[str]:
+def _joiner() -> Pattern[str]:
     return re.compile(f"[{HANGUL_TAILS}{marks()}]")
 
 
@@ -239,23 +219,24 @@ def _cluster() -> Pattern[str]:
 
 # From text to terms: one analysis for every engine, for documents and queries alike.
 #
-# Text keeps every word, common ones too, so that phrases are exact; a query drops stop words when
-# it has others. A token knows the characters it came from. Those that are not a whole have each a
-# position of their own: they are what a phrase is matched by. Wholes (`getUserById` beside get,
-# user, by, id; pairs of Chinese characters) lie over them, for ranking.
+# Text keeps every word, common ones too, so that phrases are exact; a query drops stop words if it
+# has other words. A token knows the characters it came from. Each token that is not a whole has its
+# own position, by which phrases match. Wholes (`getUserById` beside get, user, by, id; pairs of
+# Chinese characters) share positions with their parts and serve ranking.
 
 ANALYSIS_VERSION = 1
-"""Raise it when the same text gives other terms: indices made with the old ones are rebuilt."""
+"""Raise it when the same text gives other terms: then indices with the old terms are rebuilt."""
 
 TEXT_WORDS_BYTES, CODE_WORDS_BYTES = 20 << 20, 4 << 20
-"""Some 30,000 words, and 6,000: more than most folders have."""
+"""About 30,000 and 6,000 words: more than most folders have."""
 TERMS_BYTES = 8 << 20
 QUERIES_BYTES = 256 << 10
 TYPED_BYTES = 4 << 20
-"""Of what was typed last: the five longest queries of a request, without spaces, fit together, so
-that each is analysed once. The longest hypothesis may take all of it."""
+"""Enough for the five longest queries of a request, in a script without spaces, so that each is
+analysed once. The longest hypothesis may take all of it."""
 PASSAGES_BYTES = 1 << 20
-"""What is ranked by where its words stand is shown with them marked a moment later."""
+"""Passages that are ranked by the positions of their words are shown right after, with the same
+words marked."""
 CHARACTERS_BYTES = 1 << 20
 _PLAIN = re.compile(r"\w+")
 _INK = re.compile(r"\S+")
@@ -263,9 +244,9 @@ _JOINTS = re.compile(r"\.|::")
 
 
 class Token(NamedTuple):
-    """A term, and the characters [start, end) of the analysed text that it stands for.
+    """A term, and its characters [start, end) in the analysed text.
 
-    A tuple, because hundreds are made for every query.
+    A tuple, because every query makes hundreds.
     """
 
     term: str
@@ -277,8 +258,8 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The terms of a text for an engine that counts positions itself: the plain ones follow one
-    another as in the text, so that phrases match; the wholes belong behind them or beside them.
+    """The terms of a text for an engine that counts positions itself: the plain ones in the order
+    of the text, so that phrases match; the wholes belong after or beside them.
     """
 
     plain: list[str]
@@ -286,8 +267,8 @@ class Streams:
 
 
 class _Part(NamedTuple):
-    """A token of a word, relative to the word; a query does without the minor ones. A tuple:
-    two are made for every character of a text without spaces.
+    """A token of a word, relative to the word; a query leaves out minor ones. A tuple, because a
+    text without spaces has two for every character.
     """
 
     term: str
@@ -299,21 +280,21 @@ class _Part(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """What a word gives, wherever it stands; `places` counts also what was too long to keep."""
+    """The analysis of a word; `positions` also counts parts that were too long to keep."""
 
     parts: tuple[_Part, ...]
-    places: int
+    positions: int
     terms: frozenset[str]
 
 
 _DROPPED = _Word((), 1, frozenset())
 _WORD_BYTES, _PART_BYTES, _TOKEN_BYTES, _KEY_BYTES = 400, 240, 160, 100
-_Sought = tuple[str, frozenset[str]]
-"""A text, and the terms wanted of it."""
+_Wanted = tuple[str, frozenset[str]]
+"""A text, and the terms to find in it."""
 
 
 class Analyzer:
-    """Turns text into tokens: stemmed in one language, or, for code, as it is written."""
+    """Turns text into tokens: stemmed in one language, or unchanged for code."""
 
     def __init__(self, stemmer: Stemmer | None) -> None:
         self._is_code = stemmer is None
@@ -322,7 +303,7 @@ class Analyzer:
         self._stop_words = frozenset[str]() if stemmer is None else stop_words(stemmer)
         words_bytes = TEXT_WORDS_BYTES if stemmer else CODE_WORDS_BYTES
         self._word = BoundedCache(self._analyse_word, words_bytes, _word_bytes)
-        # Its terms are the word's own.
+        # Only the keys count: the terms are shared with `_word`.
         self._terms_of = BoundedCache(self._find_terms, TERMS_BYTES, _key_bytes)
         self._plain_parts = BoundedCache(self._find_plain_parts, QUERIES_BYTES)
         self._scattered = BoundedCache(self._find_scattered, PASSAGES_BYTES, _scattered_bytes)
@@ -332,53 +313,56 @@ class Analyzer:
         self._typed = BoundedCache(self._find_words, TYPED_BYTES, _typed_bytes, largest=TYPED_BYTES)
 
     def tokens(self, text: str) -> list[Token]:
-        """Every token of a text, in order; a whole before what it is made of."""
-        return _in_order(self._words(text))
+        """Every token of a text, in order; a whole before its parts."""
+        return _collect_tokens(self._words(text))
 
     def tokens_of(self, text: str, wanted: frozenset[str]) -> list[Token]:
-        """Those of `tokens` that stand in words which have a wanted term."""
+        """The tokens of all words that have a wanted term."""
         found: list[Token] = []
-        place = 0
+        position = 0
         for start, word in self._words(text):
             if not wanted.isdisjoint(word.terms):
-                found.extend(_tokens(word, start, place))
-            place += word.places
+                found.extend(_place_tokens(word, start, position))
+            position += word.positions
         return found
 
     def scattered_tokens_of(self, text: str, wanted: frozenset[str]) -> Sequence[Token]:
-        """As `tokens_of`, several times as fast where few words are wanted; but the positions of
-        different words do not follow one another, and so tell nothing of phrases.
+        """Like `tokens_of`, several times as fast for few wanted terms; but positions are only
+        valid within a word, so they cannot be used for phrases.
         """
         return self._scattered[text, wanted]
 
-    def _find_scattered(self, sought: _Sought) -> Sequence[Token]:
-        text, wanted = sought
+    def _find_scattered(self, key: _Wanted) -> Sequence[Token]:
+        text, wanted = key
         parts = self._plain_parts[wanted] if is_spaced(text) else None
         if parts is None:
             return self.tokens_of(text, wanted)
         words = set(_PLAIN.findall(text))
         is_other = map(parts.isdisjoint, map(self._terms_of.__getitem__, words))
         known = [word for word, skip in zip(words, is_other, strict=True) if not skip]
-        # The same few words again and again: each is analysed once.
+        # The same few words come again and again: each is analysed once.
         analysed: dict[str, list[Token]] = {}
         found: list[Token] = []
         end = 0
-        for at in sorted(at for word in known for at in _places(text, word)):
+        for at in sorted(at for word in known for at in _occurrences(text, word)):
             if at >= end:
                 # A name may be part of a longer word, which has no blank in it.
                 start, end = _between_blanks(text, at)
                 stretch = text[start:end]
                 if stretch not in analysed:
                     analysed[stretch] = self.tokens_of(stretch, wanted)
-                found += [_moved(token, start) for token in analysed[stretch]]
+                found += [
+                    Token(term, first + start, last + start, position, is_whole)
+                    for term, first, last, position, is_whole in analysed[stretch]
+                ]
         return found
 
     def _find_terms(self, word: str) -> frozenset[str]:
         return self._word[word].terms if len(word) <= MAX_WORD_CHARS else _DROPPED.terms
 
     def _find_plain_parts(self, wanted: frozenset[str]) -> frozenset[str] | None:
-        """The terms, and those of what a chain such as `node.js` joins; None when a text need not
-        have them as words of `_PLAIN`.
+        """The terms, and those of the names in a chain such as `node.js`; None if a text can have
+        the terms without having them as words of `_PLAIN`.
         """
         if not all(map(_is_plain, wanted)):
             return None
@@ -398,23 +382,23 @@ class Analyzer:
         )
 
     def query(self, text: str) -> list[Token]:
-        """The tokens to look for: no stop words, unless there is nothing else; of a run of
-        characters without spaces the pairs, not every single one.
+        """The tokens to search for: no stop words, unless there is nothing else; from a run
+        without spaces the pairs of characters, not the single ones.
         """
         return list(self._query[text])
 
     def _find_query(self, text: str) -> tuple[Token, ...]:
         words = self._typed[text]
-        found = _in_order(words)
+        found = _collect_tokens(words)
         minor = [part.is_minor for _, word in words for part in word.parts]
         return tuple(token for token, skip in zip(found, minor, strict=True) if not skip) or (
             tuple(found)
         )
 
-    def written(self, text: str) -> Counter[str]:
-        """How often each word is written, and each pair of characters without spaces between
-        them, in order of their first use. Several times as fast as to analyse them; of the few
-        that matter, `terms_of_word` gives the same terms as `query` of the whole text does.
+    def count_words(self, text: str) -> Counter[str]:
+        """How often a text has each word, and each pair of characters in scripts without spaces,
+        in order of first use. Several times as fast as analysing them; for the few words that
+        matter, `terms_of_word` gives the same terms as `query` for the whole text.
         """
         patterns = word_patterns(is_ascii=text.isascii(), is_code=self._is_code)
         if text.isascii():
@@ -428,15 +412,15 @@ class Analyzer:
             )
         for long in [word for word in counts if len(word) > MAX_WORD_CHARS]:
             times = counts.pop(long)
-            for first, last in names(long, patterns.name):
-                if last - first <= MAX_WORD_CHARS:
-                    counts[long[first:last]] += times
+            for name in patterns.name.findall(long):
+                if len(name) <= MAX_WORD_CHARS:
+                    counts[name] += times
         return counts
 
     def terms_of_word(self, word: str) -> list[tuple[str, str]]:
-        """The terms of `query`, each with the part of the word that it stands for."""
+        """The terms of `query`, each with its part of the word."""
         if is_pair(word):
-            # Of text without spaces these are nearly all there is.
+            # In text without spaces nearly all words are pairs.
             return [("".join(map(_character.__getitem__, cluster_texts(word))), word)]
         words = ((0, self._word[word]),) if is_simple(word) else tuple(self._words(word))
         found = [(start, part) for start, each in words for part in each.parts]
@@ -449,8 +433,8 @@ class Analyzer:
         return tuple(self._words(text))
 
     def typed_tokens(self, text: str) -> list[Token]:
-        """As `tokens`, of a query: several ask for them."""
-        return _in_order(self._typed[text])
+        """`tokens` of a query, which several callers ask for."""
+        return _collect_tokens(self._typed[text])
 
     def is_stop_word(self, word: str) -> bool:
         return self._fold(word) in self._stop_words
@@ -465,16 +449,14 @@ class Analyzer:
             elif len(word) <= MAX_WORD_CHARS:
                 yield match.start(), self._word[word]
             else:
-                yield from self._names(word, match.start(), patterns)
-
-    def _names(self, chain: str, start: int, patterns: WordPatterns) -> Iterator[tuple[int, _Word]]:
-        for first, last in names(chain, patterns.name):
-            is_short = last - first <= MAX_WORD_CHARS
-            yield start + first, self._word[chain[first:last]] if is_short else _DROPPED
+                for name in patterns.name.finditer(word):
+                    text = name.group()
+                    is_short = len(text) <= MAX_WORD_CHARS
+                    yield match.start() + name.start(), self._word[text] if is_short else _DROPPED
 
     def _analyse_word(self, text: str) -> _Word:
         if is_simple(text) or (text.isascii() and text.isdecimal()):
-            # Nearly every word: as `_word_of` with one piece, in half the time.
+            # Nearly every word: like the rest with one piece, in half the time.
             folded = self._fold(text)
             if not 0 < len(folded) <= MAX_TERM_CHARS:
                 return _DROPPED
@@ -482,27 +464,15 @@ class Analyzer:
             part = _Part(term, 0, len(text), 0, False, folded in self._stop_words)
             return _Word((part,), 1, frozenset((term,)))
         pattern = word_patterns(is_ascii=text.isascii(), is_code=self._is_code).name
-        return self._word_of(text, pieces(text, names(text, pattern)))
-
-    def _word_of(self, text: str, cut: Iterable[Piece]) -> _Word:
         parts: list[_Part] = []
-        places = 0
-        for piece in cut:
-            places = max(places, piece.position + 1)
-            folded = self._fold(text[piece.start : piece.end])
+        positions = 0
+        for start, end, position, is_whole in split_word(text, pattern):
+            positions = max(positions, position + 1)
+            folded = self._fold(text[start:end])
             if 0 < len(folded) <= MAX_TERM_CHARS:
-                parts.append(self._part(piece, folded))
-        return _word(parts, places)
-
-    def _part(self, piece: Piece, folded: str) -> _Part:
-        return _Part(
-            self._stem(folded),
-            piece.start,
-            piece.end,
-            piece.position,
-            piece.is_whole,
-            folded in self._stop_words,
-        )
+                is_minor = folded in self._stop_words
+                parts.append(_Part(self._stem(folded), start, end, position, is_whole, is_minor))
+        return _Word(tuple(parts), positions, frozenset([part.term for part in parts]))
 
 
 def _pairs(run: str) -> Iterable[str]:
@@ -511,23 +481,21 @@ def _pairs(run: str) -> Iterable[str]:
 
 
 def _analyse_run(text: str) -> _Word:
-    """Each character, and before it the pair that it begins: the pairs are what queries seek."""
+    """Each character, and before it the pair that begins with it: queries search for the pairs."""
     found = clusters(text)
     terms = [_character[text[start:end]] for start, end in found]
     parts: list[_Part] = []
-    for place, (start, end) in enumerate(found):
-        if place + 1 < len(found):
-            pair, pair_end = terms[place] + terms[place + 1], found[place + 1][1]
-            parts.append(_Part(pair, start, pair_end, place, is_whole=True, is_minor=False))
-        parts.append(
-            _Part(terms[place], start, end, place, is_whole=False, is_minor=len(found) > 1)
-        )
-    return _word(parts, len(found))
+    for at, (start, end) in enumerate(found):
+        if at + 1 < len(found):
+            pair, pair_end = terms[at] + terms[at + 1], found[at + 1][1]
+            parts.append(_Part(pair, start, pair_end, at, is_whole=True, is_minor=False))
+        parts.append(_Part(terms[at], start, end, at, is_whole=False, is_minor=len(found) > 1))
+    return _Word(tuple(parts), len(found), frozenset([part.term for part in parts]))
 
 
-def _places(text: str, word: str) -> Iterator[int]:
-    """Where a word of `_PLAIN` stands by itself. To search for it takes a tenth of the time that
-    it takes to go through all words.
+def _occurrences(text: str, word: str) -> Iterator[int]:
+    """Where a text has a word of `_PLAIN` by itself. This takes a tenth of the time of going
+    through all words.
     """
     at = text.find(word)
     while at >= 0:
@@ -538,7 +506,7 @@ def _places(text: str, word: str) -> Iterator[int]:
 
 
 def _between_blanks(text: str, at: int) -> tuple[int, int]:
-    """The stretch without blanks around a character that is none."""
+    """The longest range without blanks around a character that is not blank."""
     start = at
     while start > 0 and not text[start - 1].isspace():
         start -= 1
@@ -546,21 +514,13 @@ def _between_blanks(text: str, at: int) -> tuple[int, int]:
     return start, found.end() if found else at
 
 
-def _moved(token: Token, by: int) -> Token:
-    return Token(token.term, token.start + by, token.end + by, token.position, token.is_whole)
-
-
 def _is_plain(term: str) -> bool:
-    """Whether a term shows in a text as a word of `_PLAIN`, or has parts that do."""
+    """Whether a text with the term has it, or its names, as words of `_PLAIN`."""
     return all(map(_PLAIN.fullmatch, _JOINTS.split(term.lstrip("."))))
 
 
-def _word(parts: Sequence[_Part], places: int) -> _Word:
-    return _Word(tuple(parts), places, frozenset(part.term for part in parts))
-
-
 def _word_bytes(text: str, word: _Word) -> int:
-    """As `bytes_of` has it, about, in a tenth of the time."""
+    """About as `bytes_of`, in a tenth of the time."""
     return _key_bytes(text) + _WORD_BYTES + _PART_BYTES * len(word.parts)
 
 
@@ -576,33 +536,36 @@ def _typed_bytes(text: str, words: Sequence[tuple[int, _Word]]) -> int:
     return _key_bytes(text) + sum(_word_bytes("", word) for _, word in words)
 
 
-def _scattered_bytes(sought: _Sought, found: Sequence[Token]) -> int:
-    text, wanted = sought
+def _scattered_bytes(key: _Wanted, found: Sequence[Token]) -> int:
+    text, wanted = key
     return _key_bytes(text) + _KEY_BYTES * len(wanted) + _TOKEN_BYTES * len(found)
 
 
 _character = BoundedCache(fold, CHARACTERS_BYTES)
 
 
-def _in_order(words: Iterable[tuple[int, _Word]]) -> list[Token]:
+def _collect_tokens(words: Iterable[tuple[int, _Word]]) -> list[Token]:
     found: list[Token] = []
-    place = 0
+    position = 0
     for start, word in words:
-        found.extend(_tokens(word, start, place))
-        place += word.places
+        found.extend(_place_tokens(word, start, position))
+        position += word.positions
     return found
 
 
-def _tokens(word: _Word, start: int, place: int) -> list[Token]:
+def _place_tokens(word: _Word, start: int, position: int) -> list[Token]:
+    """The tokens of a word at this character and this position of a text."""
     return [
-        Token(part.term, start + part.start, start + part.end, place + part.position, part.is_whole)
+        Token(
+            part.term, start + part.start, start + part.end, position + part.position, part.is_whole
+        )
         for part in word.parts
     ]
 
 
 @cache
 def text_analyzer(stemmer: Stemmer) -> Analyzer:
-    """The analysis of prose and of queries: shared, because it remembers words."""
+    """The analysis of prose and of queries: shared, because it caches words."""
     return Analyzer(stemmer)
 
 
@@ -613,10 +576,10 @@ def code_analyzer() -> Analyzer:
 
 
 def analysis_version() -> str:
-    """What an index of code must remember of its terms."""
+    """Identifies the terms of a code index: with another value it is rebuilt."""
     return str(ANALYSIS_VERSION)
 
 
 def analysis_fingerprint(stemmer: Stemmer) -> str:
-    """What an index must remember of its terms: another value means a rebuild."""
+    """Identifies the terms of a text index: with another value it is rebuilt."""
     return f"{ANALYSIS_VERSION}/{stemmer.value}/{snowball_version()}"

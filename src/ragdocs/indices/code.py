@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from ragdocs.indices.analysis import Analyzer, analysis_version
-from ragdocs.indices.code_languages import language_names
 from ragdocs.indices.conditions import Unit
 from ragdocs.indices.fts5 import (
     Fts5Ranking,
@@ -19,7 +18,7 @@ from ragdocs.indices.fts5 import (
 )
 from ragdocs.indices.hits import CodeHits, Hit
 from ragdocs.indices.keyword import rarest
-from ragdocs.indices.scopes import Scope, few_left_out
+from ragdocs.indices.scopes import Scope, few_left_out, language_names
 from ragdocs.store.database import Database, Row
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot

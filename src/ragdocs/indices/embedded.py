@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ragdocs.indices.analysis import is_spaced
 from ragdocs.indices.code import CodeEngine
-from ragdocs.indices.code_languages import chunks_with_language
 from ragdocs.indices.conditions import (
     Condition,
     Filter,
@@ -35,7 +34,7 @@ from ragdocs.indices.hits import (
     PassageRecord,
 )
 from ragdocs.indices.keyword import KeywordQuery
-from ragdocs.indices.scopes import Scope, Scopes
+from ragdocs.indices.scopes import Scope, Scopes, chunks_with_language, existing_chunks
 from ragdocs.indices.signatures import signatures_of
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.indices.vector import VectorIndex
@@ -146,7 +145,7 @@ class EmbeddedView(Snapshot):
     # Which passages could answer.
 
     def search_words(self, query: KeywordQuery, limit: int, within: Filter = None) -> KeywordHits:
-        allowed = None if query.condition is None else self.matching(query.condition)
+        allowed = None if query.condition is None else self._match(query.condition)
         return self._indices.keyword.search(self, query, limit, self._scope(within), allowed)
 
     def search_code(
@@ -215,38 +214,41 @@ class EmbeddedView(Snapshot):
         scope = self._scope(within)
         return self.count_documents() > 0 if scope is None else bool(scope)
 
-    def count_searched(self) -> int:
-        return self._indices.keyword.count(self)
+    def count_matching(self, condition: Condition | None = None) -> int:
+        if condition is None:
+            return self._indices.keyword.count(self)
+        return len(self._match(condition))
 
-    def count_matching(self, condition: Condition) -> int:
-        return len(self.matching(condition))
-
-    def matching(self, condition: Condition) -> Set[ChunkKey]:
-        found = self._matching.get(condition)
-        if found is None:
-            found = self._matching[condition] = self._match(condition)
-        return found
-
-    def _match(self, condition: Condition) -> Set[ChunkKey]:
-        language = language_of(condition)
-        if not language:
-            return frozenset(map(ChunkKey, self._indices.keyword.matching(self, condition)))
-        rest = join(part for part in parts_of(condition) if not is_of_language(part))
-        speaking = chunks_with_language(self, language)
-        return speaking if rest is None else speaking & self.matching(rest)
-
-    def satisfying(self, condition: Condition | None, keys: Collection[ChunkKey]) -> Set[ChunkKey]:
-        left: Set[ChunkKey] = frozenset(keys)
+    def matching(
+        self, condition: Condition | None, among: Collection[ChunkKey] | None = None
+    ) -> Set[ChunkKey]:
+        if among is None and condition is not None:
+            return self._match(condition)
+        left: Set[ChunkKey] = frozenset(existing_chunks(self) if among is None else among)
         if condition is not None and condition in self._matching:
             return left & self._matching[condition]
         parts = parts_of(condition)
         of_passages = [part for part in parts if has_words(part) or is_of_language(part)]
         if (passages := join(of_passages)) is not None:
-            left = left & self.matching(passages)
+            left = left & self._match(passages)
         scope = self._scope(join(part for part in parts if part not in of_passages))
         if scope is None or not left:
             return left
         return {key for key, doc_id in self.documents_of(left).items() if doc_id in scope}
+
+    def _match(self, condition: Condition) -> Set[ChunkKey]:
+        if condition in self._matching:
+            return self._matching[condition]
+        language = language_of(condition)
+        rest = join(part for part in parts_of(condition) if not is_of_language(part))
+        if not language:
+            found = frozenset(map(ChunkKey, self._indices.keyword.matching(self, condition)))
+        else:
+            found = chunks_with_language(self, language)
+            if rest is not None:
+                found &= self._match(rest)
+        self._matching[condition] = found
+        return found
 
     # The words of the documents.
 
@@ -308,9 +310,9 @@ class EmbeddedView(Snapshot):
     def filtered_documents(self, within: Filter) -> Iterable[StoredDocument]:
         return self._indices.scopes.documents(self, within)
 
-    @property
-    def has_communities(self) -> bool:
-        return len(self._indices.graph) == 0 or self.communities_origin is not None
+    def community(self, doc_id: DocId) -> tuple[DocId, ...] | None:
+        is_computed = self.communities_origin is not None or len(self._indices.graph) == 0
+        return self.members_with(doc_id) if is_computed else None
 
     def _scope(self, within: Filter) -> Scope:
         if within is None:

@@ -13,7 +13,7 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +21,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ragdocs.errors import IndexLocked, IndexStoreError
 from ragdocs.files import is_obstacle, open_file, replace, user_id
+from ragdocs.indices.analysis import Analyzer, Streams
 from ragdocs.indices.applied_commit import IN_FLIGHT_SECONDS, AppliedCommit
-from ragdocs.indices.entries import Entries, Entry
+from ragdocs.indices.keyword import FIELDS, field_texts
 from ragdocs.locks import try_lock
 from ragdocs.models import DocId
 from ragdocs.store.folder import claim_folder
-from ragdocs.store.records import ChangeKind, Position
+from ragdocs.store.records import ChangeKind, ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
 
 # The files of a derived index, one by one: opened without following links, linked, hashed.
@@ -354,6 +355,56 @@ class DerivedFolder:
                 discard(path)
 
 
+# What the engines index: one entry for each chunk, the terms of its fields with their positions.
+#
+# The terms of a field are at consecutive positions, so that phrases match. The wholes come after
+# them with a gap around each, so that no phrase matches them or continues into the next field.
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A chunk, ready to be indexed: the terms of each of its fields, in the order of FIELDS."""
+
+    key: ChunkKey
+    doc_id: DocId
+    fields: tuple[Streams, ...]
+
+
+def read_entries(
+    snapshot: Snapshot, analyzer: Analyzer, doc_ids: Collection[DocId] | None = None
+) -> Iterator[Entry]:
+    """The entries of the documents with these ids, or of all: the same chunks as in `Fts5Index`."""
+    if doc_ids is None:
+        documents = snapshot.documents()
+    else:
+        documents = filter(None, map(snapshot.document, sorted(doc_ids)))
+    for document in documents:
+        chunks = snapshot.chunks(document.id)
+        leaves = [stored for stored in chunks if stored.chunk.text is not None] or chunks[:1]
+        # The document's own fields are the same in each of its chunks.
+        known: dict[str, Streams] = {}
+        for stored in leaves:
+            texts = field_texts(document, stored.chunk)
+            for text in texts.values():
+                if text not in known:
+                    known[text] = analyzer.streams(text)
+            fields = tuple(known[texts[field]] for field in FIELDS)
+            yield Entry(stored.key, document.id, fields)
+
+
+def positions(streams: Streams) -> Iterator[tuple[int, str]]:
+    """The terms of a field with their positions, in order."""
+    yield from enumerate(streams.plain)
+    first = len(streams.plain) + 1
+    for number, term in enumerate(streams.wholes):
+        yield first + 2 * number, term
+
+
+def extent(streams: Streams) -> int:
+    """The first position that is not adjacent to any term of the field."""
+    return len(streams.plain) + 1 + 2 * len(streams.wholes)
+
+
 # A keyword index that lives in a folder beside the store and follows it by the change log.
 #
 # Any thread, and any process, may bring it up to date; one does it at a time, and the others adopt
@@ -427,10 +478,10 @@ class _Adopted(Generic[O]):
 class DerivedIndex(Generic[O]):
     """The newest whole state of the folder; safe to use from several threads."""
 
-    def __init__(self, path: Path, library: EngineLibrary[O], entries: Entries) -> None:
+    def __init__(self, path: Path, library: EngineLibrary[O], analyzer: Analyzer) -> None:
         self._folder = DerivedFolder(path)
         self._library = library
-        self._entries = entries
+        self._analyzer = analyzer
         self._progress = AppliedCommit()
         self._adopted: _Adopted[O] | None = None
         self._damage = ""
@@ -546,10 +597,10 @@ class DerivedIndex(Generic[O]):
         trail = (*base.state.trail, base.state.position) if base and touched is not None else ()
         written = None
         if base is not None and touched is not None and not _is_most(len(touched), snapshot):
-            changes = Changes(False, touched, self._entries.of(snapshot, touched))
+            changes = Changes(False, touched, read_entries(snapshot, self._analyzer, touched))
             written = self._write(snapshot, changes, base.state, trail)
         if written is None or _is_worn(written.index):
-            changes = Changes(True, frozenset(), self._entries.of_all(snapshot))
+            changes = Changes(True, frozenset(), read_entries(snapshot, self._analyzer))
             written = self._write(snapshot, changes, None, trail)
         self._damage = ""
         self._take(written)

@@ -11,7 +11,7 @@ from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
 from ragdocs.indices.conditions import Condition
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.hits import KeywordHits
-from ragdocs.indices.keyword import FIELDS, KeywordQuery
+from ragdocs.indices.keyword import FIELDS, KeywordQuery, Weights, weights_version
 from ragdocs.indices.scopes import Scope
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
@@ -89,15 +89,13 @@ def keyword_setup(settings: SearchConfig, analyzer: Analyzer, directory: Path) -
         case KeywordEngineName.FTS5:
             return KeywordSetup(Fts5Engine(weights), keyword_tables(settings, analyzer))
         case KeywordEngineName.WHOOSH:
-            from ragdocs.indices.entries import Entries
             from ragdocs.indices.whoosh_engine import WhooshEngine
 
-            return KeywordSetup(WhooshEngine(folder, Entries(analyzer), weights, analysis), ())
+            return KeywordSetup(WhooshEngine(folder, analyzer, weights, analysis), ())
         case KeywordEngineName.TANTIVY:
-            from ragdocs.indices.entries import Entries
             from ragdocs.indices.tantivy_engine import TantivyEngine
 
-            return KeywordSetup(TantivyEngine(folder, Entries(analyzer), weights, analysis), ())
+            return KeywordSetup(TantivyEngine(folder, analyzer, weights, analysis), ())
 
 
 def _weights(settings: SearchConfig) -> "Weights":

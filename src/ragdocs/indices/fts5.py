@@ -13,8 +13,7 @@ from ragdocs.indices.analysis import Analyzer, Streams
 from ragdocs.indices.conditions import All, Condition, Some, Unit, Without
 from ragdocs.indices.hits import Hit, KeywordHits
 from ragdocs.indices.keyword import FIELDS, MOST, KeywordQuery, field_texts, idf
-from ragdocs.indices.matching import Conditions
-from ragdocs.indices.scopes import Scope, few_left_out
+from ragdocs.indices.scopes import Conditions, Scope, few_left_out
 from ragdocs.memory import ENTRY_BYTES, bytes_of
 from ragdocs.models import DocId, QueryField
 from ragdocs.store.database import Database, Row

@@ -65,6 +65,8 @@ FIELDS = (
     QueryField.CONTENT,
 )
 
+Weights = Mapping[QueryField, float]
+
 MAX_FIELD_CHARS = 4_000
 """Of what belongs to the document: each of its passages has it, so that a long one counts as often
 as there are passages. No path is longer."""
@@ -108,6 +110,10 @@ class KeywordQuery:
     wishes: tuple[Quotation, ...] = ()
     """What a plain question quotes. Engines do not know of them either: who searches looks them up
     apart."""
+
+
+def weights_version(weights: Weights) -> str:
+    return ",".join(f"{weights[field]:.6g}" for field in FIELDS)
 
 
 def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]:

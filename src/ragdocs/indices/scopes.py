@@ -1,23 +1,21 @@
-"""The documents that a filter leaves, as the embedded indices want them: a set of ids.
+"""How the embedded indices carry out conditions: as sets of documents and of passages."""
 
-Every document is compared, so all of them are in memory and follow the store by its change log:
-reading them again for each filtered query took thirty times as long as the search. The sets of the
-last filters are kept until the next commit, because one question within a folder is rarely the
-last one.
-"""
-
+import json
 import sys
 import threading
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Self, assert_never
 
 from ragdocs.indices.applied_commit import AppliedCommit
-from ragdocs.indices.code_languages import documents_with_language
 from ragdocs.indices.conditions import (
+    All,
     Comparison,
     Condition,
     Filter,
     FilterField,
+    Operator,
+    Some,
+    Unit,
     Without,
     compile_filter,
     join,
@@ -26,8 +24,68 @@ from ragdocs.indices.conditions import (
 )
 from ragdocs.memory import bytes_of
 from ragdocs.models import DocId
-from ragdocs.store.records import ChangeKind, StoredDocument
+from ragdocs.parsers.ids import encode_path
+from ragdocs.store.records import ChangeKind, ChunkKey, StoredDocument
 from ragdocs.store.snapshot import Snapshot
+
+# Languages of code blocks: the names of each, and which documents and chunks have one.
+
+_NAMES = (
+    ("python", "py", "python3", "py3"),
+    ("javascript", "js", "node", "mjs", "cjs"),
+    ("typescript", "ts"),
+    ("shell", "sh", "bash", "zsh", "console", "shell-session"),
+    ("c++", "cpp", "cxx", "cc"),
+    ("c#", "cs", "csharp"),
+    ("go", "golang"),
+    ("rust", "rs"),
+    ("ruby", "rb"),
+    ("kotlin", "kt"),
+    ("yaml", "yml"),
+    ("markdown", "md"),
+    ("powershell", "ps1", "pwsh"),
+    ("docker", "dockerfile"),
+    ("html", "htm"),
+    ("latex", "tex"),
+    ("haskell", "hs"),
+    ("perl", "pl"),
+    ("objective-c", "objc", "objectivec"),
+    ("make", "makefile"),
+)
+_GROUPS = {name: group for group in _NAMES for name in group}
+
+
+def language_names(language: str) -> tuple[str, ...]:
+    """Every name of the language that is called so; an unknown one has only its own."""
+    name = language.strip().lower()
+    return _GROUPS.get(name, (name,))
+
+
+def documents_with_language(snapshot: Snapshot, language: str) -> frozenset[DocId]:
+    """The documents that have a block in this language, whatever it is called there."""
+    rows = snapshot.select(
+        """SELECT id FROM documents WHERE key IN (SELECT doc FROM code_blocks
+        WHERE language IN (SELECT value FROM json_each(?)))""",
+        (json.dumps(language_names(language)),),
+    )
+    return frozenset(DocId(doc_id) for (doc_id,) in rows)
+
+
+def chunks_with_language(snapshot: Snapshot, language: str) -> frozenset[ChunkKey]:
+    """The chunks in which such a block begins."""
+    rows = snapshot.select(
+        """SELECT DISTINCT chunk FROM code_blocks WHERE chunk NOT NULL
+        AND language IN (SELECT value FROM json_each(?))""",
+        (json.dumps(language_names(language)),),
+    )
+    return frozenset(ChunkKey(chunk) for (chunk,) in rows)
+
+
+# Which documents satisfy a filter: a set of ids, called a scope.
+#
+# Every document is compared, so all of them are in memory and follow the change log: reading them
+# for each filtered query took thirty times as long as the search. The results of recent filters are
+# kept until the next commit, because several queries in a row often have the same filter.
 
 Scope = frozenset[DocId] | None
 """The documents that may answer; None is all of them. Each index searches within it, so that a
@@ -150,3 +208,103 @@ def _excluded(part: Condition) -> frozenset[DocId]:
     assert isinstance(part.part, Comparison)
     assert isinstance(part.part.value, frozenset)
     return frozenset(map(DocId, part.part.value))
+
+
+# Which passages satisfy a condition: a set of row numbers.
+
+
+class Conditions:
+    """Answers conditions within one snapshot; `expression` writes a unit as the table wants it."""
+
+    def __init__(self, snapshot: Snapshot, table: str, expression: Callable[[Unit], str]) -> None:
+        self._snapshot = snapshot
+        self._table = table
+        self._expression = expression
+        self._known: dict[Condition, set[int]] = {}
+
+    def matching(self, condition: Condition) -> set[int]:
+        """Each part is worked out once, however often it stands in a query."""
+        found = self._known.get(condition)
+        if found is None:
+            found = self._known[condition] = self._matching(condition)
+        return found
+
+    def _matching(self, condition: Condition) -> set[int]:
+        match condition:
+            case Unit():
+                return self.having(condition)
+            case All(parts):
+                return self._all(parts)
+            case Some(parts):
+                return set[int]().union(*map(self.matching, parts))
+            case Without(part):
+                return self.everything() - self.matching(part)
+            case Comparison():
+                where, values = where_of(condition)
+                return self._in_documents(where, *values)
+            case _:
+                assert_never(condition)
+
+    def _all(self, parts: Sequence[Condition]) -> set[int]:
+        """What is wanted first: once nothing is left, no more is asked for."""
+        wanted = [part for part in parts if not isinstance(part, Without)]
+        found = self.matching(wanted[0]) if wanted else self.everything()
+        for part in wanted[1:]:
+            if not found:
+                return found
+            found = found & self.matching(part)
+        for part in parts:
+            if isinstance(part, Without) and found:
+                found = found - self.matching(part.part)
+        return found
+
+    def having(self, unit: Unit) -> set[int]:
+        return self._rows(f"{self._table} MATCH ?", self._expression(unit))
+
+    def everything(self) -> set[int]:
+        rows = self._snapshot.select(f"SELECT id FROM {self._table}_docsize")
+        return {row[0] for row in rows}
+
+    def within(self, scope: Scope) -> set[int]:
+        if (left_out := few_left_out(scope)) is not None:
+            return self.everything() - self.in_documents(left_out)
+        return self.everything() if scope is None else self.in_documents(scope)
+
+    def in_documents(self, doc_ids: frozenset[DocId]) -> set[int]:
+        members = json.dumps(sorted(doc_ids))
+        return self._in_documents("id IN (SELECT value FROM json_each(?))", members)
+
+    def _in_documents(self, where: str, *values: str) -> set[int]:
+        rows = self._snapshot.select(
+            f"SELECT key FROM chunks WHERE doc IN (SELECT key FROM documents WHERE {where})",
+            values,
+        )
+        return {row[0] for row in rows}
+
+    def _rows(self, where: str, value: str) -> set[int]:
+        rows = self._snapshot.select(f"SELECT rowid FROM {self._table} WHERE {where}", (value,))
+        return {row[0] for row in rows}
+
+
+def where_of(comparison: Comparison) -> tuple[str, tuple[str, ...]]:
+    """The documents that a comparison of the query language names, in SQL, and its values."""
+    match comparison.field, comparison.operator, comparison.value:
+        case FilterField.TREE, Operator.ONE_OF, frozenset() as names:
+            return "tree IN (SELECT value FROM json_each(?))", (json.dumps(sorted(names)),)
+        case FilterField.PATH, Operator.BEGINS, str() as prefix:
+            # `path:api` is a folder, or the start of a name, as it was typed.
+            encoded = encode_path(prefix)
+            return "substr(path, 1, length(?)) = ?", (encoded, encoded)
+        case _:
+            raise ValueError(f"the query language has no comparison such as {comparison}")
+
+
+def existing_chunks(snapshot: Snapshot, keys: Collection[int] | None = None) -> set[ChunkKey]:
+    """Those of these chunks, or of all, that exist in the snapshot."""
+    if keys is None:
+        return {key for (key,) in snapshot.select("SELECT key FROM chunks")}
+    rows = snapshot.select(
+        "SELECT key FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(keys)),),
+    )
+    return {key for (key,) in rows}

@@ -23,13 +23,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, assert_never, cast
 
 from ragdocs.errors import ConfigError, IndexStoreError
+from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.conditions import All, Comparison, Condition, Some, Unit, Without
-from ragdocs.indices.engine_folder import Changes, Damaged, DerivedIndex
-from ragdocs.indices.entries import Entries, Entry, Weights, extent, places, weights_version
+from ragdocs.indices.engine_folder import (
+    Changes,
+    Damaged,
+    DerivedIndex,
+    Entry,
+    extent,
+    positions,
+)
 from ragdocs.indices.hits import Hit, KeywordHits
-from ragdocs.indices.keyword import FIELDS, K1, MOST, KeywordQuery, idf
-from ragdocs.indices.matching import existing, where_of
-from ragdocs.indices.scopes import Scope, few_left_out
+from ragdocs.indices.keyword import (
+    FIELDS,
+    K1,
+    MOST,
+    KeywordQuery,
+    Weights,
+    idf,
+    weights_version,
+)
+from ragdocs.indices.scopes import Scope, existing_chunks, few_left_out, where_of
 from ragdocs.models import DocId, QueryField
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
@@ -193,7 +207,7 @@ class TantivyLibrary:
         start = 0
         for field, streams in zip(FIELDS, entry.fields, strict=True):
             weight = self._weights[field]
-            for number, (place, term) in enumerate(places(streams)):
+            for number, (place, term) in enumerate(positions(streams)):
                 yield field, start + place, term, _copies(weight, number)
             start += extent(streams)
 
@@ -345,9 +359,9 @@ _GROWTH = 4
 class TantivyEngine(DerivedIndex[TantivyIndex]):
     """Searches a folder of tantivy's files, which it keeps up to date with the store."""
 
-    def __init__(self, path: Path, entries: Entries, weights: Weights, analysis: str) -> None:
+    def __init__(self, path: Path, analyzer: Analyzer, weights: Weights, analysis: str) -> None:
         require_tantivy()
-        super().__init__(path, TantivyLibrary(weights, analysis), entries)
+        super().__init__(path, TantivyLibrary(weights, analysis), analyzer)
         self._weights = scaled(weights)
 
     def search(
@@ -378,7 +392,7 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         wanted = queries.condition(condition, lambda part: _documents(snapshot, part))
         found = index.searcher.search(wanted, max(index.live, 1), False, order_by_field=KEY)
         keys = {int(key) for key, _ in found.hits}
-        return keys if self.position == snapshot.position else keys & existing(snapshot)
+        return keys if self.position == snapshot.position else keys & existing_chunks(snapshot)
 
     def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
         searcher = self.opened(snapshot).searcher
@@ -460,7 +474,7 @@ def _best(
         keys = index.searcher.fast_field_values(KEY, [address for _, address in found])
         hits = [(score, int(key or 0)) for (score, _), key in zip(found, keys, strict=True)]
         if ahead_of is not None:
-            there = existing(ahead_of, [key for _, key in hits])
+            there = existing_chunks(ahead_of, [key for _, key in hits])
             hits = [hit for hit in hits if hit[1] in there]
         least = hits[limit - 1][0] if len(hits) >= limit else None
         # As long as the last one found could stand in the last place as well, there may be more.

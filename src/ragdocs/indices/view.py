@@ -1,8 +1,8 @@
-"""The seam between an engine and whoever asks it: one generation of an index, as a `View`.
+"""The interface of an engine: a `View` is one generation of an index, a `Writer` makes the next.
 
 Search and library know nothing else of an index: no table, no file, no set of all documents. The
-embedded engine answers with what it has in SQLite and in memory (`indices/embedded.py`); another
-engine answers the same questions with its own means. Writing goes through `Writer`.
+embedded engine (`indices/embedded.py`) answers from SQLite and memory; another engine may answer
+the same questions in its own way.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
@@ -23,7 +23,6 @@ from ragdocs.indices.hits import (
 from ragdocs.indices.keyword import KeywordQuery
 from ragdocs.models import ChunkId, DocId, FileState, Heading, IndexedFile, Span, TreeName
 from ragdocs.store.records import (
-    Change,
     ChunkCounts,
     ChunkKey,
     ChunkPlace,
@@ -49,22 +48,22 @@ if TYPE_CHECKING:
 
 
 class Recall(Protocol):
-    """Which passages could answer: by words, code, meaning and links, each within a filter."""
+    """Finds passages that could answer: by words, code, meaning and links, each within a filter."""
 
     def search_words(self, query: KeywordQuery, limit: int, within: Filter = None) -> KeywordHits:
-        """Ranks by BM25F; only typed words, `search_in_tiers` adds the guessed ones."""
+        """Ranks by BM25F, by the query's typed words only: `search_in_tiers` adds guessed ones."""
         ...
 
     def search_code(
         self, text: str, limit: int, within: Filter = None, *, most_terms: int | None = None
     ) -> CodeHits:
-        """Ranks code blocks, of the filter's language if it names one. Of more than `most_terms`
-        the rarest are looked for."""
+        """Ranks code blocks, in the filter's language if it names one. With more than `most_terms`
+        terms, searches for the rarest."""
         ...
 
     @property
     def has_vectors(self) -> bool:
-        """Whether meaning can be searched at all."""
+        """Whether this index is configured to have vectors."""
         ...
 
     @property
@@ -73,28 +72,29 @@ class Recall(Protocol):
         ...
 
     def vector_recall(self, limit: int, within: Filter = None) -> "VectorRecall":
-        """Ranks by cosine. Prepares in this thread; the result may be called in another one, beside
-        other reads of this view. A vector that cannot be of this model raises EmbeddingError."""
+        """Ranks by cosine. The filter is evaluated in this thread; the result may be called in
+        another one, during other reads of this view. Raises EmbeddingError for a vector that cannot
+        be of this model."""
         ...
 
     def passage_vectors(self, keys: Collection[ChunkKey]) -> "Mapping[ChunkKey, Vector]":
-        """The vectors of those of the chunks that have one."""
+        """The vectors of the chunks that have one."""
         ...
 
     def cosines(
         self, vector: "Vector", keys: Collection[ChunkKey], document_weight: float
     ) -> dict[ChunkKey, float]:
-        """How near those of the chunks are that have a vector: their own cosine and, by
-        `document_weight`, that of their documents' mean vectors. Any thread may ask."""
+        """The similarity of the chunks that have a vector: their own cosine, mixed by
+        `document_weight` with that of their document's mean vector. For any thread."""
         ...
 
     def cosine_spread(self, vector: "Vector") -> float:
-        """The standard deviation of the cosines of any passages with it. Any thread may ask."""
+        """The standard deviation of its cosines with arbitrary passages. For any thread."""
         ...
 
     @property
     def cosine_scale(self) -> CosineScale:
-        """How this model's cosines are to be read."""
+        """Maps this model's cosines to the common scale."""
         ...
 
     def neighbours(
@@ -105,68 +105,65 @@ class Recall(Protocol):
         limit: int = 20,
         within: Filter = None,
     ) -> list[Neighbour]:
-        """The documents linked with the hits, in either direction, best first. The filter confines
-        what is found, not the way there."""
+        """The documents linked with the hits, in either direction, best first. The filter applies
+        to the documents found, not to the ones in between."""
         ...
 
     def best_passages(
         self, doc_ids: Collection[DocId], vector: "Vector | None"
     ) -> dict[DocId, ChunkKey]:
-        """Of each document the passage nearest to the vector, or without one its first."""
+        """The passage of each document that is nearest to the vector, or its first without one."""
         ...
 
     def has_documents(self, within: Filter) -> bool:
         """Whether any document satisfies the filter."""
         ...
 
-    def count_searched(self) -> int:
-        """How many passages are searched by words."""
+    def count_matching(self, condition: Condition | None = None) -> int:
+        """How many of the passages that are searched by words satisfy a condition."""
         ...
 
-    def count_matching(self, condition: Condition) -> int:
-        """How many passages satisfy a condition."""
-        ...
+    def matching(
+        self, condition: Condition | None, among: Collection[ChunkKey] | None = None
+    ) -> Set[ChunkKey]:
+        """The passages that satisfy a condition of words, fields or both: of all, or of some.
 
-    def matching(self, condition: Condition) -> Set[ChunkKey]:
-        """The passages that satisfy a condition. For conditions that few satisfy: count first."""
-        ...
-
-    def satisfying(self, condition: Condition | None, keys: Collection[ChunkKey]) -> Set[ChunkKey]:
-        """Those of the passages that satisfy a condition, of words, fields or both."""
+        Of all, only for a condition that few satisfy (count first), without fields other than the
+        query language's."""
         ...
 
 
 class Words(Protocol):
-    """The words of the documents: which are known, how frequent, near to one another."""
+    """The words of the documents: which are known, how frequent they are, which are similar."""
 
     def term_frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """How many passages have each term, nearly: enough to tell which is rarer."""
+        """How many passages have each term, approximately: enough to tell which is rarer."""
         ...
 
     def document_frequencies(self, terms: Collection[str]) -> dict[str, int]:
-        """Those of the terms that some document has, with the number of documents. Of terms
-        without spaces between words only the first few are counted."""
+        """How many documents have each of the known terms. In scripts without spaces only the
+        first few terms are counted."""
         ...
 
     def known_terms(self, terms: Collection[str]) -> set[str]:
-        """Those of the terms that some document has."""
+        """The terms that some document has."""
         ...
 
     def count_documents_with(self, terms: Collection[str]) -> int:
-        """How many documents have the commonest word of these terms."""
+        """How many documents have the most common word with one of these terms."""
         ...
 
     def words_in_one_document(self, words: Collection[str]) -> set[str]:
-        """Those of the words, folded, that one document alone has in this form."""
+        """The folded words that exactly one document has in this form."""
         ...
 
     def near_words(self, word: str, term: str, most: int) -> list[NearWord]:
-        """Known words within `most` errors of a word, one for each term, best first."""
+        """Known words within `most` typing errors of a word, one for each term, best first."""
         ...
 
     def similar_words(self, word: str, count: int, *, by_letters: bool) -> list[str]:
-        """Known words that begin as this one does or contain it, or, `by_letters`, have most of its
-        letters; the most similar first."""
+        """Known words that contain this one or begin with the same letters, or, `by_letters`, have
+        most of its letters; the most similar first."""
         ...
 
     def has_term_vectors(self) -> bool:
@@ -174,7 +171,7 @@ class Words(Protocol):
         ...
 
     def near_terms(self, vector: "Vector", least: float, count: int) -> list[NearTerm]:
-        """The words with at least this cosine, nearest first."""
+        """The words with at least this cosine with the vector, nearest first."""
         ...
 
 
@@ -184,33 +181,34 @@ class Passages(Protocol):
     def passages(
         self, keys: Collection[ChunkKey], *, with_vectors: bool
     ) -> dict[ChunkKey, PassageRecord]:
-        """The chunks that are still there with all that a stage needs, in one trip."""
+        """The chunks that exist, with everything that a stage needs, in one trip."""
         ...
 
     def chunks_by_key(self, keys: Iterable[ChunkKey]) -> dict[ChunkKey, StoredChunk]:
-        """Those of the chunks that are still there."""
+        """The chunks that exist."""
         ...
 
     def documents_of(self, keys: Collection[ChunkKey]) -> dict[ChunkKey, DocId]:
-        """The document of each of the chunks that are still there."""
+        """The document of each chunk that exists."""
         ...
 
     def texts_with(self, text: str, keys: Collection[ChunkKey]) -> dict[ChunkKey, str]:
-        """The texts of those of the chunks that have this one, in any case of ASCII letters."""
+        """The texts of the chunks that contain a lower-case text, ignoring the case of ASCII."""
         ...
 
     def token_places(self, token: str, keys: Collection[ChunkKey]) -> list[TokenPlace]:
-        """Looks for the token in text, headings, title and path of these chunks."""
+        """Whether text, headings, title or path of each chunk contain the token."""
         ...
 
     def chunks_near(
         self, doc_id: DocId, found: Collection[ChunkKey], *, inside: int = 0, beside: int = 0
     ) -> tuple[StoredChunk, ...]:
-        """A part of a document's tree around some chunks; see `Snapshot.chunks_near`."""
+        """The part of a document's tree around some chunks; see `Snapshot.chunks_near`."""
         ...
 
     def sections_in(self, stretches: Iterable[tuple[ChunkKey, Span]]) -> tuple[StoredChunk, ...]:
-        """The documents, preambles and sections that have any of these bytes."""
+        """The documents, preambles and sections that contain any of these bytes, each range in the
+        document of its chunk."""
         ...
 
 
@@ -220,27 +218,27 @@ class Documents(Protocol):
     def document(self, doc_id: DocId) -> StoredDocument | None: ...
 
     def documents_by_id(self, doc_ids: Iterable[DocId]) -> dict[DocId, StoredDocument]:
-        """Those of the documents that are still there."""
+        """The documents that exist."""
         ...
 
     def documents_called(self, match_key: str) -> tuple[StoredDocument, ...]:
-        """Those with a file name, title or alias of this key, ordered by id."""
+        """The documents whose file name, title or alias has this key, ordered by id."""
         ...
 
     def filtered_documents(self, within: Filter) -> Iterable[StoredDocument]:
-        """Those that satisfy a filter, in no order."""
+        """The documents that satisfy a filter, in any order."""
         ...
 
     def document_ids(self) -> list[DocId]:
-        """Of all documents, ordered."""
+        """The ids of all documents, ordered."""
         ...
 
     def some_paths(self, limit: int) -> list[str]:
-        """The paths of at most so many documents."""
+        """The paths of at most `limit` documents."""
         ...
 
     def trees(self) -> list[TreeName]:
-        """Those that have a document, ordered."""
+        """The trees that have a document, ordered."""
         ...
 
     def headings(self, doc_id: DocId) -> tuple[Heading, ...]: ...
@@ -260,32 +258,28 @@ class Documents(Protocol):
         ...
 
     def backlinks(self, doc_id: DocId) -> tuple[ResolvedLink, ...]:
-        """The links to a document, its own included."""
-        ...
-
-    @property
-    def has_communities(self) -> bool:
-        """Whether communities are computed, or there are no links to compute them from."""
+        """The links to a document, including its own."""
         ...
 
     def communities_of(self, doc_ids: Collection[DocId]) -> dict[DocId, int]:
-        """The community's number of each of the documents that are in one."""
+        """The number of each document's community, for documents that are in one."""
         ...
 
-    def members_with(self, doc_id: DocId) -> tuple[DocId, ...]:
-        """All documents of the document's community, itself included, ordered by id."""
+    def community(self, doc_id: DocId) -> tuple[DocId, ...] | None:
+        """All documents of the document's community, including itself, ordered by id; None while
+        communities have not been computed."""
         ...
 
     def file(self, doc_id: DocId) -> ManifestEntry | None:
-        """The file as it was when it was read."""
+        """The state of the file when it was read."""
         ...
 
     def failure(self, doc_id: DocId) -> FileFailure | None:
-        """Why a file is not in the index, if it is known and could not be indexed."""
+        """Why a known file could not be indexed."""
         ...
 
     def version(self, doc_id: DocId) -> str:
-        """Changes as soon as the file's bytes, or anything stored of them, changes."""
+        """A text that changes whenever the file's bytes, or anything stored about it, change."""
         ...
 
     def chunk_counts(self, doc_ids: Iterable[DocId]) -> dict[DocId, ChunkCounts]: ...
@@ -317,35 +311,31 @@ class View(Recall, Words, Passages, Documents, Protocol):
 
     @property
     def waiting(self) -> int | None:
-        """How many files are known to differ from the index; None: not all were compared yet."""
+        """How many files are known to differ from the index; None while some are not compared."""
         ...
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether a part of the engine has gone on to a later generation, so that answers may be of
+        """Whether a part of the engine has moved on to a later generation, so that answers may mix
         two."""
-        ...
-
-    def changes_since(self, seen: Position) -> tuple[Change, ...] | None:
-        """The documents touched after that commit; None: its history is not known any more."""
         ...
 
 
 class SearchableIndex(Protocol):
-    """What search and library are given."""
+    """An index as search and library get it."""
 
     def view(self, *, for_search: bool = True) -> AbstractContextManager[View]:
-        """The newest generation. Without `for_search` only documents and passages are read, and
-        nothing in memory has to catch up first."""
+        """The newest generation. Without `for_search`, for reading documents and passages only:
+        indices in memory need not catch up first."""
         ...
 
 
 class Writer(Protocol):
-    """One generation in the making: all that is written takes effect together, or not at all."""
+    """The next generation: all changes take effect together, or not at all."""
 
     @property
     def position(self) -> Position:
-        """The generation that readers see: the one before, and after the commit this one."""
+        """The generation that readers see: the previous one, and after the commit this one."""
         ...
 
     @property
@@ -354,26 +344,25 @@ class Writer(Protocol):
         ...
 
     def put(self, file: IndexedFile, read_ns: int) -> None:
-        """Stores a file in place of what was known of it; `read_ns`: when its reading began.
+        """Stores a file in place of its previous content; `read_ns`: when reading it began.
 
-        A file whose rows contradict each other raises SourceError and leaves no trace."""
+        Raises SourceError, and stores nothing, if the file's rows contradict each other."""
         ...
 
     def touch(self, doc_id: DocId, state: FileState, read_ns: int) -> bool:
-        """Notes a new state of a file whose content has not changed; False when it is not
-        indexed."""
+        """Stores a new state of a file with unchanged content; False if it is not indexed."""
         ...
 
     def remove(self, doc_id: DocId) -> bool:
-        """Forgets a file, indexed or failed; False when it was not known."""
+        """Removes a file, indexed or failed; False if it was not known."""
         ...
 
     def fail(self, failure: FileFailure) -> None:
-        """Notes that a file cannot be indexed, and removes its former content."""
+        """Stores why a file cannot be indexed, and removes its previous content."""
         ...
 
     def expect(self, waiting: int) -> None:
-        """Notes how many files differ from the index and are not written yet."""
+        """Stores how many files differ from the index and are not written yet."""
         ...
 
     def put_embeddings(self, model: str, vectors: Sequence[tuple[TextHash, bytes]]) -> int:
@@ -381,13 +370,13 @@ class Writer(Protocol):
         ...
 
     def prune_embeddings(self, models: Collection[str]) -> int:
-        """Forgets vectors of other models than these, and of texts that nothing holds."""
+        """Removes vectors of all other models, and of texts that no chunk has."""
         ...
 
     def drop_unused(self, keys: Collection[int], models: Collection[str]) -> int:
-        """Forgets those of the vectors that are of other models, or that no chunk holds."""
+        """Removes those of the vectors that are of other models, or of texts that no chunk has."""
         ...
 
     def put_communities(self, numbers: Mapping[DocId, int], origin: CommunityOrigin) -> bool:
-        """Replaces the community of every document; False when that changes nothing."""
+        """Replaces the community of every document; False if nothing changes."""
         ...

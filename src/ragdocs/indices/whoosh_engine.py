@@ -12,13 +12,28 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.conditions import Condition, Unit
-from ragdocs.indices.engine_folder import Changes, Damaged, DerivedIndex, is_bookkeeping
-from ragdocs.indices.entries import Entries, Entry, Weights, places, weights_version
+from ragdocs.indices.engine_folder import (
+    Changes,
+    Damaged,
+    DerivedIndex,
+    Entry,
+    is_bookkeeping,
+    positions,
+)
 from ragdocs.indices.hits import Hit, KeywordHits
-from ragdocs.indices.keyword import FIELDS, K1, MOST, B, KeywordQuery, idf
-from ragdocs.indices.matching import Conditions, existing
-from ragdocs.indices.scopes import Scope
+from ragdocs.indices.keyword import (
+    FIELDS,
+    K1,
+    MOST,
+    B,
+    KeywordQuery,
+    Weights,
+    idf,
+    weights_version,
+)
+from ragdocs.indices.scopes import Conditions, Scope, existing_chunks
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
@@ -209,7 +224,7 @@ class WhooshLibrary:
         found: defaultdict[str, array[int]] = defaultdict(lambda: array(PLACE_CODE))
         weights: defaultdict[str, float] = defaultdict(float)
         for number, streams in enumerate(entry.fields):
-            for place, term in places(streams):
+            for place, term in positions(streams):
                 found[term].append((number << PLACE_BITS) + place)
                 weights[term] += self._weights[number]
         for term, where in found.items():
@@ -293,8 +308,8 @@ Found = Mapping[Unit, list[Postings]]
 class WhooshEngine(DerivedIndex[WhooshIndex]):
     """Searches a folder of whoosh's files, which it keeps up to date with the store."""
 
-    def __init__(self, path: Path, entries: Entries, weights: Weights, analysis: str) -> None:
-        super().__init__(path, WhooshLibrary(weights, analysis), entries)
+    def __init__(self, path: Path, analyzer: Analyzer, weights: Weights, analysis: str) -> None:
+        super().__init__(path, WhooshLibrary(weights, analysis), analyzer)
         self._weights = [weights[field] for field in FIELDS]
 
     def search(
@@ -316,16 +331,16 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         if limit > 0 and any(frequencies.values()):
             only = self._allowed(snapshot, index, query.condition, scope, allowed)
             hits = ranking.best(limit, only)
-            if len(existing(snapshot, [hit.key for hit in hits])) < len(hits):
+            if len(existing_chunks(snapshot, [hit.key for hit in hits])) < len(hits):
                 # The files are ahead of this snapshot, or behind it.
-                everything = existing(snapshot)
+                everything = existing_chunks(snapshot)
                 hits = ranking.best(limit, everything if only is None else only & everything)
         return KeywordHits(hits, sum(factors.values()), frequencies, ranking.scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
         index = self.opened(snapshot)
         found = self._conditions(snapshot, index).matching(condition)
-        return found if self.position == snapshot.position else found & existing(snapshot)
+        return found if self.position == snapshot.position else found & existing_chunks(snapshot)
 
     def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
         index = self.opened(snapshot)

@@ -288,9 +288,10 @@ class Relations:
         self, doc_id: DocId, limit: int
     ) -> tuple[tuple[NeighbourEntry, ...], int | None]:
         """Others of the same community, those that are linked first; and how many there are."""
-        if not self._view.has_communities:
+        members = self._view.community(doc_id)
+        if members is None:
             return (), None
-        others = [each for each in self._view.members_with(doc_id) if each != doc_id]
+        others = [each for each in members if each != doc_id]
         linked = {near.doc_id for near in self._view.neighbours({doc_id: 1.0}, limit=MAX_LINKED)}
         chosen = sorted(others, key=lambda each: (each not in linked, each))[:limit]
         documents = self._view.documents_by_id(chosen)

@@ -90,7 +90,7 @@ class TermCounter:
         self, text: str, weight: float = 1.0, place: str = "", *, repeats: bool = False
     ) -> None:
         """A text that repeats another adds weight to its words, not occurrences."""
-        words = self._analyzer.written(text)
+        words = self._analyzer.count_words(text)
         for count in self._counts:
             if (count.weight, count.place, count.repeats) == (weight, place, repeats):
                 count.words.update(words)

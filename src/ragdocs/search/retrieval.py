@@ -379,7 +379,7 @@ class Retrieval:
         self, view: View, understood: Understanding, started: Started
     ) -> Understanding:
         units = understood.query.units
-        total = view.count_searched()
+        total = view.count_matching()
         kept = rarest(units, view.term_frequencies, started.most_terms, total, started.queries)
         return understood if len(kept) == len(units) else understood.looking_for(kept)
 
@@ -444,7 +444,7 @@ class Retrieval:
             found.with_list(Strategy.KEYWORD, _keep(view, found, hits.hits), hits.ideal),
             frequencies=hits.frequencies,
             exact=self._exact(view, found, bounds.within),
-            passages=view.count_searched(),
+            passages=view.count_matching(),
             scorers={} if is_all else {Strategy.KEYWORD: hits.scores_of},
         )
         return self._with_rare(view, given)
@@ -470,7 +470,7 @@ class Retrieval:
                 if places and not written and token.isalpha():  # a word of the same stem
                     continue
                 places = written or places
-            kept = view.satisfying(both(found.binding, within), [place.key for place in places])
+            kept = view.matching(both(found.binding, within), [place.key for place in places])
             kind = TokenKind.NAME if is_word else token_kind(token)
             exact.append(ExactToken(frozenset(kept), count_different(places), kind))
         return tuple(exact)
@@ -533,7 +533,7 @@ class Retrieval:
         """What has a phrase that was wished for may be behind all that its words find."""
         hits = {hit.key: hit for hit in found.lists[Strategy.KEYWORD]}
         for wish in found.wishes:
-            if wish.strength <= 0 or len(view.satisfying(wish.unit, hits)) == wish.passages:
+            if wish.strength <= 0 or len(view.matching(wish.unit, hits)) == wish.passages:
                 continue
             query = KeywordQuery(found.understanding.query.units, condition=wish.unit)
             more = view.search_words(query, bounds.hits, bounds.within)
@@ -581,7 +581,7 @@ def _keep(view: View, found: RunningQuery, hits: Sequence[Hit]) -> list[Hit]:
     """Those that satisfy what binds."""
     if found.binding is None:
         return list(hits)
-    kept = view.satisfying(found.binding, [hit.key for hit in hits])
+    kept = view.matching(found.binding, [hit.key for hit in hits])
     return [hit for hit in hits if hit.key in kept]
 
 

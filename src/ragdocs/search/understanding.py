@@ -417,7 +417,7 @@ class Wish:
 
 
 def look_up(quotations: Sequence[Quotation], view: View) -> tuple[Wish, ...]:
-    total = view.count_searched()
+    total = view.count_matching()
     wishes: list[Wish] = []
     for unit, words in quotations:
         passages = view.count_matching(unit)
@@ -434,7 +434,7 @@ def look_up(quotations: Sequence[Quotation], view: View) -> tuple[Wish, ...]:
 def find_wished(wishes: Sequence[Wish], view: View, keys: Collection[ChunkKey]) -> tuple[Wish, ...]:
     """With those of the passages that have each phrase."""
     return tuple(
-        replace(wish, keys=view.satisfying(wish.unit, keys)) if wish.strength > 0 else wish
+        replace(wish, keys=view.matching(wish.unit, keys)) if wish.strength > 0 else wish
         for wish in wishes
     )
 
