@@ -3,7 +3,7 @@ import pytest
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.search.candidates import Evidence, Strategy
-from ragdocs.search.refining import NEAR, READ, with_closeness
+from ragdocs.search.weighing import NEAR, READ, with_closeness
 from tests.support.engine import ParsedCorpus
 
 ENGLISH = text_analyzer(Stemmer.ENGLISH)

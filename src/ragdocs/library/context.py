@@ -28,9 +28,8 @@ from ragdocs.models import Boost, DocId, Or, Phrase, QueryExpression, Term, Tree
 from ragdocs.parsers.ids import document_id
 from ragdocs.parsers.link_targets import match_key
 from ragdocs.search.budget import BYTES_PER_TOKEN
-from ragdocs.search.filters import refuse_unknown_trees
 from ragdocs.search.query_language import format_expression
-from ragdocs.search.requests import Filters, QueryRequest
+from ragdocs.search.requests import Filters, QueryRequest, refuse_unknown_trees
 from ragdocs.search.responses import SearchResponse
 from ragdocs.store.records import StoredDocument
 from ragdocs.text import without_surrogates

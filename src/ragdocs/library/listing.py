@@ -33,8 +33,7 @@ from ragdocs.library.references import nearest, refuse_outside, shown
 from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.models import DocId
 from ragdocs.search.budget import BYTES_PER_TOKEN
-from ragdocs.search.filters import to_filter
-from ragdocs.search.requests import Filters
+from ragdocs.search.requests import Filters, to_filter
 from ragdocs.store.records import ChunkCounts, StoredChunk, StoredDocument, TreeCounts
 
 # From what is stored to the entries of a list.

@@ -129,7 +129,7 @@ def inspect_query(
         added=understood.added,
         did_you_mean=understood.did_you_mean,
         query_type=query_type,
-        weights=weights_for(RunningQuery(Topic(text), understood), query_type, settings),
+        weights=weights_for(RunningQuery(Topic(text), understood, query_type), settings),
         notes=understood.notes,
     )
 

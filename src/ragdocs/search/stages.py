@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
+from itertools import pairwise
 from time import perf_counter
 from typing import Self
 
@@ -13,6 +14,7 @@ from ragdocs.chunking.splitting import Limits, heading_path
 from ragdocs.config.settings import SearchConfig
 from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError
+from ragdocs.indices.conditions import compile_filter
 from ragdocs.indices.ngrams import jaccard, ngrams
 from ragdocs.models import ChunkId, DocId
 from ragdocs.search.boosts import BoostRules, apply_boosts, recency_factor
@@ -38,9 +40,8 @@ from ragdocs.search.dedup import (
     prefer_other_documents,
     select_mmr,
 )
-from ragdocs.search.filters import cut_at_elbow, filter_by_confidence, filter_matching
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
+from ragdocs.search.requests import Filters, QueryRequest, Uniqueness, to_filter
 from ragdocs.search.sections import (
     IsNamed,
     MergeRules,
@@ -138,6 +139,28 @@ def passage_text(candidate: Candidate) -> str:
     """What the model reads: where the passage stands, as the embedder sees it, and its words."""
     parts = (heading_path(candidate.stored.chunk), candidate.text.strip())
     return "\n\n".join(part for part in parts if part)
+
+
+# Which candidates are good enough.
+
+
+def filter_matching(candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
+    """The indices searched within the filters already; this makes sure."""
+    is_match = compile_filter(to_filter(filters))
+    return [item for item in candidates if is_match is None or is_match(item.document)]
+
+
+def filter_by_confidence(candidates: Sequence[Candidate], threshold: float) -> list[Candidate]:
+    """Fewer answers rather than noise (P10); 0 keeps all."""
+    return [item for item in candidates if item.confidence >= threshold]
+
+
+def cut_at_elbow(candidates: Sequence[Candidate], ratio: float) -> list[Candidate]:
+    """All before the first that scores less than `ratio` of the one before it; 0 cuts nothing."""
+    for place, (before, item) in enumerate(pairwise(candidates), start=1):
+        if item.score < ratio * before.score:
+            return list(candidates[:place])
+    return list(candidates)
 
 
 # Running the stages, and what each left: the statistics are made from these counts alone.
