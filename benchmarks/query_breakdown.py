@@ -29,7 +29,7 @@ WATCHED = {
     "add links": "ragdocs.search.orchestrator:weigh_links",
     "missing scores": "ragdocs.search.retrieval:RunningQuery.with_missing_scores",
     "rare words": "ragdocs.search.retrieval:Retrieval._with_rare",
-    "exact tokens": "ragdocs.search.retrieval:Retrieval._exact",
+    "exact tokens": "ragdocs.search.retrieval:Retrieval._find_exact",
     "read chunks": "ragdocs.store.snapshot:Snapshot.chunks_by_key",
     "read documents": "ragdocs.store.snapshot:Snapshot.document",
     "read documents at once": "ragdocs.store.snapshot:Snapshot.documents_by_id",

@@ -284,7 +284,7 @@ def test_a_query_gains_no_more_words_than_a_bound(words):
         )
     for _ in range(2):
         guesses = [AddedWord(f"g{n}", f"g{n}", WordOrigin.SYNONYM, 0.5) for n in range(100)]
-        understood = understood.adding(guesses)
+        understood = understood.with_words(guesses)
     assert len(understood.added) == len(understood.query.weaker) == MAX_ADDED == 48
 
 

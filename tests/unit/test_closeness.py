@@ -66,7 +66,7 @@ def test_only_the_first_are_read():
 
 def test_the_order_is_made_anew_and_the_gain_told():
     first, second = candidates("Nothing of it.", "A rotating log.")
-    first, second = first.changed(score=0.6), second.changed(score=0.5)
+    first, second = first.with_changes(score=0.6), second.with_changes(score=0.5)
     terms = ["rotat", "log"]
     found = with_closeness([first, second], terms, ENGLISH, 0.4)
     assert [item.id for item in found] == [second.id, first.id]

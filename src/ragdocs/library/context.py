@@ -19,7 +19,7 @@ from ragdocs.library.answers import (
     shown_path,
 )
 from ragdocs.library.documents import PathMatcher
-from ragdocs.library.references import shown
+from ragdocs.library.references import printable_name
 from ragdocs.library.requests import ContextRequest
 from ragdocs.library.source_code import ReadSource, TermPlace, read_diff, read_sources
 from ragdocs.library.terms import FoundTerm, TermChoice, TermFrequencies
@@ -135,7 +135,7 @@ def included_documents(
                 found.setdefault(document.id, _included(document, rule.match[0]))
             if not known:
                 # Of a path that may lie outside of the trees only the name is told.
-                name = shown(inclusion.rpartition("/")[2])
+                name = printable_name(inclusion.rpartition("/")[2])
                 notes.append(f"`{name}`, which a rule includes, is not in the index")
     return tuple(found.values()), tuple(dict.fromkeys(notes))
 

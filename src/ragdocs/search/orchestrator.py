@@ -58,7 +58,7 @@ from ragdocs.search.retrieval import (
 from ragdocs.search.sections import (
     Citation,
     Citer,
-    asks_for,
+    make_naming,
     names_all,
     narrowest_around,
     offset_of_line,
@@ -72,12 +72,12 @@ from ragdocs.search.stages import (
     StageName,
     StageTools,
     build_stages,
-    compares_meaning,
     cut_at_elbow,
+    needs_vectors,
     places_of_a_document,
     run_stages,
 )
-from ragdocs.search.understanding import find_wished, wished_first, with_wishes
+from ragdocs.search.understanding import find_wished, put_wished_first, with_wishes
 from ragdocs.search.vector_search import Bounds, most_of_a_document
 from ragdocs.search.weighing import (
     missing_trees,
@@ -139,7 +139,9 @@ def merge_queries(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
             continue
         first = max((known, item), key=lambda one: one.score)
         surest = max((known, item), key=lambda one: one.relevance)
-        best[item.stored.key] = first.changed(relevance=surest.relevance, grounds=surest.grounds)
+        best[item.stored.key] = first.with_changes(
+            relevance=surest.relevance, grounds=surest.grounds
+        )
     return sorted(best.values(), key=lambda item: (-item.score, item.stored.key))
 
 
@@ -211,7 +213,7 @@ class Presenter:
         self._limit = result_tokens * BYTES_PER_TOKEN
         worths = [word_worth(asked) for asked in self._asked]
         self._citer = Citer(
-            asks_for((asked.text for asked in self._asked), analyzer),
+            make_naming((asked.text for asked in self._asked), analyzer),
             lambda unit: max((worth(unit) for worth in worths), default=0),
             lambda text, within: self._snippets.best_sentence(text, self._asked, within),
         )
@@ -534,14 +536,14 @@ class QueryOrchestrator:
         if settings.tree_normalisation > 0 and is_full:
             found = self._with_missing_trees(view, query, found, bounds)
         found = self._fuse(view, found, bounds.within)
-        every = wished_first(found.fused, found.wishes)
+        every = put_wished_first(found.fused, found.wishes)
         if bounds.looks > 1 and places_of_a_document(settings, request):
             # What came first was thinned out: more of the same documents would be, too.
             every = few_of_each(view, every, most_of_a_document(request.top_n))
         count = bounds.candidates(request.top_n)
         is_levelled = settings.tree_normalisation > 0
         first = with_every_tree(view, every, count) if is_levelled else every[:count]
-        candidates = hydrate(view, first, with_vectors=compares_meaning(settings, request))
+        candidates = hydrate(view, first, with_vectors=needs_vectors(settings, request))
         measured = self._measure(view, found, candidates)
         refined = refine(view, measured, found, self._analyzer, settings)
         judged = with_wishes(refined, found.wishes)
@@ -590,7 +592,7 @@ class QueryOrchestrator:
             question=_question(found),
             tokens=found.exact,
             wishes=[(wish.keys, wish.strength) for wish in found.wishes],
-            naming=asks_for((found.topic.words,), self._analyzer),
+            naming=make_naming((found.topic.words,), self._analyzer),
         )
         measured = with_evidence(candidates, measures)
         has_rank_sums = self._settings.rank_sum_curve is not None
@@ -626,7 +628,7 @@ class QueryOrchestrator:
         return StageTools(
             nodes_of=view.chunks_near,
             is_named=names_all(terms, analyzer.terms),
-            naming=asks_for(request.queries, analyzer),
+            naming=make_naming(request.queries, analyzer),
             floored=floored,
             boosts=boosts,
             judge=judge,

@@ -60,9 +60,9 @@ from ragdocs.search.understanding import (
     Thesaurus,
     Understanding,
     Wish,
-    binds,
+    is_binding,
     look_up,
-    satisfiable,
+    make_satisfiable,
 )
 from ragdocs.search.vector_search import (
     Bounds,
@@ -355,7 +355,7 @@ class Retrieval:
         """Phrases and a few words bind where a passage has them all and the phrases are names."""
         as_plain = replace(started, parsed=read_as_plain(started.topic.words))
         plain = self._read(view, as_plain, strict.query_type)
-        if binds(started.parsed, strict.satisfying, plain.wishes):
+        if is_binding(started.parsed, strict.satisfying, plain.wishes):
             return strict
         if strict.satisfying:
             return plain
@@ -375,8 +375,8 @@ class Retrieval:
         # A hypothesis is long and says what it means: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(view, understood):
             vector = await_vector(pending)[0]
-            understood, added = self._interpreter.expanded(view, understood, vector)
-        understood, satisfying = satisfiable(understood, self._analyzer, view.count_matching)
+            understood, added = self._interpreter.expand(view, understood, vector)
+        understood, satisfying = make_satisfiable(understood, self._analyzer, view.count_matching)
         quoted = understood.query.wishes[: max(1, MAX_WISHES // started.queries)]
         return RunningQuery(
             topic=topic,
@@ -398,7 +398,7 @@ class Retrieval:
         units = understood.query.units
         total = view.count_searched()
         kept = rarest(units, view.term_frequencies, started.most_terms, total, started.queries)
-        return understood if len(kept) == len(units) else understood.looking_for(kept)
+        return understood if len(kept) == len(units) else understood.with_units(kept)
 
     def find(self, view: View, read: RunningQuery, bounds: Bounds) -> RunningQuery:
         """With the hits of every index."""
@@ -409,8 +409,8 @@ class Retrieval:
             found = self._by_code(view, found, bounds)
             self._read_ahead(view, found, searching)
         vector, notes = await_vector(pending)
-        language = self._on_language(view, topic)
-        notes = (*read.understanding.notes, *notes, *language, *_on_emptiness(found))
+        language = self._language_notes(view, topic)
+        notes = (*read.understanding.notes, *notes, *language, *_emptiness_notes(found))
         is_degraded = self._is_degraded(view, read, vector)
         found = replace(found, notes=notes, is_degraded=is_degraded)
         if vector is None or searching is None:
@@ -422,7 +422,7 @@ class Retrieval:
         found = found.with_list(Strategy.SEMANTIC, hits, scores_of=scores_of)
         return replace(found, nearest=nearest)
 
-    def _on_language(self, view: View, topic: Topic) -> tuple[str, ...]:
+    def _language_notes(self, view: View, topic: Topic) -> tuple[str, ...]:
         """The advice to translate a question that neither the model nor the documents know."""
         embedder = self._embedder
         if embedder is None or not is_english_only(embedder.name):
@@ -462,12 +462,14 @@ class Retrieval:
         found = replace(
             found.with_list(Strategy.KEYWORD, kept, hits.ideal, scores_of),
             frequencies=hits.frequencies,
-            exact=self._exact(view, found, bounds.within),
+            exact=self._find_exact(view, found, bounds.within),
             passages=view.count_searched(),
         )
         return self._with_rare(view, found)
 
-    def _exact(self, view: View, found: RunningQuery, within: Filter) -> tuple[ExactToken, ...]:
+    def _find_exact(
+        self, view: View, found: RunningQuery, within: Filter
+    ) -> tuple[ExactToken, ...]:
         understood = found.understanding
         if understood.query.condition is not None:
             return ()
@@ -476,7 +478,7 @@ class Retrieval:
         tokens = exact_tokens(text)
         is_word = found.topic.is_name and not tokens and not found.is_idle
         for token in [text] if is_word else tokens:
-            keys = self._with_token(view, token)
+            keys = self._chunks_with_token(view, token)
             if keys is None or (is_word and not keys):  # a word may be meant by others
                 continue
             places = view.token_places(token, keys)
@@ -490,7 +492,7 @@ class Retrieval:
                 places = written or places
             kept = view.satisfying(both(found.binding, within), [place.key for place in places])
             kind = TokenKind.NAME if is_word else token_kind(token)
-            exact.append(ExactToken(frozenset(kept), count_different(places), kind))
+            exact.append(ExactToken(frozenset(kept), count_distinct_documents(places), kind))
         return tuple(exact)
 
     def _is_idle(self, text: str) -> bool:
@@ -498,7 +500,7 @@ class Retrieval:
         words = (word.strip(string.punctuation) for word in text.split())
         return all(is_stop_word(word) or (len(word) < 2 and word.isascii()) for word in words)
 
-    def _with_token(self, view: View, token: str) -> Set[ChunkKey] | None:
+    def _chunks_with_token(self, view: View, token: str) -> Set[ChunkKey] | None:
         """None where it says nothing: too many have it, or it is no word."""
         unit = token_unit(token, self._analyzer)
         if unit is None or view.count_matching(unit) > FEW_CHUNKS:
@@ -616,7 +618,7 @@ def _union(sets: Iterable[Set[ChunkKey]]) -> frozenset[ChunkKey]:
     return frozenset[ChunkKey]().union(*sets)
 
 
-def count_different(places: Sequence[TokenPlace]) -> int:
+def count_distinct_documents(places: Sequence[TokenPlace]) -> int:
     """How many documents these are in; those that have the same texts there count as one."""
     texts: defaultdict[DocId, set[bytes | None]] = defaultdict(set)
     for place in places:
@@ -637,7 +639,7 @@ def fair_share(most: int, wanted: Sequence[int]) -> int:
     return most
 
 
-def _on_emptiness(found: RunningQuery) -> tuple[str, ...]:
+def _emptiness_notes(found: RunningQuery) -> tuple[str, ...]:
     """Notes on a strict query that no passage can fulfil."""
     query = found.understanding.query
     if found.satisfying == 0:

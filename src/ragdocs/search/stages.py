@@ -61,11 +61,6 @@ def always(words: str) -> Reason:
     return lambda _item, _left: words
 
 
-def unexplained(_item: Candidate, _left: Sequence[Candidate]) -> str:
-    """For a stage that lets nothing fall."""
-    return ""
-
-
 def low_confidence(threshold: float) -> Reason:
     return lambda item, _left: f"confidence {item.confidence:.2f} is below {threshold:g}"
 
@@ -87,7 +82,7 @@ def same_meaning(item: Candidate, left: Sequence[Candidate]) -> str:
     return _like("meaning", [float(cosine) for cosine in row[1:]], left)
 
 
-def swallowed(item: Candidate, left: Sequence[Candidate]) -> str:
+def inside_another(item: Candidate, left: Sequence[Candidate]) -> str:
     """Merged into a section, or inside another result's passage."""
     for other in left:
         if any(item.stored.key == leaf.key for leaf in (*other.passage, *other.constituents)):
@@ -275,13 +270,13 @@ def run_stages(
         start = clock()
         left = stage.apply(candidates)
         seconds = clock() - start
-        fallen = _fallen(stage, candidates, left) if explain else ()
+        fallen = _find_fallen(stage, candidates, left) if explain else ()
         counts.append(StageCount(stage.name, len(candidates), len(left), fallen, seconds))
         candidates = left
     return candidates, tuple(counts)
 
 
-def _fallen(
+def _find_fallen(
     stage: Stage, before: Sequence[Candidate], left: Sequence[Candidate]
 ) -> tuple[Fallen, ...]:
     remaining = {item.id for item in left}
@@ -312,7 +307,7 @@ class StageTools:
     parent_overlap: int = 0
 
 
-def compares_meaning(settings: SearchConfig, request: QueryRequest) -> bool:
+def needs_vectors(settings: SearchConfig, request: QueryRequest) -> bool:
     """Whether a stage may want the candidates' vectors."""
     return settings.mmr_enabled or settings.dedup_enabled or _is_thinning_asked_for(request)
 
@@ -499,7 +494,7 @@ def _merge_siblings(
         # A merged section may have risen above the one that is asked for by name.
         return ordered if naming is None else put_named_first(ordered, naming)
 
-    return Stage(StageName.MERGE, merge, swallowed)
+    return Stage(StageName.MERGE, merge, inside_another)
 
 
 def _expand_to_parents(
@@ -514,7 +509,7 @@ def _expand_to_parents(
         overlap=tools.parent_overlap,
         per_document=_hard_limit(settings, request) or request.top_n,
     )
-    return Stage(StageName.PARENTS, expand, swallowed)
+    return Stage(StageName.PARENTS, expand, inside_another)
 
 
 def _order(settings: SearchConfig, request: QueryRequest) -> Stage | None:

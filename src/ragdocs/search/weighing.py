@@ -19,7 +19,7 @@ from ragdocs.search.candidates import (
     Strategy,
     Weights,
     best_first,
-    nearer,
+    bring_nearer,
 )
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
@@ -28,13 +28,13 @@ from ragdocs.search.fusion import (
     Fused,
     Signs,
     Wanted,
-    balanced,
+    balance,
     by_ideal,
     by_range,
     fuse_by_rank,
     fuse_by_score,
     most_by_rank,
-    unsure,
+    uncertainty,
     with_links,
 )
 from ragdocs.search.retrieval import RunningQuery
@@ -160,7 +160,9 @@ def weigh_links(found: RunningQuery, linked: Sequence[Hit], settings: SearchConf
 def with_rank_sums(candidates: Sequence[Candidate], found: RunningQuery) -> list[Candidate]:
     """With the rank sum as each candidate's relevance, instead of its evidence."""
     unit = found.largest_rank_sum or 1.0
-    return [item.changed(relevance=unit * sum(item.contributions.values())) for item in candidates]
+    return [
+        item.with_changes(relevance=unit * sum(item.contributions.values())) for item in candidates
+    ]
 
 
 def _share_of_text(found: RunningQuery, strategy: Strategy) -> float:
@@ -175,20 +177,20 @@ def with_rare(fused: list[Fused], found: RunningQuery) -> list[Fused]:
     weight those have: a common word that stands often would count for more than they do."""
     if not fused or not found.rare or found.nearest is None:
         return fused
-    best, part = fused[0].score, unsure(found.nearest.prominence)
-    nearer = (
+    best, part = fused[0].score, uncertainty(found.nearest.prominence)
+    bring_nearer = (
         _raise(item, item.score + (best - item.score) * part * found.rare[item.key] ** 2)
         if item.key in found.rare
         else item
         for item in fused
     )
-    return sorted(nearer, key=_by_score)
+    return sorted(bring_nearer, key=_by_score)
 
 
 def _floored_document(found: RunningQuery) -> DocId | None:
     if found.rarest is None or found.nearest is None:
         return None
-    weight = found.rarest.weight * unsure(found.nearest.prominence)
+    weight = found.rarest.weight * uncertainty(found.nearest.prominence)
     return found.rarest.id if weight >= FLOOR else None
 
 
@@ -252,7 +254,7 @@ def weights_for(found: RunningQuery, settings: SearchConfig) -> Weights:
             rare=max(found.rare.values(), default=0.0),
             prominence=found.nearest.prominence,
         )
-        weights = balanced(weights, signs)
+        weights = balance(weights, signs)
     return weights
 
 
@@ -290,7 +292,7 @@ def with_closeness(
             for token in analyzer.scattered_tokens_of(item.text, wanted):
                 if token.term in wanted:
                     places[token.term].append((token.start, token.end))
-            read[at] = nearer(item, weight * closeness(pairs, places), "closeness")
+            read[at] = bring_nearer(item, weight * closeness(pairs, places), "closeness")
     return best_first([*read, *candidates[READ:]])
 
 
@@ -336,7 +338,7 @@ def with_resemblance(
 
     def closer(item: Candidate) -> Candidate:
         part = weight * cosines.get(item.stored.key, usual)
-        return nearer(item, part, "resemblance")
+        return bring_nearer(item, part, "resemblance")
 
     return best_first([closer(item) for item in candidates])
 
@@ -379,7 +381,7 @@ def exact_first(
         return candidates
     best = max(item.score for item in candidates)
     raised = [
-        item.changed(score=best, boosts={**item.boosts, "exact": best / item.score})
+        item.with_changes(score=best, boosts={**item.boosts, "exact": best / item.score})
         if item.score < best
         else item
         for item in first.values()
