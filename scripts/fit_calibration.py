@@ -42,12 +42,12 @@ from ragdocs.search.confidence import (
     SIZE_WEIGHT,
     Calibration,
     Question,
-    asked_for,
     clipped_spread,
-    fused,
-    longer,
+    combine,
+    length_gain,
+    question_evidence,
+    similarity_and_coverage,
     size_of,
-    standing,
     worth,
 )
 from ragdocs.search.requests import Filters, QueryRequest
@@ -112,12 +112,12 @@ class Fit:
 
 
 def features(grounds: Grounds, question: Question) -> Vector:
-    similarity, coverage = asked_for(grounds)
+    similarity, coverage = similarity_and_coverage(grounds)
     return np.array(
         [
-            fused(similarity, coverage, question.words),
+            combine(similarity, coverage, question.words),
             question.rarity,
-            longer(similarity, question.words),
+            length_gain(similarity, question.words),
             float(grounds.is_named),
             -clipped_spread(question),
         ]
@@ -295,7 +295,9 @@ def as_shipped(
     def confidence(answer: Answer) -> float:
         if not answer.grounds:
             return 0.0
-        evidence = worth(answer.grounds[0], answer.question.words) + standing(answer.question)
+        evidence = worth(answer.grounds[0], answer.question.words) + question_evidence(
+            answer.question
+        )
         return SHIPPED.of(evidence)
 
     print()

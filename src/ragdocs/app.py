@@ -496,7 +496,7 @@ class App(Assembly, Closable):
         Raises QueryError for a request that cannot be answered.
         """
         from ragdocs.health import no_answer
-        from ragdocs.search.filters import refuse_unknown_trees
+        from ragdocs.search.requests import refuse_unknown_trees
 
         refuse_unknown_trees(request.filters.trees, [tree.name for tree in self.config.trees])
         before = self._begin()

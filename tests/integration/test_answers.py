@@ -7,7 +7,7 @@ import pytest
 from ragdocs.errors import QueryError
 from ragdocs.search.budget import Extent, tokens
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.confidence import standing, worth
+from ragdocs.search.confidence import question_evidence, worth
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import Readiness
 from tests.support.engine import Engine
@@ -193,5 +193,5 @@ def test_an_explanation_has_all_that_the_evidence_is_made_of(engine):
     assert question.passages > 1
     assert explanation.results
     for result in explanation.results:
-        evidence = worth(result.grounds, question.words) + standing(question)
+        evidence = worth(result.grounds, question.words) + question_evidence(question)
         assert evidence == pytest.approx(result.relevance)

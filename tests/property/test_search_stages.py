@@ -22,11 +22,17 @@ from ragdocs.search.dedup import (
     limit_per_document,
     select_mmr,
 )
-from ragdocs.search.filters import cut_at_elbow, filter_by_confidence
 from ragdocs.search.fusion import by_ideal, by_range, fuse_by_rank, fuse_by_score
 from ragdocs.search.requests import QueryRequest, Uniqueness
 from ragdocs.search.sections import MergeRules, expand_to_parents, merge_siblings
-from ragdocs.search.stages import CompressionStats, StageTools, build_stages, run_stages
+from ragdocs.search.stages import (
+    CompressionStats,
+    StageTools,
+    build_stages,
+    cut_at_elbow,
+    filter_by_confidence,
+    run_stages,
+)
 from ragdocs.search.weighing import score_aware_weights
 from tests.support.engine import ParsedCorpus, scores
 

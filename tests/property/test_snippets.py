@@ -18,7 +18,7 @@ from ragdocs.search.snippets import (
     SnippetQuery,
     Style,
     is_word_border,
-    shown,
+    show,
 )
 from tests.support.documents import parse
 from tests.support.stores import ANALYZER
@@ -249,7 +249,7 @@ def check_packed(packed, item, source):
 def test_what_hides_nothing_is_shown_as_it_is_beside_something_hidden(text, cuts):
     """The quick way, and the one that looks at each character: a hidden one makes it be taken."""
     marked = sorted({(min(pair), max(pair)) for pair in pairwise(cuts)})
-    quick = shown(text, (0, len(text)), marked)
-    slow = shown(f"{text}\u200b", (0, len(text) + 1), [m for m in marked if m[0] < len(text)])
+    quick = show(text, (0, len(text)), marked)
+    slow = show(f"{text}\u200b", (0, len(text) + 1), [m for m in marked if m[0] < len(text)])
     assert (slow.text, slow.ranges) == (quick.text, quick.ranges)
     assert (slow.hidden, quick.hidden) == (1, 0)

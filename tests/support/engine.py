@@ -39,7 +39,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def found_by(retrieval, view, topic):
     """What every index finds for one topic."""
     (started,) = retrieval.start([topic])
-    return retrieval.find(view, retrieval.read(view, started, ""), Bounds())
+    return retrieval.find(
+        view,
+        retrieval.read(view, started, QueryRequest(queries=(topic.words or "words",))),
+        Bounds(),
+    )
 
 
 class Engine:

@@ -46,9 +46,8 @@ from ragdocs.models import (
     WarningKind,
 )
 from ragdocs.parsers.ids import PREAMBLE, SlugCounter, document_id
-from ragdocs.search.filters import to_filter
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.requests import Filters
+from ragdocs.search.requests import Filters, to_filter
 from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import StoredDocument

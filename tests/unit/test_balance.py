@@ -10,7 +10,7 @@ from ragdocs.search.fusion import (
     PROMINENT,
     SMALLEST_SHARE,
     Signs,
-    balanced,
+    balance,
     rare_weights,
     semantic_share,
 )
@@ -65,12 +65,12 @@ def test_the_configured_weights_are_where_it_starts():
 
 @pytest.mark.parametrize(("prose", "left"), [(0.0, 1.0), (0.5, 1.0), (0.6, 0.5), (0.8, 0.0)])
 def test_where_prose_has_the_words_code_has_less_to_add(prose, left):
-    shifted = balanced(EVEN, USUAL._replace(prose=prose))
+    shifted = balance(EVEN, USUAL._replace(prose=prose))
     assert shifted[Strategy.CODE] == pytest.approx(left * EVEN[Strategy.CODE])
 
 
 def test_the_sum_and_the_weight_of_links_stay():
-    shifted = balanced(EVEN, Signs(0.65, 0.4, 0.0, 4))
+    shifted = balance(EVEN, Signs(0.65, 0.4, 0.0, 4))
     assert shifted[Strategy.GRAPH] == pytest.approx(0.7)
     assert shifted[Strategy.SEMANTIC] + shifted[Strategy.KEYWORD] == pytest.approx(2.0)
 
@@ -78,7 +78,7 @@ def test_the_sum_and_the_weight_of_links_stay():
 @pytest.mark.parametrize("off", [Strategy.SEMANTIC, Strategy.KEYWORD])
 def test_an_index_that_is_off_stays_off(off):
     weights = {**EVEN, off: 0.0}
-    assert balanced(weights, Signs(0.9, 0.0, 0.0, 1)) == weights
+    assert balance(weights, Signs(0.9, 0.0, 0.0, 1)) == weights
 
 
 def test_rare_words_of_one_document_take_from_meaning_where_no_passage_stands_out():

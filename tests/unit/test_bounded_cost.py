@@ -38,13 +38,13 @@ from ragdocs.models import DocId
 from ragdocs.search import vector_search
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.query_language import TOO_MANY, parse_query
-from ragdocs.search.refining import closeness
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.retrieval import fair_share
 from ragdocs.search.snippets import BestSentence
 from ragdocs.search.spelling import Spelling
 from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, WordOrigin
 from ragdocs.search.vector_search import MOST_OF_ALL, Bounds
+from ragdocs.search.weighing import closeness
 from tests.support.engine import Engine
 from tests.support.machine import ROUNDING
 from tests.support.models import WordEmbedder
@@ -284,7 +284,7 @@ def test_a_query_gains_no_more_words_than_a_bound(words):
         )
     for _ in range(2):
         guesses = [AddedWord(f"g{n}", f"g{n}", WordOrigin.SYNONYM, 0.5) for n in range(100)]
-        understood = understood.adding(guesses)
+        understood = understood.with_words(guesses)
     assert len(understood.added) == len(understood.query.weaker) == MAX_ADDED == 48
 
 

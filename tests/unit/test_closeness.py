@@ -3,7 +3,7 @@ import pytest
 from ragdocs.config.choices import Stemmer
 from ragdocs.indices.analysis import text_analyzer
 from ragdocs.search.candidates import Evidence, Strategy
-from ragdocs.search.refining import NEAR, READ, with_closeness
+from ragdocs.search.weighing import NEAR, READ, with_closeness
 from tests.support.engine import ParsedCorpus
 
 ENGLISH = text_analyzer(Stemmer.ENGLISH)
@@ -66,7 +66,7 @@ def test_only_the_first_are_read():
 
 def test_the_order_is_made_anew_and_the_gain_told():
     first, second = candidates("Nothing of it.", "A rotating log.")
-    first, second = first.changed(score=0.6), second.changed(score=0.5)
+    first, second = first.with_changes(score=0.6), second.with_changes(score=0.5)
     terms = ["rotat", "log"]
     found = with_closeness([first, second], terms, ENGLISH, 0.4)
     assert [item.id for item in found] == [second.id, first.id]

@@ -3,8 +3,13 @@ from dataclasses import replace
 import pytest
 
 from ragdocs.search.candidates import Stage
-from ragdocs.search.filters import cut_at_elbow, filter_by_confidence
-from ragdocs.search.stages import StageCount, StageName, run_stages
+from ragdocs.search.stages import (
+    StageCount,
+    StageName,
+    cut_at_elbow,
+    filter_by_confidence,
+    run_stages,
+)
 from tests.support.engine import candidates, places
 
 FIVE = candidates(*"abcde", scores=[0.9, 0.6, 0.3, 0.29, 0.05])

@@ -13,9 +13,9 @@ from ragdocs.search.confidence import (
     WISHED,
     Measures,
     Question,
-    fused,
+    combine,
+    question_evidence,
     rarity,
-    standing,
     with_evidence,
     worth,
 )
@@ -53,13 +53,13 @@ def test_nearness_and_words_both_speak_for_a_passage():
 
 
 def test_words_count_for_more_in_a_longer_question():
-    assert fused(0.2, 0.8, 12) > fused(0.2, 0.8, 5) > fused(0.2, 0.8, 3)
-    assert fused(0.3, 0.3, 40) == pytest.approx(0.3)
+    assert combine(0.2, 0.8, 12) > combine(0.2, 0.8, 5) > combine(0.2, 0.8, 3)
+    assert combine(0.3, 0.3, 40) == pytest.approx(0.3)
 
 
 def test_who_types_one_word_wants_what_has_it():
-    assert fused(0.1, 1.0, 1) > 0.5 > fused(0.1, 1.0, 2)
-    assert fused(0.9, 0.0, 1) == pytest.approx(fused(0.9, 0.0, 2))
+    assert combine(0.1, 1.0, 1) > 0.5 > combine(0.1, 1.0, 2)
+    assert combine(0.9, 0.0, 1) == pytest.approx(combine(0.9, 0.0, 2))
 
 
 def test_words_in_code_count_for_a_part_of_those_in_prose():
@@ -77,7 +77,9 @@ def test_what_was_not_asked_is_taken_to_be_as_usual():
     (by_both,) = with_evidence([words(item, 5.0)], known)
     assert by_words.relevance == pytest.approx(by_both.relevance)
     (by_meaning,) = with_evidence([item], measures({item.stored.key: 0.5}))
-    assert by_meaning.relevance == pytest.approx(worth(Grounds(0.5, 0.5), 5) + standing(QUESTION))
+    assert by_meaning.relevance == pytest.approx(
+        worth(Grounds(0.5, 0.5), 5) + question_evidence(QUESTION)
+    )
 
 
 def test_where_no_word_is_known_meaning_alone_counts():
@@ -91,27 +93,27 @@ def test_where_no_word_is_known_meaning_alone_counts():
 
 
 def test_rare_words_say_more_and_many_passages_less():
-    assert standing(QUESTION._replace(rarity=0.9)) > standing(QUESTION)
-    assert standing(QUESTION._replace(passages=5000)) < standing(QUESTION)
-    assert standing(QUESTION._replace(spread=0.12)) < standing(QUESTION)
+    assert question_evidence(QUESTION._replace(rarity=0.9)) > question_evidence(QUESTION)
+    assert question_evidence(QUESTION._replace(passages=5000)) < question_evidence(QUESTION)
+    assert question_evidence(QUESTION._replace(spread=0.12)) < question_evidence(QUESTION)
 
 
 def test_the_spread_of_a_few_passages_says_little():
     few, many = QUESTION._replace(passages=4), QUESTION._replace(passages=1000)
-    of_few = standing(few) - standing(few._replace(spread=0.13))
-    of_many = standing(many) - standing(many._replace(spread=0.13))
+    of_few = question_evidence(few) - question_evidence(few._replace(spread=0.13))
+    of_many = question_evidence(many) - question_evidence(many._replace(spread=0.13))
     assert 0 < of_few < of_many / 4
 
 
 def test_half_of_the_passages_change_little():
     """Ten points at most, where the curve is steepest."""
-    half = standing(QUESTION._replace(passages=500)) - standing(QUESTION)
+    half = question_evidence(QUESTION._replace(passages=500)) - question_evidence(QUESTION)
     assert 0 < SearchConfig().score_calibration_steepness * half / 4 < 0.1
 
 
 def test_a_tiny_folder_is_no_reason_to_be_sure():
-    smallest = standing(QUESTION._replace(passages=1))
-    assert smallest == pytest.approx(standing(QUESTION._replace(passages=100)))
+    smallest = question_evidence(QUESTION._replace(passages=1))
+    assert smallest == pytest.approx(question_evidence(QUESTION._replace(passages=100)))
 
 
 def test_rarity_is_the_mean_of_the_words():
@@ -190,10 +192,10 @@ def test_what_the_evidence_was_made_from_is_kept():
     known = measures({item.stored.key: 0.4}, keyword=10.0)
     (found,) = with_evidence([words(item, 6.0)], known)
     assert found.grounds == Grounds(pytest.approx(0.4), pytest.approx(0.6))
-    assert found.relevance == pytest.approx(worth(found.grounds, 5) + standing(QUESTION))
+    assert found.relevance == pytest.approx(worth(found.grounds, 5) + question_evidence(QUESTION))
 
 
 def test_nothing_is_nothing():
     assert with_evidence([], Measures({}, {})) == []
     (item,) = with_evidence(candidates("a"), Measures(None, {}))
-    assert item.relevance == pytest.approx(standing(Question()))
+    assert item.relevance == pytest.approx(question_evidence(Question()))

@@ -3,7 +3,7 @@
 import pytest
 
 from ragdocs.search.candidates import ExactToken
-from ragdocs.search.refining import exact_first
+from ragdocs.search.weighing import exact_first
 from tests.support.engine import candidates
 
 

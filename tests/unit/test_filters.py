@@ -2,8 +2,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from ragdocs.search.filters import filter_matching
 from ragdocs.search.requests import Filters
+from ragdocs.search.stages import filter_matching
 from tests.support.engine import ParsedCorpus
 from tests.support.stores import is_match
 

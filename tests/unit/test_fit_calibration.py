@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragdocs.search.candidates import Grounds
-from ragdocs.search.confidence import Question, standing, worth
+from ragdocs.search.confidence import Question, question_evidence, worth
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "fit_calibration.py"
 SEED = 5
@@ -22,7 +22,7 @@ def script():
 
 
 def shipped(script, grounds, question):
-    return script.SHIPPED.of(worth(grounds, question.words) + standing(question))
+    return script.SHIPPED.of(worth(grounds, question.words) + question_evidence(question))
 
 
 def some_grounds(chance):

@@ -4,7 +4,7 @@ import pytest
 
 from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
 from ragdocs.search.requests import Topic
-from ragdocs.search.spelling import FILTERS, Spelling, did_you_mean, forgiving
+from ragdocs.search.spelling import FILTERS, Spelling, allow_misspellings, did_you_mean
 from ragdocs.search.understanding import WordOrigin
 from tests.support.engine import Engine, found_by
 from tests.support.stores import ANALYZER, index_over, vocabulary_store
@@ -157,12 +157,14 @@ def alternatives(reader, text):
 
 def test_a_strict_term_may_be_fulfilled_by_what_is_near_it(reader):
     known = alternatives(reader, "recieve hadle-erorrs")
-    loose = forgiving(And((Term("recieve"), Term("mail"))), known, ANALYZER)
+    loose = allow_misspellings(And((Term("recieve"), Term("mail"))), known, ANALYZER)
     assert loose == And((Or((Term("recieve"), Term("receive"))), Term("mail")))
     boosted = Boost(Field(QueryField.TITLE, Term("recieve")), 2.0)
     either = Or((Term("recieve"), Term("receive")))
-    assert forgiving(boosted, known, ANALYZER) == Boost(Field(QueryField.TITLE, either), 2.0)
-    flat = forgiving(Or((Term("recieve"), Term("mail"))), known, ANALYZER)
+    assert allow_misspellings(boosted, known, ANALYZER) == Boost(
+        Field(QueryField.TITLE, either), 2.0
+    )
+    flat = allow_misspellings(Or((Term("recieve"), Term("mail"))), known, ANALYZER)
     assert flat == Or((Term("recieve"), Term("receive"), Term("mail")))
 
 
@@ -171,7 +173,7 @@ def test_phrases_exclusions_and_filters_stay_exact(reader):
     kept = [Phrase("recieve"), Not(Term("recieve"))]
     kept += [Field(name, Term("recieve")) for name in FILTERS]
     for expression in kept:
-        assert forgiving(expression, known, ANALYZER) == expression
+        assert allow_misspellings(expression, known, ANALYZER) == expression
 
 
 def test_a_misspelt_query_finds_by_words_what_was_meant(engine):

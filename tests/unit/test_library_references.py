@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from ragdocs.errors import QueryError
-from ragdocs.library.references import PathReading, readings, shown
+from ragdocs.library.references import PathReading, printable_name, readings
 from ragdocs.library.requests import DocumentRequest
 from tests.support.machine import takes_less_than
 
@@ -81,8 +81,8 @@ def test_the_longest_reference_taken_is_read_at_once():
 
 
 def test_what_is_shown_is_short_and_on_one_line():
-    assert shown("a\nb") == "a%0Ab"
-    assert len(shown("x" * 1000)) == 120
+    assert printable_name("a\nb") == "a%0Ab"
+    assert len(printable_name("x" * 1000)) == 120
 
 
 @pytest.mark.parametrize(

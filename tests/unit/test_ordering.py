@@ -9,7 +9,7 @@ from tests.support.engine import candidates
 def sure(*confidences):
     items = candidates(*(f"text {number}" for number in range(len(confidences))))
     return [
-        item.changed(confidence=confidence)
+        item.with_changes(confidence=confidence)
         for item, confidence in zip(items, confidences, strict=True)
     ]
 

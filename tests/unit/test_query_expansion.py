@@ -14,8 +14,8 @@ from ragdocs.search.understanding import (
     MIN_SIMILARITY,
     WordOrigin,
     added_words,
-    chosen_terms,
-    mixed,
+    choose_terms,
+    move_vector,
 )
 from tests.support.engine import Engine, found_by
 from tests.support.machine import ROUNDING
@@ -145,7 +145,7 @@ def test_query_expansion_synonyms(engine):
 def test_expand_query_empty(engine):
     assert expansion(engine, "") == []
     assert expansion(engine, "-auth") == []
-    assert chosen_terms([], frozenset()) == []
+    assert choose_terms([], frozenset()) == []
 
 
 def test_a_hypothesis_is_not_expanded(engine):
@@ -163,26 +163,26 @@ def near(word, similarity, vector, term=None):
 
 def test_terms_are_the_nearest_three_above_the_threshold():
     offered = [near(f"w{n}", 0.9 - n / 10, [1, 0]) for n in range(6)]
-    assert [each.word for each in chosen_terms(offered, frozenset())] == ["w0", "w1", "w2"]
-    assert [each.word for each in chosen_terms(offered, frozenset({"w0", "w2"}))] == [
+    assert [each.word for each in choose_terms(offered, frozenset())] == ["w0", "w1", "w2"]
+    assert [each.word for each in choose_terms(offered, frozenset({"w0", "w2"}))] == [
         "w1",
         "w3",
         "w4",
     ]
-    assert chosen_terms([near("low", 0.49, [1, 0])], frozenset()) == []
+    assert choose_terms([near("low", 0.49, [1, 0])], frozenset()) == []
     forms = [near("runs", 0.9, [1, 0], "run"), near("run", 0.8, [1, 0], "run")]
-    assert [each.word for each in chosen_terms(forms, frozenset())] == ["runs"]
+    assert [each.word for each in choose_terms(forms, frozenset())] == ["runs"]
 
 
 def test_a_mixed_vector_has_unit_length_and_lies_between():
     query = np.array([1, 0], dtype=np.float32)
-    moved = mixed(query, [near("up", 0.6, [0.6, 0.8])])
+    moved = move_vector(query, [near("up", 0.6, [0.6, 0.8])])
     assert np.linalg.norm(moved) == pytest.approx(1.0, abs=ROUNDING)
     assert moved.dtype == np.float32
     assert 0 < moved[1] < 0.8
-    assert mixed(query, []) is query
+    assert move_vector(query, []) is query
     both = [near("up", 0.6, [0.6, 0.8]), near("down", 0.6, [0.6, -0.8])]
-    assert mixed(query, both) == pytest.approx(query, abs=ROUNDING)
+    assert move_vector(query, both) == pytest.approx(query, abs=ROUNDING)
 
 
 def test_nearer_words_count_more():

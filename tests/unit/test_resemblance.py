@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragdocs.search.refining import with_resemblance
+from ragdocs.search.weighing import with_resemblance
 from tests.support.engine import ParsedCorpus
 
 CORPUS = ParsedCorpus()

@@ -1,8 +1,7 @@
 import pytest
 
 from ragdocs.indices.scopes import Scopes, few_left_out
-from ragdocs.search.filters import to_filter
-from ragdocs.search.requests import Filters
+from ragdocs.search.requests import Filters, to_filter
 from ragdocs.store.reader import Reader
 from tests.support.stores import Corpus
 

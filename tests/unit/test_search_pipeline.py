@@ -154,7 +154,7 @@ def test_reranking_reorders_the_first_and_the_rest_follow_below():
 
 def test_a_second_opinion_counts_by_its_weight_for_each_passage_alone():
     items = [
-        item.changed(confidence=value)
+        item.with_changes(confidence=value)
         for item, value in zip(
             candidates(*"abc", scores=[0.9, 0.8, 0.7]), [0.6, 0.5, 0.4], strict=True
         )

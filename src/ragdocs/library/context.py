@@ -19,7 +19,7 @@ from ragdocs.library.answers import (
     shown_path,
 )
 from ragdocs.library.documents import PathMatcher
-from ragdocs.library.references import shown
+from ragdocs.library.references import printable_name
 from ragdocs.library.requests import ContextRequest
 from ragdocs.library.source_code import ReadSource, TermPlace, read_diff, read_sources
 from ragdocs.library.terms import FoundTerm, TermChoice, TermFrequencies
@@ -28,9 +28,8 @@ from ragdocs.models import Boost, DocId, Or, Phrase, QueryExpression, Term, Tree
 from ragdocs.parsers.ids import document_id
 from ragdocs.parsers.link_targets import match_key
 from ragdocs.search.budget import BYTES_PER_TOKEN
-from ragdocs.search.filters import refuse_unknown_trees
 from ragdocs.search.query_language import format_expression
-from ragdocs.search.requests import Filters, QueryRequest
+from ragdocs.search.requests import Filters, QueryRequest, refuse_unknown_trees
 from ragdocs.search.responses import SearchResponse
 from ragdocs.store.records import StoredDocument
 from ragdocs.text import without_surrogates
@@ -136,7 +135,7 @@ def included_documents(
                 found.setdefault(document.id, _included(document, rule.match[0]))
             if not known:
                 # Of a path that may lie outside of the trees only the name is told.
-                name = shown(inclusion.rpartition("/")[2])
+                name = printable_name(inclusion.rpartition("/")[2])
                 notes.append(f"`{name}`, which a rule includes, is not in the index")
     return tuple(found.values()), tuple(dict.fromkeys(notes))
 

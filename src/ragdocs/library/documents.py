@@ -26,7 +26,13 @@ from ragdocs.library.paging import (
     pack_page,
     page_end,
 )
-from ragdocs.library.references import MAX_NAMED, ReferenceTarget, Resolver, nearest, shown
+from ragdocs.library.references import (
+    MAX_NAMED,
+    ReferenceTarget,
+    Resolver,
+    nearest,
+    printable_name,
+)
 from ragdocs.library.requests import DocumentRequest
 from ragdocs.limits import MAX_LINE
 from ragdocs.models import (
@@ -66,10 +72,10 @@ def headed_sections(view: View, document: StoredDocument) -> list[HeadedSection]
     """Each down to the next heading of its level or above; a skipped level simply nests."""
     root = view.chunk(ChunkId(document.id))
     whole = root.chunk.span if root else Span(0, document.size, 1, document.lines)
-    return nested(view.headings(document.id), whole, short(document.title))
+    return nest_headings(view.headings(document.id), whole, short(document.title))
 
 
-def nested(headings: Sequence[Heading], whole: Span, title: str) -> list[HeadedSection]:
+def nest_headings(headings: Sequence[Heading], whole: Span, title: str) -> list[HeadedSection]:
     paths: list[tuple[str, ...]] = []
     spans = [heading.span for heading in headings]
     still_open: list[int] = []
@@ -183,21 +189,21 @@ class DocumentContent:
 def content_of(view: View, document: StoredDocument, files: TextSource | None) -> DocumentContent:
     """The text of a document. Its leaves, thousands in a large one, are read only if need be."""
     if files is None:
-        return _stored(view, document, TextState.UNCHECKED)
+        return _read_stored(view, document, TextState.UNCHECKED)
     try:
         found = files.read(document.tree, document.path)
     except SourceError as error:
         note = f"the file can no longer be read ({error}): this is the text that was indexed"
-        return _stored(view, document, TextState.UNREADABLE, note)
+        return _read_stored(view, document, TextState.UNREADABLE, note)
     entry = view.file(document.id)
     if entry is None or entry.state is None or entry.state.content_hash != found.content_hash:
         note = "the file has changed since it was indexed: this is the text that was indexed"
-        return _stored(view, document, TextState.CHANGED, note)
+        return _read_stored(view, document, TextState.CHANGED, note)
     source = decode(found.data).source
     return DocumentContent(source.text, document.body_start, 1, TextState.CURRENT, source.span)
 
 
-def _stored(
+def _read_stored(
     view: View, document: StoredDocument, state: TextState, note: str = ""
 ) -> DocumentContent:
     notes = (note,) if note else ()
@@ -311,22 +317,26 @@ def _section_place(view: View, document: StoredDocument, fragment: str) -> Docum
         if section.heading.slug == slug:
             lines = section.span.line_start, section.span.line_end
             return DocumentPlace(f"{document.id}#{slug}", DocumentPart.SECTION, section.path, lines)
-    raise NotThere(_unknown(document, fragment, found))
+    raise NotThere(_describe_unknown(document, fragment, found))
 
 
 def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) -> DocumentPlace:
     first = found[0].span.line_start if found else document.lines + 1
     if first <= 1:
-        raise NotThere(f"`{shown(document.id)}` begins with a heading: nothing stands before it")
+        raise NotThere(
+            f"`{printable_name(document.id)}` begins with a heading: nothing stands before it"
+        )
     path = (short(document.title),)
     name = f"{document.id}#{PREAMBLE}"
     return DocumentPlace(name, DocumentPart.SECTION, path, (1, first - 1), is_body=True)
 
 
-def _unknown(document: StoredDocument, fragment: str, found: Sequence[HeadedSection]) -> str:
+def _describe_unknown(
+    document: StoredDocument, fragment: str, found: Sequence[HeadedSection]
+) -> str:
     slugs = [section.heading.slug for section in found[:MAX_COMPARED_SLUGS]]
-    near = ", ".join(f"`#{shown(slug)}`" for slug in nearest(fragment, slugs, MAX_NAMED))
-    message = f"`{shown(document.id)}` has no heading `{shown(fragment)}`"
+    near = ", ".join(f"`#{printable_name(slug)}`" for slug in nearest(fragment, slugs, MAX_NAMED))
+    message = f"`{printable_name(document.id)}` has no heading `{printable_name(fragment)}`"
     if near:
         return f"{message}; the nearest are {near}"
     return f"{message}: ask for its outline to see the headings there are"
@@ -359,12 +369,12 @@ class DocumentReader:
 
     def read(self, request: DocumentRequest) -> DocumentText:
         """Raises QueryError when there is no such document, heading, line or page."""
-        wanted = self._resume(request) if request.cursor else self._begun(request)
+        wanted = self._resume(request) if request.cursor else self._begin(request)
         if wanted.is_outline:
             return self._outline_page(wanted, request.max_tokens)
         return self._text_page(wanted, request.max_tokens)
 
-    def _begun(self, request: DocumentRequest) -> _Wanted:
+    def _begin(self, request: DocumentRequest) -> _Wanted:
         target = self._resolver.find(request.reference)
         document = target.document
         if request.full_document:

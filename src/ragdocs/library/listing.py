@@ -29,12 +29,11 @@ from ragdocs.library.paging import (
     pack_page,
     read_cursor,
 )
-from ragdocs.library.references import nearest, refuse_outside, shown
+from ragdocs.library.references import nearest, printable_name, refuse_outside
 from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.models import DocId
 from ragdocs.search.budget import BYTES_PER_TOKEN
-from ragdocs.search.filters import to_filter
-from ragdocs.search.requests import Filters
+from ragdocs.search.requests import Filters, to_filter
 from ragdocs.store.records import ChunkCounts, StoredChunk, StoredDocument, TreeCounts
 
 # From what is stored to the entries of a list.
@@ -147,7 +146,9 @@ class Lister:
         if self._request.tree and self._request.tree not in names:
             near = nearest(self._request.tree, names, len(names)) or names
             known = ", ".join(f"`{name}`" for name in near)
-            raise QueryError(f"there is no tree `{shown(self._request.tree)}`; there is {known}")
+            raise QueryError(
+                f"there is no tree `{printable_name(self._request.tree)}`; there is {known}"
+            )
 
     def _list_trees(self) -> Listing:
         counts = self._view.tree_counts()
@@ -166,7 +167,7 @@ class Lister:
         ids = self._ids()
         page = self._page(
             ((document.id,), document_entry(document, counts))
-            for document, counts in self._counted(self._from(ids))
+            for document, counts in self._documents_with_counts(self._from(ids))
         )
         return replace(self._listing(len(ids), page), documents=page.entries)
 
@@ -223,7 +224,9 @@ class Lister:
         )
         return self._view.filtered_documents(to_filter(filters))
 
-    def _counted(self, ids: Sequence[DocId]) -> Iterator[tuple[StoredDocument, ChunkCounts]]:
+    def _documents_with_counts(
+        self, ids: Sequence[DocId]
+    ) -> Iterator[tuple[StoredDocument, ChunkCounts]]:
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = ids[start : start + _READ_AT_ONCE]
             documents = self._view.documents_by_id(part)

@@ -25,8 +25,8 @@ _DAMAGED = "the cursor is damaged or of another list: leave it out to begin with
 
 
 def encode_cursor(kind: str, values: Mapping[str, Value]) -> str:
-    told = json.dumps([kind, values], separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(_check(told) + told).decode().rstrip("=")
+    payload = json.dumps([kind, values], separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(_check(payload) + payload).decode().rstrip("=")
 
 
 def decode_cursor(kind: str, cursor: str) -> dict[str, Value]:
@@ -35,17 +35,17 @@ def decode_cursor(kind: str, cursor: str) -> dict[str, Value]:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars="-_", validate=True)
     except (binascii.Error, ValueError):
         raise QueryError(_DAMAGED) from None
-    check, told = raw[:CHECK_BYTES], raw[CHECK_BYTES:]
-    if _check(told) != check:
+    check, payload = raw[:CHECK_BYTES], raw[CHECK_BYTES:]
+    if _check(payload) != check:
         raise QueryError(_DAMAGED)
-    found_kind, values = json.loads(told)
+    found_kind, values = json.loads(payload)
     if found_kind != kind:
         raise QueryError(_DAMAGED)
     return cast("dict[str, Value]", values)
 
 
-def _check(told: bytes) -> bytes:
-    return blake2b(told, digest_size=CHECK_BYTES, key=b"cursor").digest()
+def _check(payload: bytes) -> bytes:
+    return blake2b(payload, digest_size=CHECK_BYTES, key=b"cursor").digest()
 
 
 # How many entries of a list a page has room for.

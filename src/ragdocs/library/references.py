@@ -69,7 +69,7 @@ class PathReading:
     lines: tuple[int, int] | None = None
 
 
-def shown(text: str) -> str:
+def printable_name(text: str) -> str:
     """Fit for a message: on one line, valid, and not long."""
     safe = encode_path(_NEVER_IN_A_NAME.sub("\ufffd", text))
     return safe if len(safe) <= MAX_SHOWN_CHARS else f"{safe[: MAX_SHOWN_CHARS - 1]}…"
@@ -89,7 +89,7 @@ def readings(reference: str, trees: Collection[str]) -> list[PathReading]:
         if reading.path
     )
     if not found:
-        raise QueryError(f"`{shown(reference)}` names no document: {HINT}")
+        raise QueryError(f"`{printable_name(reference)}` names no document: {HINT}")
     return list(found)
 
 
@@ -165,7 +165,7 @@ class Resolver:
         wanted = readings(reference, self._trees)
         target = self._by_id(reference) or self._by_path(wanted) or self._by_name(wanted)
         if target is None:
-            raise NotThere(self._unknown(reference, wanted))
+            raise NotThere(self._describe_unknown(reference, wanted))
         return target
 
     def _by_id(self, reference: str) -> ReferenceTarget | None:
@@ -182,24 +182,24 @@ class Resolver:
         for reading in wanted:
             found = self._view.documents_by_id(self._ids(reading))
             if len(found) > 1:
-                raise QueryError(_ambiguous(reading.path, found.values()))
+                raise QueryError(_describe_ambiguous(reading.path, found.values()))
             for document in found.values():
                 return _target(document, reading)
         return None
 
     def _by_name(self, wanted: Iterable[PathReading]) -> ReferenceTarget | None:
         for reading in wanted:
-            candidates = self._called(reading)
+            candidates = self._documents_called(reading)
             found = _resolve(reading.path, candidates)
             if found is not None:
                 return _target(found, reading)
             if len(candidates) > 1 and reading.fragment is None and reading.lines is None:
                 alike = [one for one in candidates if _ends_alike(one.path, reading.path)]
                 if len(alike) > 1:
-                    raise QueryError(_ambiguous(reading.path, alike))
+                    raise QueryError(_describe_ambiguous(reading.path, alike))
         return None
 
-    def _called(self, reading: PathReading) -> list[StoredDocument]:
+    def _documents_called(self, reading: PathReading) -> list[StoredDocument]:
         key = match_key(reading.path)
         if not key or not _is_storable(key):
             return []
@@ -210,12 +210,12 @@ class Resolver:
         trees = self._trees if reading.tree is None else [TreeName(reading.tree)]
         return [document_id(tree, reading.path) for tree in trees]
 
-    def _unknown(self, reference: str, wanted: Sequence[PathReading]) -> str:
+    def _describe_unknown(self, reference: str, wanted: Sequence[PathReading]) -> str:
         for doc_id in (doc_id for reading in wanted for doc_id in self._ids(reading)):
             if failure := self._view.failure(doc_id):
-                return f"`{shown(doc_id)}` could not be indexed: {failure.reason}"
+                return f"`{printable_name(doc_id)}` could not be indexed: {failure.reason}"
         near = nearest_paths(self._view, wanted[-1].path, MAX_NAMED)
-        message = f"no document is called `{shown(reference)}`"
+        message = f"no document is called `{printable_name(reference)}`"
         if near:
             return f"{message}; the nearest are {_list_names(near)}"
         return f"{message}: list the documents to see what there is"
@@ -247,13 +247,13 @@ def _is_storable(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _ambiguous(path: str, found: Iterable[StoredDocument]) -> str:
+def _describe_ambiguous(path: str, found: Iterable[StoredDocument]) -> str:
     ids = sorted(document.id for document in found)
     return (
-        f"`{shown(path)}` could be {len(ids)} documents: {_list_names(ids[:MAX_NAMED])}"
+        f"`{printable_name(path)}` could be {len(ids)} documents: {_list_names(ids[:MAX_NAMED])}"
         f"{' and more' if len(ids) > MAX_NAMED else ''}; give the id of one"
     )
 
 
 def _list_names(names: Iterable[str]) -> str:
-    return ", ".join(f"`{shown(name)}`" for name in names)
+    return ", ".join(f"`{printable_name(name)}`" for name in names)

@@ -127,7 +127,7 @@ class Similarity:
 
     def by_words(self, texts: Iterable[str], limit: int) -> tuple[SimilarEntry, ...]:
         """By the words that tell most."""
-        terms = self._telling(texts)
+        terms = self._choose_terms(texts)
         units = tuple(Unit((each.term,), None, each.emphasis) for each in terms)
         if not units:
             return ()
@@ -145,12 +145,12 @@ class Similarity:
                 stored,
                 document,
                 score / ideal if ideal else 0.0,
-                self._shared(terms, stored, document),
+                self._shared_words(terms, stored, document),
             )
             for stored, document, score in found
         )
 
-    def _telling(self, texts: Iterable[str]) -> list[TellingTerm]:
+    def _choose_terms(self, texts: Iterable[str]) -> list[TellingTerm]:
         counter = TermCounter(self._analyzer)
         room = MAX_CHARS
         for text in texts:
@@ -160,7 +160,7 @@ class Similarity:
                 break
         counter.analyse()
         frequencies = TermFrequencies(self._view)
-        known = frequencies.of(counter.ranked(counter.frequencies))
+        known = frequencies.of(counter.rank(counter.frequencies))
         return telling_terms(counter, known, frequencies, MAX_TERMS)
 
     def _best(self, find: Find, limit: int) -> list[tuple[StoredChunk, StoredDocument, float]]:
@@ -184,7 +184,7 @@ class Similarity:
         ]
         return found[:limit]
 
-    def _shared(
+    def _shared_words(
         self, terms: Sequence[TellingTerm], stored: StoredChunk, document: StoredDocument
     ) -> tuple[str, ...]:
         texts = field_texts(document, stored.chunk).values()

@@ -56,14 +56,14 @@ class _DiffReader:
             elif line.startswith("--- "):
                 self._old_name = _name(line[4:])
             elif line.startswith(("+++ ", "rename to ")):
-                self._file = ChangedFile(self._named(line.partition(" ")[2]))
+                self._file = ChangedFile(self._new_name(line.partition(" ")[2]))
                 yield self._file
             elif self._file is not None and (found := _HUNK.match(line)):
                 self._old_left = int((found[1] or "1")[:9])
                 self._new_left = int((found[2] or "1")[:9])
                 self._file.headings += [found[3]] if found[3] else []
 
-    def _named(self, text: str) -> str:
+    def _new_name(self, text: str) -> str:
         name = _name(text.removeprefix("to "))
         return self._old_name if name == _NOTHING else name
 
@@ -253,12 +253,12 @@ def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
     found = changed_files(text)
     if not found:
         said.append("this is no unified diff: it was read as plain text")
-        return [_prose("", text)], "; ".join(said)
+        return [_read_prose("", text)], "; ".join(said)
     taken = found[:MAX_SOURCE_FILES]
     left = len(found) - len(taken)
     if left:
         said.append(f"{left} more files of the diff were not looked at")
-    return [_changed(each) for each in taken], "; ".join(said)
+    return [_read_change(each) for each in taken], "; ".join(said)
 
 
 def _beginning(text: str, room: int) -> str:
@@ -268,8 +268,8 @@ def _beginning(text: str, room: int) -> str:
 def _by_suffix(name: str) -> Callable[[str, str], ReadSource]:
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in MARKDOWN_SUFFIXES:
-        return _markdown
-    return _prose if suffix in _PROSE else _code
+        return _read_markdown
+    return _read_prose if suffix in _PROSE else _read_code
 
 
 def _text(content: str | bytes) -> str:
@@ -278,7 +278,7 @@ def _text(content: str | bytes) -> str:
     return without_surrogates(content).replace("\0", " ")
 
 
-def _markdown(name: str, text: str) -> ReadSource:
+def _read_markdown(name: str, text: str) -> ReadSource:
     document = parse_document(text.encode(), Origin(TreeName("source"), name or "source.md", 0))
     headings = [heading.text for heading in document.headings]
     body = text[document.body_start :]
@@ -294,12 +294,12 @@ def _markdown(name: str, text: str) -> ReadSource:
     )
 
 
-def _prose(name: str, text: str) -> ReadSource:
+def _read_prose(name: str, text: str) -> ReadSource:
     pieces = (SourcePiece(TermPlace.PATH, _path_words(name)), SourcePiece(TermPlace.BODY, text))
     return ReadSource(name, pieces, _gist([_path_words(name), text]))
 
 
-def _code(name: str, code: str) -> ReadSource:
+def _read_code(name: str, code: str) -> ReadSource:
     said, named = comments(code), definitions(code)
     pieces = (
         SourcePiece(TermPlace.PATH, _path_words(name)),
@@ -310,7 +310,7 @@ def _code(name: str, code: str) -> ReadSource:
     return ReadSource(name, pieces, _gist([_path_words(name), *_shorten(said), *named]))
 
 
-def _changed(file: ChangedFile) -> ReadSource:
+def _read_change(file: ChangedFile) -> ReadSource:
     name = without_surrogates(file.name)
     changed, around = "\n".join(file.changed), "\n".join(file.around)
     said = comments(changed)

@@ -59,7 +59,7 @@ class TellingTerm:
     @property
     def emphasis(self) -> float:
         """What it gains by being frequent; an engine adds by itself what it gains by being rare."""
-        return damped(self.frequency)
+        return damp(self.frequency)
 
 
 class _Count(NamedTuple):
@@ -131,7 +131,7 @@ class TermCounter:
             self.frequencies[term] += 0 if count.repeats else times
             forms[form] = forms.get(form, 0) + times
 
-    def ranked(self, terms: Iterable[str]) -> list[str]:
+    def rank(self, terms: Iterable[str]) -> list[str]:
         """The weightiest first."""
         return sorted(sorted(terms), key=self.weights.__getitem__, reverse=True)
 
@@ -156,14 +156,14 @@ def telling_terms(
             counter.word(term),
             counter.weights[term],
             count,
-            damped(counter.weights[term]) * frequencies.rarity(count),
+            damp(counter.weights[term]) * frequencies.rarity(count),
         )
         for term, count in (rare or known).items()
     ]
     return sorted(found, key=lambda each: (-each.score, each.term))[:limit]
 
 
-def damped(frequency: float) -> float:
+def damp(frequency: float) -> float:
     """The tenth occurrence says less than the second."""
     return math.log1p(frequency)
 
@@ -188,7 +188,7 @@ class FoundTerm:
 
     @property
     def emphasis(self) -> float:
-        return damped(self.weight)
+        return damp(self.weight)
 
 
 class TermChoice:
@@ -205,7 +205,7 @@ class TermChoice:
         """The best of all files together, each file having the same say."""
         found: dict[str, FoundTerm] = {}
         counters = self._count(sources)
-        wanted = [counter.ranked(self._wanted(counter)) for counter in counters]
+        wanted = [counter.rank(self._wanted(counter)) for counter in counters]
         documents = self._frequencies.of(_in_turn(wanted))
         for counter, own in zip(counters, wanted, strict=True):
             of_source = {term: documents[term] for term in own if term in documents}

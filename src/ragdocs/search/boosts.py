@@ -1,6 +1,4 @@
-"""What raises a passage for reasons other than its text: recency, tree, community. Each
-has a name.
-"""
+"""Boosts a passage for reasons other than its text: recency, tree, community. Each has a name."""
 
 import math
 from collections import Counter
@@ -12,17 +10,17 @@ from enum import StrEnum
 from ragdocs.models import DocId, TreeName
 from ragdocs.search.candidates import Candidate, best_first
 
-# Documents that are linked with the best ones are raised with them.
+# Documents in the same community as the best ones are raised with them.
 
-# How many of the best documents say which communities the query is about.
 LEADERS = 3
+"""How many of the best documents decide which communities the query is about."""
 
 
 def raised_documents(ranked: Sequence[DocId], communities: Mapping[DocId, int]) -> frozenset[DocId]:
-    """Those that share a community with one of the first, best first given.
+    """The documents that share a community with a leader; `ranked` is best first.
 
-    The leaders themselves are among them, or a follower would pass its leader by the boost alone;
-    a leader that has no follower here has nothing to share.
+    Leaders are included, or a follower would pass its leader by the boost alone; a leader without
+    followers is not.
     """
     documents = list(dict.fromkeys(ranked))
     members = Counter(communities[doc_id] for doc_id in documents if doc_id in communities)
@@ -34,29 +32,29 @@ def raised_documents(ranked: Sequence[DocId], communities: Mapping[DocId, int]) 
     )
 
 
-# The project's own trees are preferred to those the user has everywhere.
+# The project's own trees are preferred to the user's global ones.
 
 
 def locality_factors(
     trees: Iterable[TreeName], local: frozenset[TreeName], boost: float
 ) -> dict[TreeName, float]:
-    """Where all trees are local there is nothing to prefer, and scores stay as they are."""
+    """If all trees are local, none is preferred and the scores stay as they are."""
     found = frozenset(trees)
     factor = 1.0 if found <= local else boost
     return {tree: factor if tree in local else 1.0 for tree in found}
 
 
-# New documents gain a little.
+# Recent documents gain a little.
 
-# Seed 001, strategy 4: the youngest tier that fits counts. These are the figures at BIAS_OF_TIERS.
 TIERS = ((timedelta(days=7), 1.2), (timedelta(days=30), 1.1))
+"""Seed 001, strategy 4: the first tier that fits counts. The factors are those at BIAS_OF_TIERS."""
 BIAS_OF_TIERS = 0.5
-# A date this far ahead is a broken clock or a typing error, not news.
 MAX_AHEAD = timedelta(days=1)
+"""A date further in the future comes from a wrong clock or a typing error."""
 
 
 def recency_factor(date: datetime, now: datetime, bias: float) -> float:
-    """Both dates have a time zone. `bias` scales the gain: 0 is none, 1 twice the tiers' own."""
+    """Both dates have a time zone. `bias` scales the gain: 0 for none, 1 for twice the tiers."""
     age = now - date
     if age < -MAX_AHEAD:
         return 1.0
@@ -66,14 +64,14 @@ def recency_factor(date: datetime, now: datetime, bias: float) -> float:
     return 1.0
 
 
-# Several trees at one level: what each has best counts nearer to what the best of them has.
+# Tree normalisation: the best passages of the trees are brought nearer to each other.
 #
-# A folder of short notes and one of long manuals score differently for the same question, and the
-# one must not fill every answer by that alone. Each tree has one factor for all it has, so the
-# order within a tree never changes, and one tree alone is left as it is.
+# A folder of short notes and one of long manuals score differently for the same question; that
+# alone must not let one of them fill every answer. Each tree has one factor for all its passages,
+# so the order within a tree never changes, and a single tree is left as it is.
 
 MOST = 2.0
-"""No tree is raised further: what has nothing to say must not come before what has."""
+"""No tree is raised further: passages that say nothing must not come before those that do."""
 
 
 def best_by_tree(scored: Iterable[tuple[TreeName, float]]) -> dict[TreeName, float]:
@@ -84,16 +82,13 @@ def best_by_tree(scored: Iterable[tuple[TreeName, float]]) -> dict[TreeName, flo
 
 
 def level_factors(best: Mapping[TreeName, float], strength: float) -> dict[TreeName, float]:
-    """By a strength of 1 the best of every tree scores the same, unless it is too far behind; by
-    0 nothing is changed; between, a part of that.
+    """With a strength of 1 the best of every tree scores the same, unless it is too far behind;
+    with 0 nothing changes.
     """
     top = max(best.values(), default=0.0)
     return {
         tree: min(MOST, (top / own) ** strength) if own > 0 else 1.0 for tree, own in best.items()
     }
-
-
-# What raises a passage for other reasons than its text, each named so that it can be explained.
 
 
 class BoostKind(StrEnum):
@@ -110,7 +105,7 @@ _KINDS = tuple(kind.value for kind in BoostKind)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoostRules:
-    """The boosts in force; a factor or bias that is left alone raises nothing."""
+    """The boosts of one request; the default factors and biases raise nothing."""
 
     now: datetime
     recency_bias: float = 0.0
@@ -122,7 +117,7 @@ class BoostRules:
 
 
 def apply_boosts(candidates: Sequence[Candidate], rules: BoostRules) -> list[Candidate]:
-    """Every factor applied to the score, and the result sorted again."""
+    """Applies every factor to the score and sorts again."""
     raised = raised_documents([item.document.id for item in candidates], rules.communities)
     trees = (item.document.tree for item in candidates)
     local = locality_factors(trees, rules.local_trees, rules.local_factor)
@@ -146,4 +141,4 @@ def _raise(item: Candidate, factors: dict[str, float]) -> Candidate:
     if not factors:
         return item
     score = item.score * math.prod(factors.values())
-    return item.changed(score=score, boosts={**item.boosts, **factors})
+    return item.with_changes(score=score, boosts={**item.boosts, **factors})

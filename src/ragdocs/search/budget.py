@@ -1,6 +1,4 @@
-"""Fits results into a budget of tokens, best first: shortens passages and reports what was left
-out.
-"""
+"""Packs results into a budget of tokens, best first, and reports what was left out."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -16,13 +14,14 @@ from ragdocs.models import ChunkId, DocId, Span
 from ragdocs.search.passages import MatchRange, Passage, densest
 from ragdocs.search.snippets import SENTENCE_END, Range
 
-# A passage cut down to a number of bytes: one stretch of it, around what was looked for.
+# Shortens a passage to a number of bytes: one stretch of it, around the match.
 #
-# Cut between paragraphs, else between sentences, else between words; never within a code fence or a
-# table row. Only where the byte in the file is certain, so that the stretch can be cited.
+# It is cut between paragraphs, else between sentences, else between words; never within a code
+# fence or a table row, and only where the byte in the file is certain, so that the stretch can be
+# cited.
 
 ENOUGH = 0.5
-"""A stretch that uses so much of its room is not filled up with halves of what stands beside it."""
+"""A stretch that uses this share of its room is not filled up with smaller pieces."""
 
 _MAX_HEADING = 300
 _SPACES = 64
@@ -36,13 +35,13 @@ _FENCE = re.compile(
 
 
 def shorten(passage: Passage, limit: int, anchors: Sequence[Range]) -> Range | None:
-    """The characters to keep, at most `limit` bytes of UTF-8: around the first of the anchors for
-    which that can be done.
+    """The characters to keep, at most `limit` bytes of UTF-8, around the first anchor for which
+    that is possible.
     """
     text = passage.text
     atoms = _Atoms(text)
     for anchor in anchors:
-        reach = limit + _SPACES  # what ends within the limit is only seen with the space behind it
+        reach = limit + _SPACES  # an end within the limit is recognised only by the space after it
         region = max(0, anchor[0] - reach), min(len(text), anchor[1] + reach)
         if anchor[1] - anchor[0] > limit:
             continue
@@ -54,15 +53,15 @@ def shorten(passage: Passage, limit: int, anchors: Sequence[Range]) -> Range | N
 
 
 def fences(text: str) -> list[Range]:
-    """The fenced code blocks, without white space at their end; an open one ends with the text.
-    Line by line rather than parsed: a passage may begin anywhere.
+    """The fenced code blocks, without trailing white space; an unclosed one ends with the text.
+    Found line by line rather than parsed, because a passage may begin anywhere.
     """
     found: list[Range] = []
     opened: re.Match[str] | None = None
     for line in _FENCE.finditer(text):
         if opened is None:
             opened = line
-        elif _closes(line, opened):
+        elif _is_closing(line, opened):
             found.append((opened.start(), line.end(2)))
             opened = None
     if opened is not None:
@@ -70,13 +69,13 @@ def fences(text: str) -> list[Range]:
     return found
 
 
-def _closes(line: re.Match[str], opened: re.Match[str]) -> bool:
+def _is_closing(line: re.Match[str], opened: re.Match[str]) -> bool:
     is_bare = not line[1] and not line[3].strip()
     return is_bare and line[2].startswith(opened[2])
 
 
 class _Atoms:
-    """What is never cut: fences and table rows."""
+    """The ranges that are never cut: fences and table rows."""
 
     def __init__(self, text: str) -> None:
         self.fences = fences(text)
@@ -94,7 +93,7 @@ class _Atoms:
 
 
 def _levels(text: str, region: Range, atoms: _Atoms) -> Iterator[list[int]]:
-    """Where text may be cut, from coarse to fine; each has all of those before it."""
+    """Where text may be cut, from coarse to fine; each level includes the ones before it."""
     start, end = region
     found = {0, len(text)}
     for first, last in atoms.fences:
@@ -107,14 +106,14 @@ def _levels(text: str, region: Range, atoms: _Atoms) -> Iterator[list[int]]:
 
 @cache
 def _word_end() -> Pattern[str]:
-    """After white space, and between characters of scripts that have none."""
+    """After white space, and between characters of scripts without spaces."""
     run = f"{UNSPACED}{marks()}"
     return re.compile(rf"\s++|(?<=[{run}])(?=[{UNSPACED}])(?![{HANGUL_TAILS}{marks()}])")
 
 
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """Where a stretch may begin and end, and how many bytes of UTF-8 stand before each place."""
+    """Where a stretch may begin and end, and the number of UTF-8 bytes before each place."""
 
     starts: list[int]
     ends: list[int]
@@ -125,7 +124,7 @@ class _Cuts:
         text = passage.text
         ends = set(_trim(text, borders))
         offsets = sorted({*borders, *ends})
-        certain = passage.certain(offsets)
+        certain = passage.certain_offsets(offsets)
         sizes = {at: at for at in offsets}
         if not text.isascii():
             sizes = dict.fromkeys(offsets[:1], 0)
@@ -141,7 +140,7 @@ class _Cuts:
         return self.sizes[stretch[1]] - self.sizes[stretch[0]]
 
     def around(self, anchor: Range) -> Range | None:
-        """The smallest stretch that has the anchor in it."""
+        """The smallest stretch around the anchor."""
         first = bisect_right(self.starts, anchor[0]) - 1
         last = bisect_left(self.ends, max(anchor[1], anchor[0] + 1))
         if first < 0 or last == len(self.ends):
@@ -159,7 +158,7 @@ class _Cuts:
 
 
 def _trim(text: str, borders: Sequence[int]) -> Iterator[int]:
-    """Each border without the white space before it, looking back no further than the last one."""
+    """Each border moved back over the white space before it, at most to the border before."""
     before, end = 0, 0
     for at in borders:
         body = len(text[before:at].rstrip())
@@ -172,7 +171,7 @@ def _may_end(text: str, at: int) -> bool:
     """A heading belongs to what follows it."""
     if at == len(text):
         return True
-    # Not further back: a line of megabytes has a border at each of its words.
+    # The search back is bounded: a line of megabytes has a border at each word.
     lowest = max(0, at - _MAX_HEADING)
     line = text.rfind("\n", lowest, at) + 1
     is_known = line > 0 or lowest == 0
@@ -182,7 +181,7 @@ def _may_end(text: str, at: int) -> bool:
 def _grow(levels: Iterable[_Cuts], anchor: Range, limit: int) -> Range | None:
     stretch: Range | None = None
     for cuts in levels:
-        stretch = stretch or _fitting(cuts, cuts.around(anchor), limit)
+        stretch = stretch or _if_fits(cuts, cuts.around(anchor), limit)
         if stretch is None:
             continue
         stretch = _widen(cuts, stretch, limit)
@@ -191,32 +190,32 @@ def _grow(levels: Iterable[_Cuts], anchor: Range, limit: int) -> Range | None:
     return stretch
 
 
-def _fitting(cuts: _Cuts, stretch: Range | None, limit: int) -> Range | None:
+def _if_fits(cuts: _Cuts, stretch: Range | None, limit: int) -> Range | None:
     return stretch if stretch and cuts.size(stretch) <= limit else None
 
 
 def _widen(cuts: _Cuts, stretch: Range, limit: int) -> Range:
-    """Ahead and back in turn, so that what was looked for stays in the middle; ahead first, because
-    a reader goes on rather than back.
+    """Alternates ahead and back, so that the match stays in the middle; ahead first, because a
+    reader goes on rather than back.
     """
     while True:
-        longer = _fitting(cuts, cuts.ahead(stretch), limit) or stretch
-        grown = _fitting(cuts, cuts.back(longer), limit) or longer
+        longer = _if_fits(cuts, cuts.ahead(stretch), limit) or stretch
+        grown = _if_fits(cuts, cuts.back(longer), limit) or longer
         if grown == stretch:
             return stretch
         stretch = grown
 
 
-# As much as a reader has room for, best first, and a word on everything that was left out.
+# Packs as many results as fit, best first, and reports everything that was left out.
 #
 # Tokens are ⌈UTF-8 bytes / 4⌉. A result costs its text, its snippet and its citation. The report of
-# what is missing is not counted: it is a line for each.
+# what was left out, one line each, is not counted.
 
 BYTES_PER_TOKEN = 4
 CITATION_TOKENS = 16
 """For the lines, score and punctuation around a path and its headings."""
 MIN_SHORTENED_TOKENS = 20
-"""Under this a shortened text says nothing."""
+"""A shorter text says nothing."""
 
 
 class Extent(StrEnum):
@@ -224,16 +223,16 @@ class Extent(StrEnum):
 
     WHOLE = "whole"
     EXCERPT = "excerpt"
-    """The lines that answer and what stands around them; all of it is more than is useful."""
+    """The lines that answer and their surroundings; the whole would be longer than is useful."""
     SHORTENED = "shortened"
     CITED = "cited"
-    """No text: only where it is, and its snippet."""
+    """No text: only its place and its snippet."""
     LEFT_OUT = "left_out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """What the budget must know of a result; a `snippet` is counted beside the text."""
+    """What the budget must know of a result; the `snippet` is counted in addition to the text."""
 
     chunk_id: ChunkId
     doc_id: DocId
@@ -255,9 +254,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A result that is given: the item at `place`, with this text, which is the file's at `span`.
+    """A result in the answer: the item at `place` with this text, which is the file's at `span`.
 
-    One that is only cited has no text, and the span of all of it. `matches` are those within the
+    If it is only cited, it has no text and the span of the whole. `matches` are those within the
     text, counted from its beginning.
     """
 
@@ -271,7 +270,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The call of the server's tool that gets what was left out."""
+    """The call of the server's tool that returns what was left out."""
 
     tool: str
     arguments: Mapping[str, str | int]
@@ -279,7 +278,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A result of which something is missing, what all of it costs, and how to get it."""
+    """A result that is not given in full, the cost of all of it, and how to get it."""
 
     id: ChunkId
     path: str
@@ -292,7 +291,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Budgeted:
-    """What is given, in the order of the items, and all that is not or not wholly."""
+    """The results in the order of the items, and those that are missing or not given in full."""
 
     results: tuple[Packed, ...]
     left_out: tuple[LeftOut, ...]
@@ -304,9 +303,9 @@ def tokens(text: str) -> int:
 
 
 def pack(items: Sequence[Item], max_tokens: int) -> Budgeted:
-    """Whole results while they fit; the first that does not is shortened, or only cited.
+    """Adds whole results while they fit; shortens the first that does not, or only cites it.
 
-    The one exception to the limit: the first result is cited when there is room for nothing.
+    The one exception to the limit: the first result is cited even when nothing fits.
     """
     results: list[Packed] = []
     left, is_first_over = max_tokens, True
@@ -359,7 +358,7 @@ def _cite(place: int, item: Item) -> Packed:
 
 
 def _anchors(item: Item, limit: int) -> list[Range]:
-    """What should stay, in order of preference: the best matches, one of them, the beginning."""
+    """What should stay, best choice first: the best matches, the first of them, the beginning."""
     anchors: list[Range] = []
     if item.matches:
         best = densest(item.matches, limit / 2, lambda unit: round(1000 * unit.weight))
@@ -378,7 +377,7 @@ def matches_within(matches: Sequence[MatchRange], kept: Range) -> tuple[MatchRan
 
 def _left_out(item: Item, extent: Extent) -> LeftOut:
     span = item.passage.span
-    # By its id, because two trees may have a file of the same path.
+    # By id, because two trees may have a file with the same path.
     arguments: dict[str, str | int] = {
         "document": item.doc_id,
         "start_line": span.line_start,

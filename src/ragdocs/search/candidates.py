@@ -1,5 +1,5 @@
-"""A candidate: a chunk with everything a stage needs to judge it; its place in the tree and its
-order.
+"""A candidate: a chunk with everything that a stage needs to judge it; the order of candidates, and
+the tree of their chunks.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# A chunk on its way to being a result, with all that any stage needs to judge it.
-
 
 class Strategy(StrEnum):
     """Which index proposed a chunk."""
@@ -28,7 +26,7 @@ class Strategy(StrEnum):
 
 
 Weights = Mapping[Strategy, float]
-"""How much say each index has; one that is not named has 1."""
+"""The weight of each index; an index that is missing here has 1."""
 
 
 class Evidence(NamedTuple):
@@ -39,16 +37,16 @@ class Evidence(NamedTuple):
 
 
 TELLING = (1.0, 1.0, 0.5)
-"""What an exact token tells that no document, one, or two have; that more have tells nothing."""
+"""How much an exact token says that no, one or two documents have; in more, it says nothing."""
 
 
 CODE_LACK = 2.0
-"""A passage about another ticket is no answer, however well its words fit."""
+"""A passage about another ticket does not answer, however well its words fit."""
 
 
 class TokenKind(Enum):
     """`TKT-90931` is a code, `parse_query` a name. A year or a price is a number: it leads to the
-    passage that alone has it, and says nothing about whether that answers."""
+    only passage with it, but does not show that the passage answers."""
 
     CODE = "code"
     NAME = "name"
@@ -56,8 +54,8 @@ class TokenKind(Enum):
 
 
 class ExactToken(NamedTuple):
-    """A name, code or file name of the question: the chunks with it that may be found, and how many
-    different documents have it, a copy not counted."""
+    """A name, code or file name in the question: the chunks with it that may be found, and how many
+    different documents have it; copies count once."""
 
     keys: frozenset[ChunkKey]
     documents: int
@@ -70,22 +68,22 @@ class ExactToken(NamedTuple):
 
     @property
     def strength(self) -> float:
-        """What it tells that a passage has it."""
+        """How much it says that a passage has it."""
         if self.kind is TokenKind.NUMBER or self.documents >= len(TELLING):
             return 0.0
         return TELLING[self.documents]
 
     @property
     def lack(self) -> float:
-        """What it tells that a passage does not have it."""
+        """How much it says that a passage lacks it."""
         return self.strength * (CODE_LACK if self.kind is TokenKind.CODE else 1.0)
 
 
 class Grounds(NamedTuple):
-    """What a passage's evidence is made from: how near it is in meaning and how much of the most
-    that its words could score it has (None: not asked), both in [0, 1]; whether its heading is what
-    was asked; how much it tells that it has a rare code or name of the question (to 1) or lacks it
-    (to -1), 0 where nothing such was asked; and how rare a quotation it has.
+    """The parts of a passage's evidence: its similarity in meaning and its share of the highest
+    possible word score, both in [0, 1] (None: not asked); whether its heading is what was asked
+    for; `token`: whether it has a rare code or name of the question (up to 1) or lacks it (down to
+    -1), 0 if the question has none; and how rare the quotation is that it contains.
     """
 
     similarity: float | None = None
@@ -100,17 +98,17 @@ NO_GROUNDS = Grounds()
 
 @dataclass(kw_only=True)
 class Candidate:
-    """A fused hit. `grounds` are what speaks for it, and `relevance` is what they alone are worth,
-    `boosts` what raised it above that: `score` has both, and is in [0, 1] once calibrated;
-    `confidence` is made from `relevance` only and orders the results, `score` those of about the
-    same confidence. `content_hash` and `ngrams` may be empty: dedup makes them then.
+    """A fused hit. `relevance` is computed from the `grounds` alone; `score` also has the `boosts`
+    and is in [0, 1] once calibrated. `confidence` is computed from `relevance` only and orders the
+    results; `score` orders those of about the same confidence. `content_hash` and `ngrams` may be
+    empty: dedup then computes them.
 
-    `stored` is a leaf, or has a `passage`: the leaves that have its text, in order. `constituents`
-    are the chunks found in it, and `matched` the best of them. The passage is shown with the last
-    `lead` characters of the leaf `before` it. `sections` are those that it has anything of.
+    `stored` is a leaf, or has a `passage`: the leaves with its text, in order. `constituents` are
+    the chunks found in it, and `matched` is the best of them. The passage is shown with the last
+    `lead` characters of the leaf `before` it. `sections` are those that overlap it.
 
-    Neither `frozen` nor with slots, which make a copy four times as dear, and forty are made by
-    several stages of every query: `Final` says the same to the type checker.
+    It is neither frozen nor slotted, because that makes a copy four times slower, and several
+    stages of every query make forty copies each. `Final` tells the type checker the same.
     """
 
     stored: Final[StoredChunk]
@@ -129,18 +127,18 @@ class Candidate:
     passage: Final[tuple[StoredChunk, ...]] = ()
     matched: Final[StoredChunk | None] = None
     is_parent: Final[bool] = False
-    """Returned for what was found in it (parent retrieval)."""
+    """Returned in place of a chunk found in it (parent retrieval)."""
     before: Final[StoredChunk | None] = None
     lead: Final[int] = 0
     sections: Final[tuple[StoredChunk, ...]] = ()
     is_over_limit: Final[bool] = False
-    """Here although its document has enough others, because nothing else was found."""
+    """Kept although its document has enough results, because nothing else was found."""
     ceiling: Final[float] = 1.0
-    """No later stage may raise the score above this: what a re-ranker did not read stays behind
-    what it did."""
+    """No later stage may raise the score above this: candidates that a re-ranker did not read stay
+    behind those that it did."""
 
-    def changed(self, **changes: object) -> Self:
-        """As `dataclasses.replace`, which takes more than twice as long."""
+    def with_changes(self, **changes: object) -> Self:
+        """Like `dataclasses.replace`, but more than twice as fast."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__, **changes)
         return copy
@@ -151,12 +149,12 @@ class Candidate:
 
     @property
     def found(self) -> tuple[StoredChunk, ...]:
-        """The chunks that the indices found, whatever was made of them since."""
+        """The chunks that the indices found, before any merging."""
         return self.constituents or (self.stored,)
 
     @property
     def best(self) -> StoredChunk:
-        """The leaf that was found, and of several the best."""
+        """The best leaf that was found."""
         return self.matched or self.stored
 
     @property
@@ -175,48 +173,48 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A named step of the pipeline: candidates in, best first, and those that are left out."""
+    """A named step of the pipeline, from candidates to candidates, best first."""
 
     name: str
     apply: Callable[[Sequence[Candidate]], Sequence[Candidate]]
     reason: Callable[[Candidate, Sequence[Candidate]], str] = lambda _item, _left: ""
-    """Why it let a candidate fall, given those it left."""
+    """Why it dropped a candidate, given those that it left."""
 
 
-# The order of results: by score, by confidence, and how a second opinion or a cut changes it.
+# The order of results: by score, by confidence, with a second opinion, and with a limit.
 
 RERANK = "rerank"
 """The boost by which a second opinion changed a score."""
 FLOOR_PLACE = 10
-"""A document that alone has the rare words of a question stands here at the latest."""
+"""The only document with the rare words of a question is placed here at the latest."""
 ALIKE = 0.05
-"""Confidences this near to one another say the same: other reasons may order them."""
+"""Confidences this close count as equal: something else may order them."""
 
 
 def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """By score; equals stay in the order they came in."""
+    """By score; equal ones keep their order."""
     return sorted(candidates, key=lambda candidate: -candidate.score)
 
 
-def nearer(item: Candidate, part: float, reason: str) -> Candidate:
-    """Brought so much of the way to 1; what that multiplied its score by can be told."""
+def bring_nearer(item: Candidate, part: float, reason: str) -> Candidate:
+    """Moves the score by `part` of its distance to 1 and records the factor as a boost."""
     missing = 1.0 - item.score
     if item.score <= 0 or part <= 0 or missing <= 0:
         return item
     score = item.score + missing * min(1.0, part)
-    return item.changed(score=score, boosts={**item.boosts, reason: score / item.score})
+    return item.with_changes(score=score, boosts={**item.boosts, reason: score / item.score})
 
 
 def surest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """By confidence, and those within ALIKE of one another in the order they came in: no result is
-    behind one of which it is told that it is clearly less likely."""
+    """By confidence; those within ALIKE of one another keep their order, so no result is behind one
+    that is clearly less likely."""
     places = sorted(range(len(candidates)), key=lambda place: -candidates[place].confidence)
-    alike: list[int] = []  # a heap: of these the one that came in first is next
+    alike: list[int] = []  # a heap: the next one is the one that came in first
     taken: set[int] = set()
     ordered: list[Candidate] = []
     seen = 0
     for surest in places:
-        # As long as the surest of all that are left waits for others that came in before it.
+        # The surest one waits for those of about the same confidence that came in before it.
         while surest not in taken:
             least = candidates[surest].confidence - ALIKE
             while seen < len(places) and candidates[places[seen]].confidence >= least:
@@ -234,13 +232,13 @@ def take_first(
     order: Callable[[Sequence[Candidate]], list[Candidate]] = best_first,
     floored: Set[DocId] = frozenset(),
 ) -> list[Candidate]:
-    """The first `top_n`, then in order: what chose them (MMR) need not have ordered them. A
-    floored document has a place: its best is at least the last, or the last of the first ten."""
+    """The first `top_n`, then ordered, because MMR chooses without ordering. A floored document is
+    guaranteed a place: at least the last one, or the last of the first ten."""
     ordered = order(candidates[: max(0, top_n)])
     for document in sorted(floored):
         own = next((item for item in candidates if item.document.id == document), None)
         place = min(top_n, FLOOR_PLACE) - 1
-        if place < 1:  # the first place is the surest one's
+        if place < 1:  # the first place belongs to the surest result
             continue
         if own is not None and all(item.document.id != document for item in ordered[: place + 1]):
             others = [item for item in ordered if item is not own]
@@ -251,8 +249,9 @@ def take_first(
 def rescore(
     candidates: Sequence[Candidate], opinions: Sequence[float], weight: float
 ) -> list[Candidate]:
-    """The first ones with a second opinion of this weight beside their own score and confidence;
-    the rest follow and never score above them. The opinion on a passage changes no other's number.
+    """Mixes a second opinion of this weight into the score and confidence of the first candidates;
+    the rest follow and never score above them. An opinion on one passage changes no other's
+    numbers.
     """
     judged = best_first(
         [
@@ -266,25 +265,26 @@ def rescore(
 
 
 def _judge(candidate: Candidate, opinion: float, weight: float) -> Candidate:
-    """What the opinion multiplied the score by can be told."""
     score = _mix(candidate.score, opinion, weight)
-    judged = candidate.changed(score=score, confidence=_mix(candidate.confidence, opinion, weight))
+    judged = candidate.with_changes(
+        score=score, confidence=_mix(candidate.confidence, opinion, weight)
+    )
     if candidate.score <= 0:
         return judged
-    return judged.changed(boosts={**candidate.boosts, RERANK: score / candidate.score})
+    return judged.with_changes(boosts={**candidate.boosts, RERANK: score / candidate.score})
 
 
 def _mix(own: float, opinion: float, weight: float) -> float:
     return (1.0 - weight) * own + weight * opinion
 
 
-# One document's chunk tree, or a part of it: what is above a node, and which leaves are below it.
+# One document's chunk tree, or a part of it: the ancestors of a node, and the leaves below it.
 #
-# What is above is told by `parent_id` alone: a slug that begins like another says nothing.
+# Only `parent_id` decides what is above: a slug that begins like another says nothing.
 
 
 class NodesOf(Protocol):
-    """Reads a part of a document's chunk tree, as `Snapshot.chunks_near` does; more does no harm,
+    """Reads a part of a document's chunk tree, like `View.chunks_near`. Reading more does no harm,
     but a tree may have a hundred thousand nodes.
     """
 
@@ -294,7 +294,7 @@ class NodesOf(Protocol):
 
 
 class ChunkTree:
-    """The nodes in reading order, which has every parent before its children."""
+    """The nodes in reading order, so every parent comes before its children."""
 
     def __init__(self, nodes: Sequence[StoredChunk]) -> None:
         self.nodes = sorted(nodes, key=lambda node: node.chunk.position)
@@ -320,7 +320,7 @@ class ChunkTree:
         )
 
     def leaves(self, node_id: ChunkId) -> tuple[StoredChunk, ...]:
-        """The leaves that have a node's text, in order; the first and the last may have more."""
+        """The leaves with a node's text, in order; the first and the last may extend beyond it."""
         own = self._by_id[node_id].chunk.span
         return tuple(
             node

@@ -1,4 +1,4 @@
-"""What kind of question a query is, which index that favours, and whether it is in English."""
+"""Classifies a query: its type, which index that favours, its exact tokens, and its language."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ from ragdocs.indices.languages import is_english, stop_words
 from ragdocs.search.candidates import Strategy, TokenKind, Weights
 from ragdocs.search.requests import QueryType
 
-# What kind of answer a query wants, by its looks, and which index that favours (P3).
+# The type of a query, by its form, and the index that this favours (P3).
 
 # Seed 000, P3: the favoured index and by how much.
 FAVOURED = {
@@ -41,7 +41,7 @@ DIGITS_OF_A_CODE = 5
 """A shorter number is a year, a price or a count."""
 _MARKS = "\"'`()[]{}<>,;:!?.*“”‘’„«»"  # noqa: RUF001
 MOST_TOKENS, SHORTEST_TOKEN = 8, 3
-"""Of a query; each is looked up. A shorter number may count anything."""
+"""The most tokens of a query that are looked up; a shorter number may be a count of anything."""
 _NAVIGATIONAL = re.compile(
     r"\[\[ | \b(?:section|chapter|guide|tutorial|manual|handbook|appendix|readme)s?\b"
     r" | \b(?:docs|documentation)\b",
@@ -50,7 +50,7 @@ _NAVIGATIONAL = re.compile(
 
 
 def classify_query(query: str) -> QueryType:
-    """The first that fits; a question, and whatever has no sign at all, is exploratory."""
+    """The first type that fits; a question, and a query without any sign, is exploratory."""
     if _NAMES.search(query) or _is_quotation(query):
         return QueryType.FACTUAL
     if _NAVIGATIONAL.search(query):
@@ -59,8 +59,8 @@ def classify_query(query: str) -> QueryType:
 
 
 def _is_quotation(query: str) -> bool:
-    """Whether at least half of the words are quoted. A question that quotes a few words, or a
-    pattern, still asks for what it means.
+    """Whether at least half of the words are quoted. A question that quotes a few words or a
+    pattern is still searched by its meaning.
     """
     quoted = sum(len(match.split()) for match in _QUOTED.findall(query))
     rest = len(_QUOTED.sub(" ", query).split())
@@ -68,8 +68,8 @@ def _is_quotation(query: str) -> bool:
 
 
 def exact_tokens(query: str) -> list[str]:
-    """The names, file names, versions, codes and numbers in a query: nobody types them by chance,
-    and a model knows none of them.
+    """The names, file names, versions, codes and numbers in a query: they are typed on purpose, and
+    no embedding model knows them.
     """
     typed = dict.fromkeys(piece.strip(_MARKS) for piece in query.split())
     is_loud = query.isupper()
@@ -93,7 +93,7 @@ def token_kind(token: str) -> TokenKind:
 
 
 def adaptive_weights(weights: Weights, query_type: QueryType) -> dict[Strategy, float]:
-    """The weights with the favoured index raised; one that is not there is not added."""
+    """Raises the weight of the favoured index, if it has one."""
     favoured, factor = FAVOURED[query_type]
     return {
         strategy: weight * factor if strategy is favoured else weight
@@ -101,13 +101,13 @@ def adaptive_weights(weights: Weights, query_type: QueryType) -> dict[Strategy, 
     }
 
 
-# Whether a question is in another language than English, for models that know no other.
+# Whether a question is in a language other than English, for models that know only English.
 #
-# Told by its letters, or by the commonest words of seventeen languages: no model, no dictionary.
-# What is not sure is taken for English, because names and code look like anything.
+# Decided by its letters, or by the commonest words of seventeen languages, without a model or a
+# dictionary. In doubt it is English, because names and code look like anything.
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-# What stands in marks of code, or has digits or marks within, is no word of a language.
+# Text in backticks, or with digits or marks inside, is not a word of a language.
 _NOT_WORDS = re.compile(r"`[^`]*`|\S*(?:[_/\\@=<>{}$#]|\w\.\w|\d)\S*|--?\w\S*")
 _CODE = re.compile(r"[={};]|\w\(")
 _LETTERS_OF = {
@@ -126,17 +126,17 @@ _LETTERS_OF = {
 _ANOTHER = "another language than English"
 _LEAST_LETTERS = 2
 _LETTERS_SHARE = 0.25
-"""Of another script: less is a symbol or a name in an English question."""
+"""The least share of letters of another script; fewer are a symbol or name in an English text."""
 _SPOKEN_SHARE = 0.05
-"""Of the passages, for one common word of a language."""
+"""The share of passages that have a common word of their language."""
 _KNOWN_SHARE = 1 / 3
-"""Of a question's words: some forms and names are new to any corpus."""
+"""The share of a question's words that a corpus in its language has; some are always new."""
 _LEAST_WORDS = 2
 _MANY_UNKNOWN = 3
 
 
 class Sign(StrEnum):
-    """What shows the language, and so when a corpus is in that language too."""
+    """How the language was recognised; it decides when a corpus counts as being in it too."""
 
     COMMON_WORDS = "common words"
     LETTERS = "letters"
@@ -145,15 +145,15 @@ class Sign(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForeignQuestion:
-    """`language` as a person would say it; `words` are those that show it."""
+    """`language` is for people; `words` are those that show it."""
 
     language: str
     sign: Sign
     words: tuple[str, ...]
 
     def is_spoken(self, counts: Mapping[str, int], passages: int) -> bool:
-        """Whether the documents are in that language: `counts` are how many passages have each of
-        the words' terms."""
+        """Whether the documents are in that language; `counts`: in how many passages each of the
+        words' terms occurs."""
         known = sum(count > 0 for count in counts.values())
         match self.sign:
             case Sign.COMMON_WORDS:
@@ -171,7 +171,7 @@ class ForeignQuestion:
 
 
 def foreign_question(text: str) -> ForeignQuestion | None:
-    """None for English, for too little to tell, and for what may be anything."""
+    """None for English, for too short a text, and in doubt."""
     natural = unicodedata.normalize("NFC", _NOT_WORDS.sub(" ", text))
     found = None if natural.isascii() else _by_letters(natural)
     if found is not None or _CODE.search(text):
@@ -192,7 +192,7 @@ def _by_letters(text: str) -> ForeignQuestion | None:
 
 
 def _script(letter: str) -> str:
-    """Empty for Latin, and for letters that are signs of the sciences too."""
+    """Empty for Latin letters and for those that are also scientific symbols."""
     name = unicodedata.name(letter, "").partition(" ")[0]
     return name if name in _LETTERS_OF else ""
 
@@ -230,7 +230,7 @@ def _by_accents(text: str) -> ForeignQuestion | None:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Each once. Of `l'application` and `dell'utente` the article too."""
+    """Each word once, and the article of `l'application` and `dell'utente` too."""
     folded = text.casefold().replace("\u2019", "'")
     found = [word for match in _WORD.findall(folded) for word in (match, *match.split("'"))]
     return iter(dict.fromkeys(word for word in found if word))

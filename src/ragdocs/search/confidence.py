@@ -1,6 +1,4 @@
-"""Confidence: the evidence for a passage as one figure, and the curve that makes a probability of
-it.
-"""
+"""Confidence: the evidence for a passage as one number, and the curve from it to a probability."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -18,7 +16,7 @@ from ragdocs.store.records import ChunkKey
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """`threshold` is the evidence that means one half, `steepness` how sharply it turns there."""
+    """`threshold` is the evidence with a confidence of one half, `steepness` the slope there."""
 
     threshold: float
     steepness: float
@@ -37,15 +35,15 @@ def calibrate(
     curve: Calibration,
     factor: Callable[[Candidate], float] = lambda _: 1.0,
 ) -> list[Candidate]:
-    """The confidence is made from `relevance` alone: the evidence, or a rank sum, whose `factor` is
-    that of recency. The score, which has the boosts too and orders results of about the same
-    confidence, is only brought into [0, 1], in proportion.
+    """Computes the confidence from `relevance` alone: the evidence, or a rank sum times the
+    `factor` for recency. The score, which includes the boosts and orders results of about the same
+    confidence, is only scaled to [0, 1].
     """
     largest = max((item.score for item in candidates), default=0.0)
     divisor = max(1.0, largest)
     scale = {"scale": 1.0 / divisor} if divisor > 1 else {}
     return [
-        item.changed(
+        item.with_changes(
             score=min(1.0, max(0.0, item.score) / divisor),
             confidence=curve.of(item.relevance * factor(item)),
             boosts={**item.boosts, **scale},
@@ -54,30 +52,31 @@ def calibrate(
     ]
 
 
-# What speaks for a passage, as one figure: the ground of its confidence and of its place.
+# The evidence for a passage, as one number: the basis of its confidence.
 #
-# It is made from this passage, its document and the question alone: nothing compares it with other
-# results, so a second page that answers too, or a copy, changes nothing. How near a passage is in
-# meaning and how much of the words it has speak for it, meaning less the longer the question. The
-# question itself says how much that is worth: rare words are seldom there by chance, and where all
-# passages are about as near, or where there are many, something always is. Fitted together with the
-# curve (confidence.py) by scripts/fit_calibration.py, on questions whose answers are there and on
-# the same ones with their answers left out; specs/0093 has the measurement.
+# It depends on this passage, its document and the question alone. Other results play no part, so a
+# second page that also answers, or a copy, changes nothing. Similarity in meaning and coverage of
+# the words count, meaning less the longer the question is. The question itself decides how much
+# they are worth: rare words are seldom matched by chance, but where all passages are about equally
+# near, or where there are many, something always matches. Fitted together with the curve by
+# scripts/fit_calibration.py, on questions whose answers are indexed and on the same questions with
+# their answers left out; specs/0093 has the measurement.
 
 SIMILARITY_SHARE, SHARE_SLOPE = 0.65, 0.4
-"""What meaning counts beside words in a question of usual length, and how much less by the
-logarithm of its length."""
+"""The share of meaning, against words, in a question of usual length, and how it falls with the
+logarithm of the length."""
 USUAL_WORDS, FEWEST_WORDS = 5, 4
 SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
 CODE_PART = 0.6
-"""What words in blocks of code count of those in prose: names stand there by the dozen."""
+"""The worth of words in code blocks, relative to prose: code has names by the dozen."""
 RARITY_WEIGHT = 0.187
 OTHER_PASSAGES, OTHERS_WITH = 200, 2
-"""As if there were so many more passages, and so many of them had the word: in a folder of five
-files two that have it would otherwise make it common, and a copy would double its frequency."""
+"""Added to the number of passages, and to those with the word: otherwise, in a folder of five
+files, two files would make a word common, and a copy would double its frequency.
+"""
 RAREST = 1.2
 LENGTH_WEIGHT = 0.198
-"""What nearness in meaning counts more in a longer question."""
+"""How much more similarity in meaning counts in a longer question."""
 SPREAD_WEIGHT = 1.86
 LEAST_SPREAD, MOST_SPREAD = 0.07, 0.14
 SPREAD_PASSAGES = 20
@@ -87,21 +86,21 @@ FEWEST_PASSAGES, USUAL_PASSAGES, MOST_PASSAGES = 100, 1_000, 20_000
 NAMED_WEIGHT = 0.218
 """The question is the heading of the passage, or the title of its document."""
 TOKEN_WEIGHT = 0.3
-"""The passage has a code, a file name or the like of the question that one document has, or the
-one word that was asked; as far as that tells anything."""
+"""For a passage with a code, file name or the like of the question that only one document has, or
+with the single word of the question."""
 LACK_WEIGHT = 0.15
-"""It does not have it, or no document has it."""
+"""For a passage without it, or if no document has it."""
 UNASKED = 0.6
-"""How near in meaning a passage usually is that has all of the words."""
+"""The usual similarity in meaning of a passage that has all of the words."""
 WISHED = 0.85
-"""What a passage is brought to that has what the question quotes, as far as that is rare."""
+"""The evidence of a passage with a rare phrase that the question quotes."""
 
 
 class Question(NamedTuple):
-    """What a question shows by itself in these documents.
+    """What a question by itself shows in these documents.
 
-    `rarity`: how rare its words are on average, from 0 (every passage has them) to 1 (one or none
-    has); `spread`: how much the cosines of any passages with it differ.
+    `rarity`: how rare its words are on average, from 0 (in every passage) to 1 (in one or none);
+    `spread`: how much the cosines of arbitrary passages with it differ.
     """
 
     words: int = USUAL_WORDS
@@ -115,9 +114,9 @@ USUAL = Question()
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What one query's candidates are measured by. `nearness` is their similarity in meaning, None
-    when meaning was not asked; `ideals` the most that the query could score where words were asked
-    for. Without any word that the documents have, only meaning can tell.
+    """The measurements of one query's candidates. `nearness` is their similarity in meaning, None
+    if meaning was not searched; `ideals` is the highest possible score in each index of words. If
+    the documents have none of its words, only meaning counts.
     """
 
     nearness: Mapping[ChunkKey, float] | None
@@ -126,16 +125,16 @@ class Measures:
     question: Question = USUAL
     tokens: Sequence[ExactToken] = ()
     wishes: Sequence[tuple[Set[int], float]] = ()
-    """Of each quotation: the chunks that have it, and how rare it is."""
+    """For each quotation: the chunks that contain it, and how rare it is."""
     naming: Naming = lambda _: 0
 
 
 def rarity(total: int, frequencies: Iterable[int]) -> float:
-    """Of words that so many of all passages have: the mean of their idf, as a part of that of a
-    word in one passage of a usual number. Words of which none is known say nothing by being rare.
+    """The mean idf of words with these frequencies among `total` passages, relative to a word in
+    one passage of a corpus of usual size. If no word is known, their rarity says nothing.
 
-    Where other documents have a word as often, they leave its idf as it is; so the part is not one
-    of the most that this corpus could give, which grows with every document."""
+    It is not relative to the highest idf in this corpus, because that grows with every document,
+    even if the frequencies of the words stay the same."""
     counts = list(frequencies)
     if not any(counts):
         return USUAL.rarity
@@ -149,40 +148,40 @@ def rarity(total: int, frequencies: Iterable[int]) -> float:
 
 def with_evidence(candidates: Sequence[Candidate], measures: Measures) -> list[Candidate]:
     """One query's candidates, each with its `grounds` and its `relevance`."""
-    constant = standing(measures.question)
+    constant = question_evidence(measures.question)
     judged: list[Candidate] = []
     for item in candidates:
         grounds = _grounds(item, measures)
         relevance = worth(grounds, measures.question.words) + constant
-        judged.append(item.changed(grounds=grounds, relevance=relevance))
+        judged.append(item.with_changes(grounds=grounds, relevance=relevance))
     return judged
 
 
-def standing(question: Question) -> float:
+def question_evidence(question: Question) -> float:
     """What the question itself adds to the evidence of every passage."""
     spread, size = SPREAD_WEIGHT * clipped_spread(question), SIZE_WEIGHT * size_of(question)
     return RARITY_WEIGHT * question.rarity - spread - size
 
 
 def clipped_spread(question: Question) -> float:
-    """Of few passages it is about the usual one: four say little about all that there may be."""
+    """Of few passages it is close to the usual spread: four passages show little."""
     share = question.passages / (question.passages + SPREAD_PASSAGES)
     spread = share * question.spread + (1.0 - share) * USUAL.spread
     return min(MOST_SPREAD, max(LEAST_SPREAD, spread))
 
 
 def size_of(question: Question) -> float:
-    """The logarithm of how many passages there are, beside the usual number."""
+    """The logarithm of the number of passages, relative to the usual number."""
     passages = min(MOST_PASSAGES, max(FEWEST_PASSAGES, question.passages))
     return math.log(passages / USUAL_PASSAGES)
 
 
 def worth(grounds: Grounds, words: int) -> float:
     """What the passage itself adds to its evidence, for a question of so many words."""
-    similarity, coverage = asked_for(grounds)
+    similarity, coverage = similarity_and_coverage(grounds)
     own = (
-        fused(similarity, coverage, words)
-        + LENGTH_WEIGHT * longer(similarity, words)
+        combine(similarity, coverage, words)
+        + LENGTH_WEIGHT * length_gain(similarity, words)
         + NAMED_WEIGHT * grounds.is_named
         + TOKEN_WEIGHT * max(0.0, grounds.token)
         - LACK_WEIGHT * max(0.0, -grounds.token)
@@ -190,21 +189,20 @@ def worth(grounds: Grounds, words: int) -> float:
     return own + grounds.wish * max(0.0, WISHED - own)
 
 
-def fused(similarity: float, coverage: float, words: int) -> float:
+def combine(similarity: float, coverage: float, words: int) -> float:
     length = SHARE_SLOPE * math.log(max(FEWEST_WORDS, words) / USUAL_WORDS)
     share = min(LARGEST_SHARE, max(SMALLEST_SHARE, SIMILARITY_SHARE - length))
-    if words == 1:  # a name, of which a model may know nothing
+    if words == 1:  # a name, which a model may not know
         share = min(share, share_of_a_name(similarity))
     return share * similarity + (1.0 - share) * coverage
 
 
-def longer(similarity: float, words: int) -> float:
+def length_gain(similarity: float, words: int) -> float:
     return similarity * math.log(max(1, words) / USUAL_WORDS)
 
 
-def asked_for(grounds: Grounds) -> tuple[float, float]:
-    """Similarity and coverage. Of what could not be asked for, as much as there usually is with so
-    much of the other."""
+def similarity_and_coverage(grounds: Grounds) -> tuple[float, float]:
+    """If one of the two was not asked, the usual value beside the other."""
     similarity, coverage = grounds.similarity, grounds.coverage
     if similarity is None:
         words = coverage or 0.0

@@ -119,7 +119,7 @@ def prefer_other_documents(
         if item.id in kept or item.id in given_way:
             left.setdefault(item.id, item)
         elif item.id in wanting:
-            left[item.id] = item.changed(is_over_limit=True)
+            left[item.id] = item.with_changes(is_over_limit=True)
     return list(left.values())
 
 

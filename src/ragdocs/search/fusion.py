@@ -70,7 +70,7 @@ class Signs(NamedTuple):
     prominence: float = 0.0
 
 
-def balanced(weights: Weights, signs: Signs) -> Weights:
+def balance(weights: Weights, signs: Signs) -> Weights:
     """Shifted for this query: the weights of meaning and words, their sum unchanged, and that of
     code, which counts less where prose has the words."""
     weights = {**weights, Strategy.CODE: weights[Strategy.CODE] * code_part(signs.prose)}
@@ -91,11 +91,11 @@ def semantic_share(configured: float, signs: Signs) -> float:
     share = configured + SHIFT + nearness - coverage - length
     if signs.is_name and covered > 0:
         share = min(share, share_of_a_name(signs.similarity))
-    share = min(share, max(NAME_SHARE, 1.0 - signs.rare * unsure(signs.prominence)))
+    share = min(share, max(NAME_SHARE, 1.0 - signs.rare * uncertainty(signs.prominence)))
     return min(LARGEST_SHARE, max(SMALLEST_SHARE, share))
 
 
-def unsure(prominence: float) -> float:
+def uncertainty(prominence: float) -> float:
     """1 where no passage stands out by its meaning, 0 where one does clearly."""
     return min(1.0, max(0.0, (PROMINENT - prominence) / (PROMINENT - FAIRLY_PROMINENT)))
 

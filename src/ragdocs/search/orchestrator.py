@@ -11,6 +11,7 @@ from functools import partial
 from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
+from ragdocs.config.choices import Fusion
 from ragdocs.config.settings import SearchConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.conditions import Filter, Unit, both, in_tree
@@ -26,15 +27,11 @@ from ragdocs.search.budget import (
     pack,
     shorten,
 )
-from ragdocs.search.candidates import Candidate, Strategy
-from ragdocs.search.classifier import classify_query
+from ragdocs.search.candidates import Candidate
 from ragdocs.search.confidence import USUAL, Measures, Question, rarity, with_evidence
-from ragdocs.search.filters import cut_at_elbow, to_filter
-from ragdocs.search.fusion import Fused
 from ragdocs.search.passages import MatchRange, Passage, match_ranges
 from ragdocs.search.query_language import REASONS
-from ragdocs.search.refining import Refiner
-from ragdocs.search.requests import QueryRequest, QueryType, topics
+from ragdocs.search.requests import QueryRequest, to_filter, topics
 from ragdocs.search.responses import (
     Explanation,
     IndexState,
@@ -61,8 +58,7 @@ from ragdocs.search.retrieval import (
 from ragdocs.search.sections import (
     Citation,
     Citer,
-    Naming,
-    asks_for,
+    make_naming,
     names_all,
     narrowest_around,
     offset_of_line,
@@ -76,61 +72,49 @@ from ragdocs.search.stages import (
     StageName,
     StageTools,
     build_stages,
-    compares_meaning,
+    cut_at_elbow,
+    needs_vectors,
     places_of_a_document,
     run_stages,
 )
-from ragdocs.search.understanding import find_wished, wished_first, with_wishes
+from ragdocs.search.understanding import find_wished, put_wished_first, with_wishes
 from ragdocs.search.vector_search import Bounds, most_of_a_document
 from ragdocs.search.weighing import (
-    Weighed,
     missing_trees,
+    refine,
     weigh,
     weigh_links,
     with_best_of,
     with_every_tree,
+    with_rank_sums,
 )
-from ragdocs.store.records import ChunkKey
 
-# One query's way to its candidates, kept so that the answer can be explained.
+# All queries of a request, answered together; kept so that the answer can be explained.
 
 _BY_WORTH = frozenset({StageName.CANDIDATES, StageName.CONFIDENCE, StageName.CUTOFF})
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What is known of one query, and what that came to; `has_more`: the indices may have more
-    than that."""
-
-    query_type: QueryType
-    found: RunningQuery
-    weighed: Weighed
-    candidates: Sequence[Candidate]
-    question: Question
-    has_more: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Attempt:
-    """All queries answered together, as far as it was looked, and what the stages left of it."""
+    """All queries answered together within some bounds, and the candidates that the stages left."""
 
-    answered: tuple[Answered, ...]
+    queries: tuple[RunningQuery, ...]
     candidates: Sequence[Candidate]
     left: Sequence[Candidate]
     counts: tuple[StageCount, ...]
     retrieval_seconds: float
     judge_notes: tuple[str, ...]
     metadata: Mapping[ChunkId, MetadataMaker] = field(default_factory=dict[ChunkId, MetadataMaker])
-    """Of each that is left, when it was asked for."""
+    """For each candidate that is left, if the request asks for it."""
 
     def is_worth_going_deeper(self, top_n: int) -> bool:
-        """Whether results are wanting only because what came first was thinned out. What follows
-        those that were not worth it is worth less.
+        """Whether results are missing only because the first candidates were thinned out. What
+        follows candidates that were dropped for their low worth is worth even less.
         """
         if sum(not item.is_over_limit for item in self.left) >= top_n or not self.candidates:
             return False
         is_cut = any(c.before > c.after for c in self.counts if c.name in _BY_WORTH)
-        return not is_cut and any(each.has_more for each in self.answered)
+        return not is_cut and any(each.has_more for each in self.queries)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -141,66 +125,65 @@ class Attempt:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        own = [note for each in self.answered for note in each.found.notes]
+        own = [note for each in self.queries for note in each.notes]
         return tuple(dict.fromkeys([*own, *self.judge_notes]))
 
 
 def merge_queries(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
-    """One entry per chunk with its best score and what speaks most for it, best first: several
-    queries are one answer."""
+    """Merges several queries into one answer: one candidate per chunk, best first, with its best
+    score and its strongest grounds."""
     best: dict[int, Candidate] = {}
     for item in (item for each in found for item in each):
         known = best.setdefault(item.stored.key, item)
         if known is item:
             continue
-        first, told = (
-            max((known, item), key=lambda one: one.score),
-            max((known, item), key=lambda one: one.relevance),
+        first = max((known, item), key=lambda one: one.score)
+        surest = max((known, item), key=lambda one: one.relevance)
+        best[item.stored.key] = first.with_changes(
+            relevance=surest.relevance, grounds=surest.grounds
         )
-        best[item.stored.key] = first.changed(relevance=told.relevance, grounds=told.grounds)
     return sorted(best.values(), key=lambda item: (-item.score, item.stored.key))
 
 
 def explain(attempt: Attempt, settings: SearchConfig) -> Explanation:
     return Explanation(
         confidence_from=curve.words if (curve := settings.rank_sum_curve) else "evidence",
-        queries=tuple(map(_query, attempt.answered)),
+        queries=tuple(map(_explain_query, attempt.queries)),
         results=tuple(map(ResultExplanation.from_candidate, attempt.left)),
         stages=attempt.counts,
     )
 
 
-def did_you_mean(answered: Sequence[Answered]) -> str | None:
-    """The first query that has words the documents do not, with the nearest ones they have."""
-    meant = (each.found.understanding.did_you_mean for each in answered)
+def did_you_mean(queries: Sequence[RunningQuery]) -> str | None:
+    """The first query with words that no document has, with the nearest known words instead."""
+    meant = (each.understanding.did_you_mean for each in queries)
     return next((text for text in meant if text is not None), None)
 
 
-def nearest_terms(answered: Sequence[Answered]) -> tuple[str, ...]:
-    """What the documents have instead of the words that none of them has."""
-    terms = (term for each in answered for term in each.found.understanding.nearest_terms)
+def nearest_terms(queries: Sequence[RunningQuery]) -> tuple[str, ...]:
+    """The documents' words that are nearest to words that no document has."""
+    terms = (term for each in queries for term in each.understanding.nearest_terms)
     return tuple(dict.fromkeys(terms))
 
 
-def _query(answered: Answered) -> QueryExplanation:
-    lists, understood = answered.found.lists, answered.found.understanding
-    weights = answered.weighed.weights
+def _explain_query(query: RunningQuery) -> QueryExplanation:
+    understood = query.understanding
     return QueryExplanation(
-        text=answered.found.topic.words,
-        hypothesis=answered.found.topic.meaning or "",
+        text=query.topic.words,
+        hypothesis=query.topic.meaning or "",
         is_strict=understood.parsed.is_strict,
         why=REASONS[understood.parsed.reading],
-        wishes=tuple(map(WishExplanation.from_wish, answered.found.wishes)),
+        wishes=tuple(map(WishExplanation.from_wish, query.wishes)),
         as_text=understood.parsed.as_text,
-        query_type=answered.query_type,
+        query_type=query.query_type,
         terms=tuple(" ".join(unit.terms) for unit in understood.query.units),
         left_out=understood.left_out,
         added=understood.added,
-        notes=answered.found.notes,
-        weights={strategy: weights.get(strategy, 1.0) for strategy in lists},
-        hits={strategy: len(hits) for strategy, hits in lists.items()},
-        candidates=len(answered.candidates),
-        question=answered.question,
+        notes=query.notes,
+        weights={strategy: query.weights.get(strategy, 1.0) for strategy in query.lists},
+        hits={strategy: len(hits) for strategy, hits in query.lists.items()},
+        candidates=len(query.candidates),
+        question=_question(query),
     )
 
 
@@ -210,44 +193,35 @@ MAX_MARKED_CHARS = 200_000
 """In a longer passage, such as a whole file as one result, matches are not looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A result before the budget."""
-
-    result: SearchResult
-    passage: Passage
-    matches: tuple[MatchRange, ...]
-
-
 class Presenter:
-    """Presents one answer: marks what any of its queries looked for, and cites where it stands.
-    Of a passage about `result_tokens` are given, or all of it for 0.
+    """Presents one answer: marks the matches of all its queries and cites their place. It shows
+    about `result_tokens` of a passage, or all of it if that is 0.
     """
 
     def __init__(
         self,
         analyzer: Analyzer,
-        answered: Sequence[Answered],
+        queries: Sequence[RunningQuery],
         result_tokens: int = 0,
         metadata: Mapping[ChunkId, MetadataMaker] | None = None,
     ) -> None:
         self._analyzer = analyzer
         self._metadata = metadata or {}
-        self._asked = [_to_snippet_query(each) for each in answered]
+        self._asked = [_to_snippet_query(each) for each in queries]
         self._units = tuple(dict.fromkeys(unit for asked in self._asked for unit in asked.units))
         self._snippets = SnippetMaker(analyzer)
         self._limit = result_tokens * BYTES_PER_TOKEN
         worths = [word_worth(asked) for asked in self._asked]
         self._citer = Citer(
-            asks_for((asked.text for asked in self._asked), analyzer),
+            make_naming((asked.text for asked in self._asked), analyzer),
             lambda unit: max((worth(unit) for worth in worths), default=0),
             lambda text, within: self._snippets.best_sentence(text, self._asked, within),
         )
 
     def draft(self, candidates: Sequence[Candidate]) -> "Drafts":
-        return Drafts([self._draft(item) for item in candidates])
+        return Drafts(list(map(self._draft, candidates)))
 
-    def _draft(self, candidate: Candidate) -> _Draft:
+    def _draft(self, candidate: Candidate) -> "tuple[SearchResult, Item]":
         passage, focus = _passage(candidate)
         is_marked = len(passage.text) <= MAX_MARKED_CHARS
         matches = match_ranges(passage, self._units, self._analyzer) if is_marked else ()
@@ -255,7 +229,8 @@ class Presenter:
         cited = self._citer.cite(passage, sections, matches, focus) if is_marked else None
         snippet_focus = cited.own if cited else focus
         shown = passage.text[:MAX_MARKED_CHARS]
-        own = matches_in(matches, snippet_focus)
+        start, end = snippet_focus
+        own = [match for match in matches if start <= match.start and match.end <= end]
         snippet = self._snippets.of(shown, own or matches, self._asked, snippet_focus)
         result = _result(candidate, passage, cited, sections)
         about = self._metadata.get(candidate.id)
@@ -274,46 +249,47 @@ class Presenter:
             matches=matches,
             metadata=about(result.byte_start, result.byte_end) if about else None,
         )
-        return _Draft(result, passage, matches)
+        item = Item(
+            chunk_id=result.id,
+            doc_id=result.doc_id,
+            path=result.path,
+            heading_path=result.heading_path,
+            passage=passage,
+            matches=matches,
+            snippet=snippet.text,
+        )
+        return result, item
 
 
 class Drafts:
-    """All results, which can be given within any budget."""
+    """All results with what the budget must know of each; they can be packed into any budget."""
 
-    def __init__(self, drafts: Sequence[_Draft]) -> None:
-        self._drafts = drafts
+    def __init__(self, drafts: Sequence[tuple[SearchResult, Item]]) -> None:
+        self._results = tuple(result for result, _ in drafts)
+        self._items = [item for _, item in drafts]
 
     def within(self, max_tokens: int | None) -> Presented:
         if max_tokens is None:
-            return Presented(tuple(draft.result for draft in self._drafts))
-        packed = pack([_item(draft) for draft in self._drafts], max_tokens)
-        results = [
-            replace(
-                self._drafts[each.place].result,
-                text=each.text,
-                **_shown_at(each.span),
-                matches=each.matches,
-                extent=self._extent(each),
-            )
-            for each in packed.results
-        ]
+            return Presented(self._results)
+        packed = pack(self._items, max_tokens)
+        results = [self._pack(self._results[each.place], each) for each in packed.results]
         return Presented(tuple(results), packed.left_out)
 
-    def _extent(self, packed: Packed) -> Extent:
-        is_all = packed.extent is Extent.WHOLE
-        return self._drafts[packed.place].result.extent if is_all else packed.extent
+    def _pack(self, result: SearchResult, packed: Packed) -> SearchResult:
+        return replace(
+            result,
+            text=packed.text,
+            **_shown_at(packed.span),
+            matches=packed.matches,
+            extent=result.extent if packed.extent is Extent.WHOLE else packed.extent,
+        )
 
 
-def matches_in(matches: Sequence[MatchRange], place: Range) -> tuple[MatchRange, ...]:
-    return tuple(match for match in matches if place[0] <= match.start and match.end <= place[1])
-
-
-def _to_snippet_query(answered: Answered) -> SnippetQuery:
-    query = answered.found.understanding.query
+def _to_snippet_query(found: RunningQuery) -> SnippetQuery:
+    query = found.understanding.query
     units: tuple[Unit, ...] = (*query.units, *query.weaker)
-    topic = answered.found.topic
-    text = topic.words or topic.meaning or ""
-    return SnippetQuery(text, units, answered.found.frequencies)
+    text = found.topic.words or found.topic.meaning or ""
+    return SnippetQuery(text, units, found.frequencies)
 
 
 def _passage(candidate: Candidate) -> tuple[Passage, Range]:
@@ -409,25 +385,10 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _item(draft: _Draft) -> Item:
-    result = draft.result
-    return Item(
-        chunk_id=result.id,
-        doc_id=result.doc_id,
-        path=result.path,
-        heading_path=result.heading_path,
-        passage=draft.passage,
-        matches=draft.matches,
-        snippet=result.snippet.text,
-    )
-
-
-# A request from beginning to end: classify, retrieve, fuse, hydrate, run the stages.
-#
-# It owns no ranking rule: the indices find, `weighing` weighs, the stages decide what is left.
+# The orchestrator: the indices find, `weighing` weighs, the stages decide what is left.
 
 TRIES = 3
-"""How often a request begins again because the index went on under it."""
+"""How often a request is tried while the index changes under it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,7 +417,6 @@ class QueryOrchestrator:
         self._settings = settings
         self._surroundings = surroundings or Surroundings()
         self._retrieval = Retrieval(tools, settings)
-        self._refiner = Refiner(tools.analyzer, settings)
         self._states = IndexStates()
 
     def close(self) -> None:
@@ -469,80 +429,64 @@ class QueryOrchestrator:
             return self._states.of(view, has_vectors=has_vectors)
 
     def search(self, request: QueryRequest) -> SearchResponse:
-        started = perf_counter()
+        began = perf_counter()
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
-        begun = self._retrieval.start(asked)
-        attempt, state = self._search_one_commit(begun, request)
+        started = self._retrieval.start(asked)
+        attempt, state, is_mixed = self._search_once(started, request)
+        for _ in range(TRIES - 1):
+            # Meanwhile another request may have updated an index to a later commit; the index then
+            # no longer knows the commit that this one reads.
+            if is_mixed:
+                attempt, state, is_mixed = self._search_once(started, request)
+        if is_mixed:
+            state = state.unsure("the index changed while it was searched: ask again")
         presenter = Presenter(
-            self._analyzer,
-            attempt.answered,
-            self._settings.result_tokens,
-            attempt.metadata,
+            self._analyzer, attempt.queries, self._settings.result_tokens, attempt.metadata
         )
-        presented = presenter.draft(attempt.left)
-        shown = presented.within(request.max_tokens)
+        drafts = presenter.draft(attempt.left)
+        shown = drafts.within(request.max_tokens)
         return SearchResponse(
             results=shown.results,
-            query_types=tuple(each.query_type for each in attempt.answered),
+            query_types=tuple(each.query_type for each in attempt.queries),
             index=state,
             stats=CompressionStats.from_counts(len(attempt.candidates), attempt.counts),
             stages=attempt.counts,
-            seconds={**attempt.seconds, "total": perf_counter() - started},
+            seconds={**attempt.seconds, "total": perf_counter() - began},
             notes=attempt.notes,
-            did_you_mean=did_you_mean(attempt.answered),
-            nearest_terms=nearest_terms(attempt.answered),
+            did_you_mean=did_you_mean(attempt.queries),
+            nearest_terms=nearest_terms(attempt.queries),
             left_out=shown.left_out,
-            pack=presented.within,
+            pack=drafts.within,
             explanation=explain(attempt, self._settings) if request.explain else None,
         )
 
-    def _search_one_commit(
-        self, begun: Sequence[Started], request: QueryRequest
-    ) -> tuple[Attempt, IndexState]:
-        """Another request may have led an index on to a later commit meanwhile: it does not know
-        any more what was edited in between, so this one begins again."""
-        for _ in range(TRIES - 1):
-            attempt, state, is_mixed = self._search_once(begun, request)
-            if not is_mixed:
-                return attempt, state
-        attempt, state, is_mixed = self._search_once(begun, request)
-        if is_mixed:
-            state = state.unsure("the index changed while it was searched: ask again")
-        return attempt, state
-
     def _search_once(
-        self, begun: Sequence[Started], request: QueryRequest
+        self, started: Sequence[Started], request: QueryRequest
     ) -> tuple[Attempt, IndexState, bool]:
+        """Looks until there are enough results. The last value: whether an index has changed."""
         with self._index.view() as view:
-            attempt = self._search_deep_enough(view, begun, request)
+            read = [self._retrieval.read(view, each, request) for each in started]
+            bounds = Bounds(to_filter(request.filters), queries=len(read))
+            attempt = self._look(view, read, request, bounds)
+            while attempt.is_worth_going_deeper(request.top_n) and bounds.can_be_deeper:
+                (query,) = attempt.queries
+                owners = view.documents_of([item.key for item in query.fused])
+                hits = bounds.hits
+                bounds = self._next(request, bounds, owners.values())
+                if not view.has_documents(bounds.within):
+                    break  # every document has its share
+                known = {key for key, doc_id in owners.items() if doc_id in bounds.full}
+                attempt = self._look(view, read, request, bounds, query.keep_only(known, hits))
             left = with_sections(attempt.left, view.sections_in)
-            attempt = replace(attempt, left=left)
-            if request.metadata:
-                attempt = replace(attempt, metadata=_metadata(view, attempt.left))
-            is_degraded = any(each.found.is_degraded for each in attempt.answered)
+            metadata = _metadata(view, left) if request.metadata else {}
+            attempt = replace(attempt, left=left, metadata=metadata)
+            is_degraded = any(each.is_degraded for each in attempt.queries)
             state = self._states.of(view, has_vectors=not is_degraded)
             return attempt, state, view.is_overtaken
 
-    def _search_deep_enough(
-        self, view: View, begun: Sequence[Started], request: QueryRequest
-    ) -> Attempt:
-        read = [self._retrieval.read(view, each, request.filters.language) for each in begun]
-        bounds = Bounds(to_filter(request.filters), queries=len(read))
-        attempt = self._try(view, read, request, bounds)
-        while attempt.is_worth_going_deeper(request.top_n) and bounds.can_be_deeper:
-            (answered,) = attempt.answered
-            owners = view.documents_of([item.key for item in answered.weighed.fused])
-            hits = bounds.hits
-            bounds = self._next(request, bounds, owners.values())
-            if not view.has_documents(bounds.within):
-                break  # every document has its share
-            known = {key for key, doc_id in owners.items() if doc_id in bounds.full}
-            attempt = self._try(view, read, request, bounds, answered.found.of(known, hits))
-        return attempt
-
     def _next(self, request: QueryRequest, bounds: Bounds, owners: Iterable[DocId]) -> Bounds:
-        """Where to look after a look that found too little in the documents of these hits: beyond
-        those that have their share of them, or deeper if there are none.
+        """The bounds after a look that found too little; `owners` are the documents of its hits.
+        Excludes the documents that have their share of the hits, or goes deeper if there are none.
         """
         if places_of_a_document(self._settings, request):
             share = most_of_a_document(request.top_n)
@@ -551,7 +495,7 @@ class QueryOrchestrator:
                 return bounds.beyond(full)
         return bounds.deeper()
 
-    def _try(
+    def _look(
         self,
         view: View,
         read: Sequence[RunningQuery],
@@ -559,27 +503,21 @@ class QueryOrchestrator:
         bounds: Bounds,
         earlier: RunningQuery | None = None,
     ) -> Attempt:
-        started = perf_counter()
-        answered = [self._answer(view, each, request, bounds, earlier) for each in read]
-        candidates = merge_queries([self._worth_while(each.candidates, read) for each in answered])
-        candidates = candidates[: bounds.of_all(request.top_n)]
-        retrieval = perf_counter() - started
-        judge = self._judge(request, read)
-        boosts = self._boosts(view, candidates)
-        floored = frozenset(each.weighed.floored for each in answered if each.weighed.floored)
-        tools = replace(self._tools(view, request, judge, boosts), floored=floored)
+        began = perf_counter()
+        queries = [self._answer(view, each, request, bounds, earlier) for each in read]
+        found = [each.candidates for each in queries]
+        if len(queries) > 1 and self._settings.cutoff_ratio > 0:
+            # Each topic has its own elbow: one that scores lower is not cut off as a whole.
+            found = [cut_at_elbow(each, self._settings.cutoff_ratio) for each in found]
+        candidates = merge_queries(found)[: bounds.of_all(request.top_n)]
+        retrieval_seconds = perf_counter() - began
+        judge = self._reranker(request, read)
+        floored = frozenset(each.floored for each in queries if each.floored)
+        tools = self._tools(view, request, candidates, judge, floored)
         stages = build_stages(self._settings, request, tools)
         left, counts = run_stages(stages, candidates, explain=request.explain)
         notes = judge.notes if judge else ()
-        return Attempt(tuple(answered), candidates, left, counts, retrieval, notes)
-
-    def _worth_while(
-        self, candidates: Sequence[Candidate], read: Sequence[RunningQuery]
-    ) -> Sequence[Candidate]:
-        """Of several topics each has its own elbow: one that scores lower is not cut off whole."""
-        if len(read) < 2 or self._settings.cutoff_ratio <= 0:
-            return candidates
-        return cut_at_elbow(candidates, self._settings.cutoff_ratio)
+        return Attempt(tuple(queries), candidates, left, counts, retrieval_seconds, notes)
 
     def _answer(
         self,
@@ -588,37 +526,38 @@ class QueryOrchestrator:
         request: QueryRequest,
         bounds: Bounds,
         earlier: RunningQuery | None,
-    ) -> Answered:
+    ) -> RunningQuery:
         """One query: retrieve, fuse, hydrate, judge."""
+        settings = self._settings
         found = self._retrieval.find(view, query, bounds)
         is_full = found.is_full(bounds.hits)
         if earlier is not None:
             found = found.with_earlier(earlier)
-        query_type = request.query_type or classify_query(query.topic.words or request.hypothesis)
-        if self._settings.tree_normalisation > 0 and is_full:
-            found = self._with_missing_trees(view, query, found, query_type, bounds)
-        found, weighed = self._fuse(view, found, query_type, bounds.within)
-        every = wished_first(weighed.fused, found.wishes)
-        if bounds.looks > 1 and places_of_a_document(self._settings, request):
+        if settings.tree_normalisation > 0 and is_full:
+            found = self._with_missing_trees(view, query, found, bounds)
+        found = self._fuse(view, found, bounds.within)
+        every = put_wished_first(found.fused, found.wishes)
+        if bounds.looks > 1 and places_of_a_document(settings, request):
             # What came first was thinned out: more of the same documents would be, too.
             every = few_of_each(view, every, most_of_a_document(request.top_n))
-        fused = self._first(view, every, request.top_n, bounds)
-        with_vectors = compares_meaning(self._settings, request)
-        candidates = hydrate(view, fused, with_vectors=with_vectors)
-        judged, question = self._weigh_evidence(view, found, weighed, candidates)
-        has_more = len(every) > len(fused) or is_full
-        return Answered(query_type, found, weighed, judged, question, has_more)
+        count = bounds.candidates(request.top_n)
+        is_levelled = settings.tree_normalisation > 0
+        first = with_every_tree(view, every, count) if is_levelled else every[:count]
+        candidates = hydrate(view, first, with_vectors=needs_vectors(settings, request))
+        measured = self._measure(view, found, candidates)
+        refined = refine(view, measured, found, self._analyzer, settings)
+        judged = with_wishes(refined, found.wishes)
+        return replace(found, candidates=judged, has_more=len(every) > len(first) or is_full)
 
     def _with_missing_trees(
         self,
         view: View,
         query: RunningQuery,
         found: RunningQuery,
-        query_type: QueryType,
         bounds: Bounds,
     ) -> RunningQuery:
-        """A tree that others have crowded out of what the indices give is searched by itself."""
-        fused = weigh(found, query_type, self._settings).fused
+        """Searches each tree by itself that others have crowded out of the indices' hits."""
+        fused = weigh(found, self._settings).fused
         for tree in missing_trees(view, fused):
             within = both(bounds.within, in_tree(tree))
             if view.has_documents(within):
@@ -626,42 +565,40 @@ class QueryOrchestrator:
                 found = with_best_of(found, alone)
         return found
 
-    def _fuse(
-        self, view: View, found: RunningQuery, query_type: QueryType, within: Filter
-    ) -> tuple[RunningQuery, Weighed]:
-        """The first hits tell which documents' neighbours to add; then all are weighed together."""
-        first = weigh(found, query_type, self._settings, GRAPH_SEED_CHUNKS)
-        linked = self._retrieval.neighbours(view, found, first.fused, within)
-        found = self._retrieval.completed(found, linked)
-        weighed = weigh(found, query_type, self._settings)
-        found = found.with_list(Strategy.GRAPH, linked)
-        weighed = weigh_links(weighed, found, self._settings)
-        wishes = find_wished(found.wishes, view, [item.key for item in weighed.fused])
-        return replace(found, wishes=wishes), weighed
+    def _fuse(self, view: View, found: RunningQuery, within: Filter) -> RunningQuery:
+        """The documents of the first hits have neighbours; all are then weighed together."""
+        settings = self._settings
+        first = weigh(found, settings, GRAPH_SEED_CHUNKS).fused
+        linked = self._retrieval.neighbours(view, found, first, within)
+        if settings.fusion is Fusion.SCORE:  # rank fusion has no use for missing scores
+            found = found.with_missing_scores([hit.key for hit in linked])
+        found = weigh_links(weigh(found, settings), linked, settings)
+        wishes = find_wished(found.wishes, view, [item.key for item in found.fused])
+        return replace(found, wishes=wishes)
 
-    def _weigh_evidence(
-        self, view: View, found: RunningQuery, weighed: Weighed, candidates: Sequence[Candidate]
-    ) -> tuple[Sequence[Candidate], Question]:
-        """Each candidate with what speaks for it; and what the question itself shows."""
-        keys = [item.stored.key for item in candidates]
-        # Who gives meaning no say does not want to be told by it how sure a result is.
-        has_say = self._settings.semantic_weight > 0
-        nearness = self._retrieval.nearness(view, found, keys) if has_say else None
-        naming = asks_for((found.topic.words,), self._analyzer)
-        measures = _measures(found, nearness, naming)
+    def _measure(
+        self, view: View, found: RunningQuery, candidates: Sequence[Candidate]
+    ) -> list[Candidate]:
+        """Each candidate with its evidence."""
+        # If meaning has no weight in the ranking, it has none in the confidence either.
+        nearness = None
+        if self._settings.semantic_weight > 0:
+            keys = [item.stored.key for item in candidates]
+            nearness = self._retrieval.nearness(view, found, keys)
+        measures = Measures(
+            nearness=nearness,
+            ideals=found.ideals,
+            has_known_words=found.has_known_words and not found.is_idle,
+            question=_question(found),
+            tokens=found.exact,
+            wishes=[(wish.keys, wish.strength) for wish in found.wishes],
+            naming=make_naming((found.topic.words,), self._analyzer),
+        )
         measured = with_evidence(candidates, measures)
-        if self._settings.rank_sum_curve is not None:
-            measured = weighed.with_rank_sums(measured)
-        refined = self._refiner.refine(view, measured, found, weighed)
-        return with_wishes(refined, found.wishes), measures.question
+        has_rank_sums = self._settings.rank_sum_curve is not None
+        return with_rank_sums(measured, found) if has_rank_sums else measured
 
-    def _first(self, view: View, fused: list[Fused], top_n: int, bounds: Bounds) -> list[Fused]:
-        count = bounds.candidates(top_n)
-        if self._settings.tree_normalisation > 0:
-            return with_every_tree(view, fused, count)
-        return fused[:count]
-
-    def _judge(self, request: QueryRequest, read: Sequence[RunningQuery]) -> Reranker | None:
+    def _reranker(self, request: QueryRequest, read: Sequence[RunningQuery]) -> Reranker | None:
         encoder = self._cross_encoder
         if encoder is None or not self._settings.rerank_enabled:
             return None
@@ -672,53 +609,41 @@ class QueryOrchestrator:
         self,
         view: View,
         request: QueryRequest,
+        candidates: Sequence[Candidate],
         judge: Reranker | None,
-        boosts: BoostRules,
+        floored: frozenset[DocId],
     ) -> StageTools:
-        analyzer = self._analyzer
+        analyzer, advanced = self._analyzer, self._settings.advanced
         terms = frozenset(token.term for text in request.queries for token in analyzer.query(text))
+        is_boosting = advanced.community_detection_enabled and advanced.community_boost_factor > 1
+        documents = {item.document.id for item in candidates}
+        boosts = BoostRules(
+            now=self._surroundings.clock(),
+            recency_bias=self._settings.recency_bias,
+            communities=view.communities_of(documents) if is_boosting else {},
+            community_factor=advanced.community_boost_factor,
+            local_trees=self._surroundings.local_trees,
+            local_factor=self._settings.local_boost,
+        )
         return StageTools(
             nodes_of=view.chunks_near,
             is_named=names_all(terms, analyzer.terms),
-            naming=asks_for(request.queries, analyzer),
+            naming=make_naming(request.queries, analyzer),
+            floored=floored,
             boosts=boosts,
             judge=judge,
             parent_size=self._surroundings.parent_size,
             parent_overlap=self._surroundings.parent_overlap,
         )
 
-    def _boosts(self, view: View, candidates: Sequence[Candidate]) -> BoostRules:
-        settings, advanced = self._settings, self._settings.advanced
-        documents = {item.document.id for item in candidates}
-        is_boosting = advanced.community_detection_enabled and advanced.community_boost_factor > 1
-        return BoostRules(
-            now=self._surroundings.clock(),
-            recency_bias=settings.recency_bias,
-            communities=view.communities_of(documents) if is_boosting else {},
-            community_factor=advanced.community_boost_factor,
-            local_trees=self._surroundings.local_trees,
-            local_factor=settings.local_boost,
-        )
 
-
-def _measures(
-    found: RunningQuery, nearness: Mapping[ChunkKey, float] | None, naming: Naming
-) -> Measures:
+def _question(found: RunningQuery) -> Question:
     frequencies = [found.frequencies.get(unit, 0) for unit in found.understanding.query.units]
-    question = Question(
+    return Question(
         words=len(frequencies) or USUAL.words,
         rarity=rarity(found.passages, frequencies),
         spread=USUAL.spread if found.nearest is None else found.nearest.spread,
         passages=found.passages or USUAL.passages,
-    )
-    return Measures(
-        nearness=nearness,
-        ideals=found.ideals,
-        has_known_words=found.has_known_words and not found.is_idle,
-        question=question,
-        tokens=found.exact,
-        wishes=[(wish.keys, wish.strength) for wish in found.wishes],
-        naming=naming,
     )
 
 

@@ -99,7 +99,7 @@ class Passage:
             found[offset] = FilePlace(known.get(offset), line)
         return found
 
-    def certain(self, offsets: Sequence[int]) -> Container[int]:
+    def certain_offsets(self, offsets: Sequence[int]) -> Container[int]:
         """Those of the offsets, which are in order, whose byte in the file is certain."""
         return self._bytes(offsets)
 

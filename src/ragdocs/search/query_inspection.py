@@ -29,12 +29,12 @@ from ragdocs.search.query_language import REASONS, parse_query, read_as_plain
 from ragdocs.search.requests import QueryRequest, QueryType, Topic
 from ragdocs.search.responses import WishExplanation
 from ragdocs.search.retrieval import QueryTools, RunningQuery
-from ragdocs.search.spelling import Spelled
+from ragdocs.search.spelling import SpellingCheck
 from ragdocs.search.understanding import (
     AddedWord,
     Interpreter,
     Understanding,
-    binds,
+    is_binding,
     look_up,
     understand,
 )
@@ -108,13 +108,13 @@ def inspect_query(
     QueryRequest(queries=(text,))
     parsed = parse_query(text, strict=strict)
     if view is None:
-        understood = understand(text, parsed, tools.analyzer, Spelled())
+        understood = understand(text, parsed, tools.analyzer, SpellingCheck())
         understood = replace(understood, notes=(*understood.notes, NO_INDEX))
     else:
-        understood = _understood(text, parsed, tools, settings, view)
+        understood = _understand(text, parsed, tools, settings, view)
         if parsed.reading is QueryReading.PHRASES and not _binds(understood, text, tools, view):
             parsed = read_as_plain(text)
-            understood = _understood(text, parsed, tools, settings, view)
+            understood = _understand(text, parsed, tools, settings, view)
     query_type = classify_query(text)
     return InspectedQuery(
         query=text,
@@ -125,11 +125,11 @@ def inspect_query(
         parsed=None if parsed.expression is None else expression_node(parsed.expression),
         meaning=parsed.text,
         analysis=tuple(_analysis(parsed, tools.analyzer, understood.own_terms)),
-        looked_for=tuple(_looked_for(unit, settings) for unit in understood.query.units),
+        looked_for=tuple(_describe_unit(unit, settings) for unit in understood.query.units),
         added=understood.added,
         did_you_mean=understood.did_you_mean,
         query_type=query_type,
-        weights=weights_for(RunningQuery(Topic(text), understood), query_type, settings),
+        weights=weights_for(RunningQuery(Topic(text), understood, query_type), settings),
         notes=understood.notes,
     )
 
@@ -138,7 +138,7 @@ def _binds(understood: Understanding, text: str, tools: QueryTools, view: View) 
     condition = understood.query.condition
     satisfying = None if condition is None else view.count_matching(condition)
     quoted = compile_query(read_as_plain(text), tools.analyzer).wishes[:MAX_WISHES]
-    return binds(understood.parsed, satisfying, look_up(quoted, view))
+    return is_binding(understood.parsed, satisfying, look_up(quoted, view))
 
 
 def _wishes(understood: Understanding, view: View | None) -> tuple[WishExplanation, ...]:
@@ -149,7 +149,7 @@ def _wishes(understood: Understanding, view: View | None) -> tuple[WishExplanati
     return tuple(map(WishExplanation.from_wish, found))
 
 
-def _understood(
+def _understand(
     text: str, parsed: ParsedQuery, tools: QueryTools, settings: SearchConfig, view: View
 ) -> Understanding:
     interpreter = Interpreter(tools.analyzer, tools.thesaurus, settings)
@@ -160,7 +160,7 @@ def _understood(
         vector = embed_within(tools.embedder, parsed.text, QUERY_WINDOWS).vector
     except EmbeddingError as error:
         return replace(understood, notes=(*understood.notes, f"not expanded: {error}"))
-    return interpreter.expanded(view, understood, vector)[0]
+    return interpreter.expand(view, understood, vector)[0]
 
 
 def expression_node(expression: QueryExpression) -> ExpressionNode:
@@ -190,7 +190,7 @@ def _analysis(
         yield AnalysedWord(word, token.term, token.term in looked_for)
 
 
-def _looked_for(unit: Unit, settings: SearchConfig) -> LookedFor:
+def _describe_unit(unit: Unit, settings: SearchConfig) -> LookedFor:
     fields = FIELDS if unit.field is None else (unit.field,)
     boosts = settings.boosts
     weights = {field.value: unit.weight * float(getattr(boosts, field.value)) for field in fields}

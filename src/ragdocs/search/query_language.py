@@ -152,7 +152,7 @@ class _Reader:
                 return False
             self._skip_blanks()
         for index in reversed(self.open):
-            self._unmatched(index)
+            self._drop_unmatched(index)
         return True
 
     def note(self, note: str) -> None:
@@ -203,7 +203,7 @@ class _Reader:
         if index is None:
             return None
         if index == len(self.tokens) - 1:
-            self._unmatched(index, is_noted=False)
+            self._drop_unmatched(index, is_noted=False)
             return None
         self._add(Mark.CLOSE)
         return self._read_boost()
@@ -266,7 +266,7 @@ class _Reader:
         self.at += 1
         self._drop_prefixes()
 
-    def _unmatched(self, index: int | None, *, is_noted: bool = True) -> None:
+    def _drop_unmatched(self, index: int | None, *, is_noted: bool = True) -> None:
         if is_noted:
             self.note(BRACKET_IS_TEXT)
         if index is not None:
@@ -375,15 +375,15 @@ def parse_query(
     """Any text at all is a query: what cannot be read as the language is words, and so is what has
     more words and phrases that bind than may be looked up. `strict`: it is written in the language.
     """
-    clean = _well_formed(text).strip()
+    clean = _clean(text).strip()
     cut = cut_query(clean.translate(_QUOTES))
     expression = _Parser(cut.tokens).parse()
     if expression is None:
-        return _plain(clean, cut, QueryReading.NO_OPERATOR)
-    reading = QueryReading.REQUESTED if strict else _reading(cut)
+        return _parse_plain(clean, cut, QueryReading.NO_OPERATOR)
+    reading = QueryReading.REQUESTED if strict else _choose_reading(cut)
     if reading not in STRICT_READINGS:
-        return _plain(clean, cut, reading)
-    wanted = list(_wanted(expression))
+        return _parse_plain(clean, cut, reading)
+    wanted = list(_find_words(expression))
     notes = list(cut.notes)
     if _count_leaves(expression) > most_conditions:
         notes.append(TOO_MANY.format(most=most_conditions))
@@ -397,11 +397,11 @@ def parse_query(
 
 def read_as_plain(text: str) -> ParsedQuery:
     """A query of phrases and words that the documents do not know as such."""
-    clean = _well_formed(text).strip()
-    return _plain(clean, cut_query(clean.translate(_QUOTES)), QueryReading.UNFULFILLED)
+    clean = _clean(text).strip()
+    return _parse_plain(clean, cut_query(clean.translate(_QUOTES)), QueryReading.UNFULFILLED)
 
 
-def _reading(cut: QueryTokens) -> QueryReading:
+def _choose_reading(cut: QueryTokens) -> QueryReading:
     """Whether a query is plainly written in the language."""
     tokens = cut.tokens
     marks = {token.mark for token in tokens}
@@ -447,7 +447,7 @@ def _is_sentence(cut: QueryTokens) -> bool:
     return False
 
 
-def _plain(text: str, cut: QueryTokens, reading: QueryReading) -> ParsedQuery:
+def _parse_plain(text: str, cut: QueryTokens, reading: QueryReading) -> ParsedQuery:
     quoted = [token.text for token in cut.tokens if token.mark is Mark.PHRASE]
     others = (found.group()[1:-1] for found in _OTHER_QUOTATIONS.finditer(text))
     wishes = dict.fromkeys([*quoted, *(" ".join(each.split()) for each in others)])
@@ -504,10 +504,10 @@ def _without_marks(text: str) -> str:
     bare = "".join(" " if at in edges else letter for at, letter in enumerate(text))
     bare = _COLON_AT_THE_END.sub("", _QUOTATION_MARKS.sub(" ", bare))
     bare = _DASH_ALONE.sub(" ", bare)
-    return text if bare == text else _closed_up(bare)
+    return text if bare == text else _close_up(bare)
 
 
-def _closed_up(text: str) -> str:
+def _close_up(text: str) -> str:
     """Without blanks before a sentence's marks: they stood behind a bracket or quotation."""
     return re.sub(r"(?<=\w) (?=[?!.,;](?:\s|\Z))", "", " ".join(text.split()))
 
@@ -542,7 +542,7 @@ def format_expression(expression: QueryExpression) -> str:
     return _format(expression)
 
 
-def _well_formed(text: str) -> str:
+def _clean(text: str) -> str:
     """Without lone surrogates and NUL, which neither the store nor a tokenizer takes."""
     pairs = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return pairs.replace("\0", " ")
@@ -560,11 +560,11 @@ class _Parser:
         while self.at < len(self.tokens) and not self._next_is(Mark.CLOSE):
             if self._take(Mark.AND):
                 continue
-            if (each := self._alternatives()) is not None:
+            if (each := self._parse_alternatives()) is not None:
                 found.append(each)
         return _join(And, found)
 
-    def _alternatives(self) -> QueryExpression | None:
+    def _parse_alternatives(self) -> QueryExpression | None:
         found = [self._parse_negation()]
         while self._take(Mark.OR):
             found.append(self._parse_negation())
@@ -638,18 +638,18 @@ def _count_leaves(expression: QueryExpression) -> int:
             return 1
 
 
-def _wanted(expression: QueryExpression) -> Iterator[str]:
+def _find_words(expression: QueryExpression) -> Iterator[str]:
     """The words to look for: no exclusions, no filters."""
     match expression:
         case Term(text) | Phrase(text):
             yield text
         case And(members) | Or(members):
             for member in members:
-                yield from _wanted(member)
+                yield from _find_words(member)
         case Boost(inner):
-            yield from _wanted(inner)
+            yield from _find_words(inner)
         case Field(name, inner) if name not in FILTERS:
-            yield from _wanted(inner)
+            yield from _find_words(inner)
         case _:
             return
 

@@ -1,10 +1,22 @@
 """What a caller asks for, checked; also a search by a hypothetical answer (HyDE)."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from ragdocs.errors import QueryError
+from ragdocs.indices.conditions import (
+    Comparison,
+    Condition,
+    Filter,
+    FilterField,
+    Operator,
+    Some,
+    Without,
+    in_language,
+    join,
+)
 from ragdocs.limits import (
     MAX_ANSWER_TOKENS,
     MAX_HYPOTHESIS_CHARS,
@@ -60,6 +72,43 @@ class Filters:
         _check_kind("filters.tags", self.tags, frozenset, "a frozenset of texts")
         _check_kind("filters.paths", self.paths, tuple, "a tuple of texts")
         _check_kind("filters.excluded_files", self.excluded_files, tuple, "a tuple of texts")
+
+
+def refuse_unknown_trees(wanted: frozenset[str], known: Sequence[str]) -> None:
+    """Raises QueryError: an empty answer about a tree that does not exist would mislead."""
+    if unknown := sorted(wanted.difference(known)):
+        names = ", ".join(f"`{name}`" for name in known)
+        raise QueryError(f"there is no tree `{unknown[0][:100]}`; there is {names}")
+
+
+def to_filter(filters: Filters) -> Filter:
+    """What a request asks for as one condition, which each engine carries out."""
+    return join((*_by_place(filters), *_by_content(filters)))
+
+
+def _by_place(filters: Filters) -> Iterator[Condition]:
+    if filters.trees:
+        yield Comparison(FilterField.TREE, Operator.ONE_OF, filters.trees)
+    if filters.paths:
+        under = [Comparison(FilterField.PATH, Operator.UNDER, path) for path in filters.paths]
+        yield under[0] if len(under) == 1 else Some(tuple(under))
+    if filters.excluded_files:
+        yield Without(Comparison(FilterField.FILE, Operator.ONE_OF, filters.excluded_files))
+
+
+def _by_content(filters: Filters) -> Iterator[Condition]:
+    for tag in sorted(filters.tags):
+        yield Comparison(FilterField.TAG, Operator.IS, tag)
+    if filters.category:
+        yield Comparison(FilterField.CATEGORY, Operator.IS, filters.category)
+    if filters.author:
+        yield Comparison(FilterField.AUTHOR, Operator.IS, filters.author)
+    if filters.modified_after is not None:
+        yield Comparison(FilterField.MODIFIED, Operator.AT_LEAST, filters.modified_after)
+    if filters.modified_before is not None:
+        yield Comparison(FilterField.MODIFIED, Operator.AT_MOST, filters.modified_before)
+    if (language := in_language(filters.language)) is not None:
+        yield language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

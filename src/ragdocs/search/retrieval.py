@@ -8,9 +8,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ragdocs.config.choices import Fusion
 from ragdocs.config.settings import SearchConfig
 from ragdocs.embedding.base import Embedder, is_english_only
 from ragdocs.embedding.cross_encoder import CrossEncoder
@@ -36,8 +35,13 @@ from ragdocs.limits import (
     QUERY_WINDOWS,
 )
 from ragdocs.models import And, DocId, ParsedQuery, QueryExpression, QueryReading, Term
-from ragdocs.search.candidates import Candidate, ExactToken, Strategy, TokenKind
-from ragdocs.search.classifier import exact_tokens, foreign_question, token_kind
+from ragdocs.search.candidates import Candidate, ExactToken, Strategy, TokenKind, Weights
+from ragdocs.search.classifier import (
+    classify_query,
+    exact_tokens,
+    foreign_question,
+    token_kind,
+)
 from ragdocs.search.fusion import (
     FEW_CHUNKS,
     FEW_FORMS,
@@ -47,7 +51,7 @@ from ragdocs.search.fusion import (
     rare_weights,
 )
 from ragdocs.search.query_language import count_conditions, parse_query, read_as_plain
-from ragdocs.search.requests import Topic
+from ragdocs.search.requests import QueryRequest, QueryType, Topic
 from ragdocs.search.understanding import (
     NONE_HAS_ALL,
     NOTHING,
@@ -56,9 +60,9 @@ from ragdocs.search.understanding import (
     Thesaurus,
     Understanding,
     Wish,
-    binds,
+    is_binding,
     look_up,
-    satisfiable,
+    make_satisfiable,
 )
 from ragdocs.search.vector_search import (
     Bounds,
@@ -69,9 +73,6 @@ from ragdocs.search.vector_search import (
     neighbour_hits,
 )
 from ragdocs.store.records import ChunkKey, TokenPlace
-
-if TYPE_CHECKING:
-    pass
 
 # From fused numbers to candidates: everything any stage may need is read here, once.
 
@@ -140,13 +141,14 @@ class RareDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunningQuery:
-    """All that is known of one query: what was asked, how the documents of one snapshot let it be
-    understood, and each index's hits. An ideal is the most that there was to score in an index (1
-    where it is not known); a frequency is how many chunks have a word.
+    """All that is known of one query: what was asked, how it is understood by the documents of one
+    snapshot, each index's hits, and what became of them. An ideal is the highest possible score in
+    an index (1 where it is not known); a frequency is how many chunks have a word.
     """
 
     topic: Topic
     understanding: Understanding
+    query_type: QueryType = QueryType.EXPLORATORY
     pending: Pending | None = None
     """Its vector, which is being made."""
     is_embeddable: bool = False
@@ -180,6 +182,17 @@ class RunningQuery:
     """Of the indices that may have more than they gave: what others' hits score there."""
     is_degraded: bool = False
     notes: tuple[str, ...] = ()
+    weights: Weights = field(default_factory=dict[Strategy, float])
+    fused: Sequence[Fused] = ()
+    """All hits as one list, best first; scores are in [0, 1], but for what code and links add."""
+    floored: DocId | None = None
+    """The document that has a place in the answer for its rare words (specs/0096)."""
+    largest_rank_sum: float | None = None
+    """With rank fusion, the rank sum that is a score of 1."""
+    candidates: Sequence[Candidate] = ()
+    """The best hits, read and judged."""
+    has_more: bool = False
+    """Whether the indices may have more hits than these candidates."""
 
     @property
     def words(self) -> int:
@@ -203,13 +216,19 @@ class RunningQuery:
         )
 
     def with_list(
-        self, strategy: Strategy, hits: Sequence[Hit], ideal: float | None = None
+        self,
+        strategy: Strategy,
+        hits: Sequence[Hit],
+        ideal: float | None = None,
+        scores_of: ScoresOf | None = None,
     ) -> "RunningQuery":
-        """The hits of one index."""
+        """With the hits of one index; `scores_of` if the index may have more."""
         ideals = self.ideals if ideal is None else {**self.ideals, strategy: ideal}
-        return replace(self, lists={**self.lists, strategy: hits}, ideals=ideals)
+        scorers = self.scorers if scores_of is None else {**self.scorers, strategy: scores_of}
+        lists = {**self.lists, strategy: hits}
+        return replace(self, lists=lists, ideals=ideals, scorers=scorers)
 
-    def of(self, keys: Set[ChunkKey], limit: int) -> "RunningQuery":
+    def keep_only(self, keys: Set[ChunkKey], limit: int) -> "RunningQuery":
         """What was found of these chunks; a list that is shorter than the limit is complete, and
         stays as it is.
         """
@@ -237,9 +256,9 @@ class RunningQuery:
         exact = self.exact or earlier.exact
         return replace(self, lists=lists, nearest=nearest, exact=exact)
 
-    def completed(self, others: Collection[ChunkKey] = ()) -> "RunningQuery":
-        """Each chunk that an index found, that has an exact token, or that is one of these others,
-        with its scores in all of them."""
+    def with_missing_scores(self, others: Collection[ChunkKey] = ()) -> "RunningQuery":
+        """With the scores in every index of each chunk that one index found, that has an exact
+        token, or that is one of `others`."""
         keys = dict.fromkeys(hit.key for hits in self.lists.values() for hit in hits)
         exact = (token.keys for token in self.exact if token.is_telling)
         for chunks in (*exact, others):
@@ -253,9 +272,6 @@ class RunningQuery:
             if strategy is Strategy.SEMANTIC and nearest is not None:
                 nearest = replace(nearest, nearness={**nearest.nearness, **scores})
         return replace(self, lists=lists, nearest=nearest)
-
-    def scored_by(self, strategy: Strategy, scores_of: ScoresOf) -> "RunningQuery":
-        return replace(self, scorers={**self.scorers, strategy: scores_of})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,11 +339,13 @@ class Retrieval:
             return self._meaning.embed(parsed.text, QUERY_WINDOWS)
         return self._meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
 
-    def read(self, view: View, started: Started, language: str) -> RunningQuery:
-        read = self._read(view, started)
+    def read(self, view: View, started: Started, request: QueryRequest) -> RunningQuery:
+        topic = started.topic
+        query_type = request.query_type or classify_query(topic.words or topic.meaning or "")
+        read = self._read(view, started, query_type)
         if started.parsed.reading is QueryReading.PHRASES:
             read = self._read_phrases(view, started, read)
-        in_this = in_language(language)
+        in_this = in_language(request.filters.language)
         if in_this is None:
             return read
         binding = both(read.binding, in_this) or in_this
@@ -335,15 +353,16 @@ class Retrieval:
 
     def _read_phrases(self, view: View, started: Started, strict: RunningQuery) -> RunningQuery:
         """Phrases and a few words bind where a passage has them all and the phrases are names."""
-        plain = self._read(view, replace(started, parsed=read_as_plain(started.topic.words)))
-        if binds(started.parsed, strict.satisfying, plain.wishes):
+        as_plain = replace(started, parsed=read_as_plain(started.topic.words))
+        plain = self._read(view, as_plain, strict.query_type)
+        if is_binding(started.parsed, strict.satisfying, plain.wishes):
             return strict
         if strict.satisfying:
             return plain
         understood = replace(plain.understanding, notes=(*plain.understanding.notes, NOWHERE))
         return replace(plain, understanding=understood)
 
-    def _read(self, view: View, started: Started) -> RunningQuery:
+    def _read(self, view: View, started: Started, query_type: QueryType) -> RunningQuery:
         topic, parsed, pending = started.topic, started.parsed, started.pending
         understood = self._interpreter.read(view, topic.words, parsed, started.most_guesses)
         understood = self._within_bounds(view, understood, started)
@@ -356,11 +375,13 @@ class Retrieval:
         # A hypothesis is long and says what it means: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(view, understood):
             vector = await_vector(pending)[0]
-            understood, added = self._interpreter.expanded(view, understood, vector)
-        understood, satisfying = satisfiable(understood, self._analyzer, view.count_matching)
+            understood, added = self._interpreter.expand(view, understood, vector)
+        understood, satisfying = make_satisfiable(understood, self._analyzer, view.count_matching)
+        quoted = understood.query.wishes[: max(1, MAX_WISHES // started.queries)]
         return RunningQuery(
             topic=topic,
             understanding=understood,
+            query_type=query_type,
             pending=pending,
             is_embeddable=started.pending is not None,
             added=added,
@@ -368,12 +389,8 @@ class Retrieval:
             binding=understood.query.condition,
             satisfying=satisfying,
             is_idle=self._is_idle(understood.parsed.text),
-            wishes=self._wishes(view, understood, started.queries),
+            wishes=look_up(quoted, view),
         )
-
-    def _wishes(self, view: View, understood: Understanding, queries: int) -> tuple[Wish, ...]:
-        quoted = understood.query.wishes[: max(1, MAX_WISHES // queries)]
-        return look_up(quoted, view)
 
     def _within_bounds(
         self, view: View, understood: Understanding, started: Started
@@ -381,7 +398,7 @@ class Retrieval:
         units = understood.query.units
         total = view.count_matching()
         kept = rarest(units, view.term_frequencies, started.most_terms, total, started.queries)
-        return understood if len(kept) == len(units) else understood.looking_for(kept)
+        return understood if len(kept) == len(units) else understood.with_units(kept)
 
     def find(self, view: View, read: RunningQuery, bounds: Bounds) -> RunningQuery:
         """With the hits of every index."""
@@ -392,20 +409,20 @@ class Retrieval:
             found = self._by_code(view, found, bounds)
             self._read_ahead(view, found, searching)
         vector, notes = await_vector(pending)
-        language = self._on_language(view, topic)
-        notes = (*read.understanding.notes, *notes, *language, *_on_emptiness(found))
+        language = self._language_notes(view, topic)
+        notes = (*read.understanding.notes, *notes, *language, *_emptiness_notes(found))
         is_degraded = self._is_degraded(view, read, vector)
         found = replace(found, notes=notes, is_degraded=is_degraded)
         if vector is None or searching is None:
             return found
         nearest = searching.result()
         hits = _keep(view, found, nearest.hits)
-        found = replace(found.with_list(Strategy.SEMANTIC, hits), nearest=nearest)
-        if len(nearest.hits) < bounds.hits:
-            return found
-        return found.scored_by(Strategy.SEMANTIC, partial(self._meaning.distances, view, nearest))
+        is_all = len(nearest.hits) < bounds.hits
+        scores_of = None if is_all else partial(self._meaning.distances, view, nearest)
+        found = found.with_list(Strategy.SEMANTIC, hits, scores_of=scores_of)
+        return replace(found, nearest=nearest)
 
-    def _on_language(self, view: View, topic: Topic) -> tuple[str, ...]:
+    def _language_notes(self, view: View, topic: Topic) -> tuple[str, ...]:
         """The advice to translate a question that neither the model nor the documents know."""
         embedder = self._embedder
         if embedder is None or not is_english_only(embedder.name):
@@ -440,16 +457,19 @@ class Retrieval:
         search = partial(view.search_words, within=bounds.within)
         hits = search_in_tiers(search, query, bounds.hits)
         is_all = len(hits.hits) < bounds.hits
-        given = replace(
-            found.with_list(Strategy.KEYWORD, _keep(view, found, hits.hits), hits.ideal),
+        scores_of = None if is_all else hits.scores_of
+        kept = _keep(view, found, hits.hits)
+        found = replace(
+            found.with_list(Strategy.KEYWORD, kept, hits.ideal, scores_of),
             frequencies=hits.frequencies,
-            exact=self._exact(view, found, bounds.within),
+            exact=self._find_exact(view, found, bounds.within),
             passages=view.count_matching(),
-            scorers={} if is_all else {Strategy.KEYWORD: hits.scores_of},
         )
-        return self._with_rare(view, given)
+        return self._with_rare(view, found)
 
-    def _exact(self, view: View, found: RunningQuery, within: Filter) -> tuple[ExactToken, ...]:
+    def _find_exact(
+        self, view: View, found: RunningQuery, within: Filter
+    ) -> tuple[ExactToken, ...]:
         understood = found.understanding
         if understood.query.condition is not None:
             return ()
@@ -458,7 +478,7 @@ class Retrieval:
         tokens = exact_tokens(text)
         is_word = found.topic.is_name and not tokens and not found.is_idle
         for token in [text] if is_word else tokens:
-            keys = self._with_token(view, token)
+            keys = self._chunks_with_token(view, token)
             if keys is None or (is_word and not keys):  # a word may be meant by others
                 continue
             places = view.token_places(token, keys)
@@ -472,7 +492,7 @@ class Retrieval:
                 places = written or places
             kept = view.matching(both(found.binding, within), [place.key for place in places])
             kind = TokenKind.NAME if is_word else token_kind(token)
-            exact.append(ExactToken(frozenset(kept), count_different(places), kind))
+            exact.append(ExactToken(frozenset(kept), count_distinct_documents(places), kind))
         return tuple(exact)
 
     def _is_idle(self, text: str) -> bool:
@@ -480,7 +500,7 @@ class Retrieval:
         words = (word.strip(string.punctuation) for word in text.split())
         return all(is_stop_word(word) or (len(word) < 2 and word.isascii()) for word in words)
 
-    def _with_token(self, view: View, token: str) -> Set[ChunkKey] | None:
+    def _chunks_with_token(self, view: View, token: str) -> Set[ChunkKey] | None:
         """None where it says nothing: too many have it, or it is no word."""
         unit = token_unit(token, self._analyzer)
         if unit is None or view.count_matching(unit) > FEW_CHUNKS:
@@ -548,14 +568,8 @@ class Retrieval:
             return found
         text = found.understanding.parsed.text
         code = view.search_code(text, bounds.hits, bounds.within, most_terms=found.most_terms)
-        found = found.with_list(Strategy.CODE, _keep(view, found, code.hits), code.ideal)
-        return found.scored_by(Strategy.CODE, code.scores_of) if code.scores_of else found
-
-    def completed(self, found: RunningQuery, linked: Sequence[Hit]) -> RunningQuery:
-        """With the scores that are missing; rank fusion has no use for them."""
-        if self._settings.fusion is not Fusion.SCORE:
-            return found
-        return found.completed([hit.key for hit in linked])
+        hits = _keep(view, found, code.hits)
+        return found.with_list(Strategy.CODE, hits, code.ideal, code.scores_of)
 
     def neighbours(
         self, view: View, found: RunningQuery, fused: Sequence[Fused], within: Filter
@@ -604,7 +618,7 @@ def _union(sets: Iterable[Set[ChunkKey]]) -> frozenset[ChunkKey]:
     return frozenset[ChunkKey]().union(*sets)
 
 
-def count_different(places: Sequence[TokenPlace]) -> int:
+def count_distinct_documents(places: Sequence[TokenPlace]) -> int:
     """How many documents these are in; those that have the same texts there count as one."""
     texts: defaultdict[DocId, set[bytes | None]] = defaultdict(set)
     for place in places:
@@ -625,7 +639,7 @@ def fair_share(most: int, wanted: Sequence[int]) -> int:
     return most
 
 
-def _on_emptiness(found: RunningQuery) -> tuple[str, ...]:
+def _emptiness_notes(found: RunningQuery) -> tuple[str, ...]:
     """Notes on a strict query that no passage can fulfil."""
     query = found.understanding.query
     if found.satisfying == 0:

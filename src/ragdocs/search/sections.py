@@ -237,7 +237,7 @@ def merge_siblings(
         if _may_merge(found, rules, is_named):
             keys = {item.stored.key for item in found}
             tree = ChunkTree(nodes_of(doc_id, keys, inside=rules.max_bytes))
-            results += _Merger(found, tree, rules, is_named).merged()
+            results += _Merger(found, tree, rules, is_named).merge()
         else:
             results += found
     place = {item.id: index for index, item in enumerate(candidates)}
@@ -283,7 +283,7 @@ class _Merger:
         # Of what was found itself: a merged section scores higher for other reasons.
         self._found_scores = {item.best.key: item.score for item in found}
 
-    def merged(self) -> list[Candidate]:
+    def merge(self) -> list[Candidate]:
         above = {
             node.chunk.id: node
             for match in self._results
@@ -378,7 +378,7 @@ SectionsIn = Callable[[Iterable[tuple[ChunkKey, Span]]], Sequence[StoredChunk]]
 """As `Snapshot.sections_in`."""
 
 
-def asks_for(queries: Iterable[str], analyzer: Analyzer) -> Naming:
+def make_naming(queries: Iterable[str], analyzer: Analyzer) -> Naming:
     """A heading is asked for by name when one of the queries is made of the same terms."""
     wanted = {terms: _words(text) for text in queries if (terms := _terms(text, analyzer))}
     same = frozenset(wanted.values())
@@ -434,7 +434,7 @@ def put_named_first(candidates: Sequence[Candidate], naming: Naming) -> list[Can
     for item in candidates:
         own = named.get(item.document.id)
         if own is not None and item is first[item.document.id] and own is not item:
-            results.append(_raised_to(own, item))
+            results.append(_raise_to(own, item))
         if item.id not in moved:
             results.append(item)
     return results
@@ -448,12 +448,12 @@ def _exactness(chunk: Chunk, naming: Naming) -> int:
     return most
 
 
-def _raised_to(item: Candidate, best: Candidate) -> Candidate:
+def _raise_to(item: Candidate, best: Candidate) -> Candidate:
     score = max(item.score, best.score)
     boosts = item.boosts
     if item.score > 0 and score > item.score:
         boosts = {**boosts, "named": score / item.score}
-    return item.changed(score=score, boosts=boosts)
+    return item.with_changes(score=score, boosts=boosts)
 
 
 def with_sections(candidates: Sequence[Candidate], sections_in: SectionsIn) -> list[Candidate]:
@@ -465,7 +465,7 @@ def with_sections(candidates: Sequence[Candidate], sections_in: SectionsIn) -> l
     for section in sections_in((leaf.key, leaf.chunk.span) for leaf in leaves):
         found.setdefault(section.chunk.doc_id, []).append(section)
     return [
-        item.changed(
+        item.with_changes(
             sections=tuple(
                 section
                 for section in found.get(item.document.id, ())

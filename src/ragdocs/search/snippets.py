@@ -120,12 +120,12 @@ class Shown:
     hidden: int
 
 
-def shown(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
+def show(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
     """The stretch as it is shown; `marked` are ranges of the whole text, in order."""
     start, end = stretch
     invisible = {start + at for span in hidden_ranges(text[start:end]) for at in range(*span)}
     if not invisible:
-        return _shown_whole(text, stretch, marked)
+        return _show_all(text, stretch, marked)
     kept: list[str] = []
     places: list[int] = []
     hidden = 0
@@ -147,8 +147,8 @@ def shown(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
     return Shown(body, tuple((a, min(b, len(body))) for a, b in ranges), hidden)
 
 
-def _shown_whole(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
-    """As `shown`, several times as fast: nothing is hidden, so words and the blanks between them
+def _show_all(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
+    """As `show`, several times as fast: nothing is hidden, so words and the blanks between them
     are all there is.
     """
     start, end = stretch
@@ -304,19 +304,19 @@ _LOOSE_MARKS = re.compile(r"(?:\s++(?:#{1,6}|[-*+>|]|\d{1,9}[.)]))*+\s*+$")
 def window_around(text: str, core: Range, length: int) -> Range:
     """The core in the middle, unless the passage begins or ends before."""
     first, last = _whole_words(text, core, length)
-    room = max(0, length - _shown(text, first, last))
-    start, used = _back(text, first, room // 2)
-    end, used_ahead = _ahead(text, last, room - used)
+    room = max(0, length - _shown_length(text, first, last))
+    start, used = _step_back(text, first, room // 2)
+    end, used_ahead = _step_ahead(text, last, room - used)
     if used + used_ahead < room:
-        start, _ = _back(text, first, room - used_ahead)
+        start, _ = _step_back(text, first, room - used_ahead)
     return _cut(text, (start, end), (first, last), length)
 
 
 def window_from(text: str, begin: int, length: int) -> Range:
     """What begins there, without the marks of its line; from before it only to fill up."""
     first = _without_marks(text, begin, max(begin, len(text) - 1))
-    end, used = _ahead(text, first, length)
-    start, _ = _back(text, first, length - used)
+    end, used = _step_ahead(text, first, length)
+    start, _ = _step_back(text, first, length - used)
     return _cut(text, (start, end), (first, min(end, first + 1)), length)
 
 
@@ -346,9 +346,9 @@ def _whole_words(text: str, core: Range, length: int) -> Range:
 
 def _cut(text: str, window: Range, core: Range, length: int) -> Range:
     (start, end), (first, last) = window, core
-    if _shown(text, first, last) > length:
+    if _shown_length(text, first, last) > length:
         start, last = first, first
-        end, _ = _ahead(text, first, length)
+        end, _ = _step_ahead(text, first, length)
         end = best_cut(text, range(end, first, -1)) if end < len(text) else end
     else:
         start = best_cut(text, range(start, first + 1)) if start > 0 else start
@@ -379,14 +379,14 @@ def _line_start(text: str, at: int) -> int | None:
     return begin if is_start and not text[begin:at].strip(" \t>") else None
 
 
-def _shown(text: str, start: int, end: int) -> int:
+def _shown_length(text: str, start: int, end: int) -> int:
     """How many characters a stretch is when shown, or more where it is far too long."""
     if end - start > _FURTHEST * 1000:
         return end - start
     return len(" ".join(text[start:end].split()))
 
 
-def _back(text: str, at: int, count: int) -> tuple[int, int]:
+def _step_back(text: str, at: int, count: int) -> tuple[int, int]:
     """As far back as `count` shown characters go, and how many there were."""
     start = max(0, at - count)
     if not _RUN.search(text, max(0, start - 1), at):
@@ -398,7 +398,7 @@ def _back(text: str, at: int, count: int) -> tuple[int, int]:
     return at, used
 
 
-def _ahead(text: str, at: int, count: int) -> tuple[int, int]:
+def _step_ahead(text: str, at: int, count: int) -> tuple[int, int]:
     end = min(len(text), at + count)
     if not _RUN.search(text, max(0, at - 1), end):
         return end, end - at
@@ -476,7 +476,7 @@ class SnippetMaker:
             windows = [window_from(text, begin, self._style.length)]
         marked = [(match.start, match.end) for match in matches]
         merged = list(_merge_windows(windows))
-        parts = _distinct(shown(text, window, marked) for window in merged)
+        parts = _distinct(show(text, window, marked) for window in merged)
         if not parts:
             return Snippet("", "")
         opening = CUT if is_cut_before(text, merged[0][0]) else ""

@@ -39,7 +39,7 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class Spelled:
+class SpellingCheck:
     """What is to be said of a query's words: those that may be mistyped, whether all of them are,
     and whether the documents have every word once these are corrected. When no document has any of
     them and none is a typing error: the documents' nearest words.
@@ -58,7 +58,7 @@ class Spelling:
         self._analyzer = analyzer
         self._most = most
 
-    def read(self, view: View, text: str, most_guesses: int = MAX_GUESSES) -> Spelled:
+    def read(self, view: View, text: str, most_guesses: int = MAX_GUESSES) -> SpellingCheck:
         """`text` is the query as it was typed. Of its unknown words the first so many are compared
         with those of the documents.
         """
@@ -66,17 +66,19 @@ class Spelling:
         known = view.known_terms({token.term for token in words})
         unknown = {token: word for token, word in words.items() if token.term not in known}
         is_all_unknown = len(unknown) == len(words)
-        corrections = self._corrections(view, unknown, most_guesses, is_all_unknown=is_all_unknown)
+        corrections = self._find_corrections(
+            view, unknown, most_guesses, is_all_unknown=is_all_unknown
+        )
         if corrections or not is_all_unknown:
-            return Spelled(
+            return SpellingCheck(
                 corrections,
                 is_all_mistyped=len(corrections) == len(words),
                 is_all_known=len(corrections) == len(unknown),
             )
         compared = min(MAX_COMPARED, most_guesses)
-        return Spelled(nearest=self._nearest(view, unknown.values(), compared))
+        return SpellingCheck(nearest=self._find_nearest(view, unknown.values(), compared))
 
-    def _corrections(
+    def _find_corrections(
         self,
         view: View,
         unknown: Mapping[Token, str],
@@ -100,7 +102,7 @@ class Spelling:
                 found.append(Correction(word, token.start, token.end, best))
         return tuple(found)
 
-    def _nearest(self, view: View, unknown: Iterable[str], most: int) -> tuple[str, ...]:
+    def _find_nearest(self, view: View, unknown: Iterable[str], most: int) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for word in islice(dict.fromkeys(filter(str.isalpha, unknown)), most):
             # What is spelt like another word of the language means something else.
@@ -138,7 +140,7 @@ def _in_case_of(typed: str, word: str) -> str:
     return word.capitalize() if typed[0].isupper() else word
 
 
-def forgiving(
+def allow_misspellings(
     expression: QueryExpression, alternatives: Mapping[str, Sequence[NearWord]], analyzer: Analyzer
 ) -> QueryExpression:
     """An expression that known words near an unknown one fulfil too.
@@ -148,20 +150,20 @@ def forgiving(
     match expression:
         case Term(text):
             texts = dict.fromkeys((text, *_variants(text, alternatives, analyzer)))
-            return _either([Term(each) for each in texts])
+            return _any_of([Term(each) for each in texts])
         case And(members):
-            return And(tuple(forgiving(each, alternatives, analyzer) for each in members))
+            return And(tuple(allow_misspellings(each, alternatives, analyzer) for each in members))
         case Or(members):
-            return _either([forgiving(each, alternatives, analyzer) for each in members])
+            return _any_of([allow_misspellings(each, alternatives, analyzer) for each in members])
         case Field(name, inner) if name not in FILTERS:
-            return Field(name, forgiving(inner, alternatives, analyzer))
+            return Field(name, allow_misspellings(inner, alternatives, analyzer))
         case Boost(inner, factor):
-            return Boost(forgiving(inner, alternatives, analyzer), factor)
+            return Boost(allow_misspellings(inner, alternatives, analyzer), factor)
         case _:
             return expression
 
 
-def _either(members: Sequence[QueryExpression]) -> QueryExpression:
+def _any_of(members: Sequence[QueryExpression]) -> QueryExpression:
     """None of an Or's members is an Or."""
     flat = list(
         chain.from_iterable(

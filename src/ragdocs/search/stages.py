@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
+from itertools import pairwise
 from time import perf_counter
 from typing import Self
 
@@ -13,6 +14,7 @@ from ragdocs.chunking.splitting import Limits, heading_path
 from ragdocs.config.settings import SearchConfig
 from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError
+from ragdocs.indices.conditions import compile_filter
 from ragdocs.indices.ngrams import jaccard, ngrams
 from ragdocs.models import ChunkId, DocId
 from ragdocs.search.boosts import BoostRules, apply_boosts, recency_factor
@@ -38,9 +40,8 @@ from ragdocs.search.dedup import (
     prefer_other_documents,
     select_mmr,
 )
-from ragdocs.search.filters import cut_at_elbow, filter_by_confidence, filter_matching
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
+from ragdocs.search.requests import Filters, QueryRequest, Uniqueness, to_filter
 from ragdocs.search.sections import (
     IsNamed,
     MergeRules,
@@ -58,11 +59,6 @@ Reason = Callable[[Candidate, Sequence[Candidate]], str]
 
 def always(words: str) -> Reason:
     return lambda _item, _left: words
-
-
-def unexplained(_item: Candidate, _left: Sequence[Candidate]) -> str:
-    """For a stage that lets nothing fall."""
-    return ""
 
 
 def low_confidence(threshold: float) -> Reason:
@@ -86,7 +82,7 @@ def same_meaning(item: Candidate, left: Sequence[Candidate]) -> str:
     return _like("meaning", [float(cosine) for cosine in row[1:]], left)
 
 
-def swallowed(item: Candidate, left: Sequence[Candidate]) -> str:
+def inside_another(item: Candidate, left: Sequence[Candidate]) -> str:
     """Merged into a section, or inside another result's passage."""
     for other in left:
         if any(item.stored.key == leaf.key for leaf in (*other.passage, *other.constituents)):
@@ -138,6 +134,28 @@ def passage_text(candidate: Candidate) -> str:
     """What the model reads: where the passage stands, as the embedder sees it, and its words."""
     parts = (heading_path(candidate.stored.chunk), candidate.text.strip())
     return "\n\n".join(part for part in parts if part)
+
+
+# Which candidates are good enough.
+
+
+def filter_matching(candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
+    """The indices searched within the filters already; this makes sure."""
+    is_match = compile_filter(to_filter(filters))
+    return [item for item in candidates if is_match is None or is_match(item.document)]
+
+
+def filter_by_confidence(candidates: Sequence[Candidate], threshold: float) -> list[Candidate]:
+    """Fewer answers rather than noise (P10); 0 keeps all."""
+    return [item for item in candidates if item.confidence >= threshold]
+
+
+def cut_at_elbow(candidates: Sequence[Candidate], ratio: float) -> list[Candidate]:
+    """All before the first that scores less than `ratio` of the one before it; 0 cuts nothing."""
+    for place, (before, item) in enumerate(pairwise(candidates), start=1):
+        if item.score < ratio * before.score:
+            return list(candidates[:place])
+    return list(candidates)
 
 
 # Running the stages, and what each left: the statistics are made from these counts alone.
@@ -252,13 +270,13 @@ def run_stages(
         start = clock()
         left = stage.apply(candidates)
         seconds = clock() - start
-        fallen = _fallen(stage, candidates, left) if explain else ()
+        fallen = _find_fallen(stage, candidates, left) if explain else ()
         counts.append(StageCount(stage.name, len(candidates), len(left), fallen, seconds))
         candidates = left
     return candidates, tuple(counts)
 
 
-def _fallen(
+def _find_fallen(
     stage: Stage, before: Sequence[Candidate], left: Sequence[Candidate]
 ) -> tuple[Fallen, ...]:
     remaining = {item.id for item in left}
@@ -289,7 +307,7 @@ class StageTools:
     parent_overlap: int = 0
 
 
-def compares_meaning(settings: SearchConfig, request: QueryRequest) -> bool:
+def needs_vectors(settings: SearchConfig, request: QueryRequest) -> bool:
     """Whether a stage may want the candidates' vectors."""
     return settings.mmr_enabled or settings.dedup_enabled or _is_thinning_asked_for(request)
 
@@ -476,7 +494,7 @@ def _merge_siblings(
         # A merged section may have risen above the one that is asked for by name.
         return ordered if naming is None else put_named_first(ordered, naming)
 
-    return Stage(StageName.MERGE, merge, swallowed)
+    return Stage(StageName.MERGE, merge, inside_another)
 
 
 def _expand_to_parents(
@@ -491,7 +509,7 @@ def _expand_to_parents(
         overlap=tools.parent_overlap,
         per_document=_hard_limit(settings, request) or request.top_n,
     )
-    return Stage(StageName.PARENTS, expand, swallowed)
+    return Stage(StageName.PARENTS, expand, inside_another)
 
 
 def _order(settings: SearchConfig, request: QueryRequest) -> Stage | None:

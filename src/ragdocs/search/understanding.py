@@ -27,7 +27,13 @@ from ragdocs.search.candidates import Candidate, best_first
 from ragdocs.search.classifier import classify_query
 from ragdocs.search.fusion import Fused
 from ragdocs.search.requests import QueryType
-from ragdocs.search.spelling import Correction, Spelled, Spelling, did_you_mean, forgiving
+from ragdocs.search.spelling import (
+    Correction,
+    Spelling,
+    SpellingCheck,
+    allow_misspellings,
+    did_you_mean,
+)
 from ragdocs.store.records import ChunkKey
 from ragdocs.text import without_surrogates
 
@@ -97,7 +103,7 @@ class Understanding:
         """The terms that were typed."""
         return frozenset(term for unit in self.query.units for term in unit.terms)
 
-    def looking_for(self, units: tuple[Unit, ...]) -> "Understanding":
+    def with_units(self, units: tuple[Unit, ...]) -> "Understanding":
         """Only these of its units; a note tells what is left out."""
         kept = set(units)
         left_out = tuple(" ".join(unit.terms) for unit in self.query.units if unit not in kept)
@@ -105,7 +111,7 @@ class Understanding:
         query = replace(self.query, units=units)
         return replace(self, query=query, left_out=left_out, notes=(*self.notes, note))
 
-    def adding(self, words: Iterable[AddedWord]) -> "Understanding":
+    def with_words(self, words: Iterable[AddedWord]) -> "Understanding":
         """With those of the words that are neither typed nor added already."""
         known = self.own_terms | {added.term for added in self.added}
         new = tuple({word.term: word for word in words if word.term not in known}.values())
@@ -116,7 +122,7 @@ class Understanding:
 
 
 def understand(
-    text: str, parsed: ParsedQuery, analyzer: Analyzer, spelled: Spelled
+    text: str, parsed: ParsedQuery, analyzer: Analyzer, spelled: SpellingCheck
 ) -> Understanding:
     """`text` is the query as typed, in which the corrections stand."""
     corrections = spelled.corrections
@@ -131,12 +137,14 @@ def understand(
     added = _fuzzy_words(useful)
     if parsed.is_strict and parsed.expression is not None:
         alternatives = {each.word: each.near for each in useful}
-        looser = replace(parsed, expression=forgiving(parsed.expression, alternatives, analyzer))
+        looser = replace(
+            parsed, expression=allow_misspellings(parsed.expression, alternatives, analyzer)
+        )
         query = _loosen(understood.query, compile_query(looser, analyzer), added)
         used = {term for unit in query.weaker for term in unit.terms}
         kept = tuple(word for word in added if word.term in used)
         return replace(understood, query=query, added=kept, did_you_mean=meant)
-    return replace(understood.adding(added), did_you_mean=meant)
+    return replace(understood.with_words(added), did_you_mean=meant)
 
 
 def _fuzzy_words(corrections: Sequence[Correction]) -> list[AddedWord]:
@@ -195,7 +203,7 @@ ALIKE_LETTERS = 0.6
 """The share of letters, in their order, from which two words may be near by these alone."""
 
 
-def chosen_terms(
+def choose_terms(
     near: Sequence[NearTerm],
     own_terms: frozenset[str],
     passages: Mapping[str, int] | None = None,
@@ -238,7 +246,7 @@ def _is_short_for(typed: str, word: str) -> bool:
     return is_longer and word[:1] == typed[:1] and all(letter in rest for letter in typed)
 
 
-def mixed(vector: "Vector", terms: Sequence[NearTerm]) -> "Vector":
+def move_vector(vector: "Vector", terms: Sequence[NearTerm]) -> "Vector":
     """The query's vector moved towards the words, by how near each is; of unit length again."""
     import numpy as np
 
@@ -317,7 +325,7 @@ class Interpreter:
         if self._thesaurus is None:
             return understood
         try:
-            return understood.adding(synonyms(parsed.text, self._analyzer, self._thesaurus))
+            return understood.with_words(synonyms(parsed.text, self._analyzer, self._thesaurus))
         except ConfigError as error:
             note = f"searched without synonyms: {error}"
             return replace(understood, notes=(*understood.notes, note))
@@ -330,7 +338,7 @@ class Interpreter:
             return False
         return view.has_term_vectors()
 
-    def expanded(
+    def expand(
         self,
         view: View,
         understood: Understanding,
@@ -347,8 +355,8 @@ class Interpreter:
         passages = None
         if self._max_words and near:
             passages = self._terms_nearby(view, vector)
-        chosen = chosen_terms(near, understood.own_terms, passages)
-        return understood.adding(added_words(chosen)), chosen
+        chosen = choose_terms(near, understood.own_terms, passages)
+        return understood.with_words(added_words(chosen)), chosen
 
     def _is_short_and_unknown(self, view: View, understood: Understanding) -> bool:
         """A few plain words, none mistyped, of which each is in hardly any document."""
@@ -444,21 +452,21 @@ def strength(passages: int, rarest: int, words: int, total: int) -> float:
     if not passages:
         return 0.0
     few, many = max(FEW, FEW_PART * total), max(MANY, MANY_PART * total)
-    rarity = _falling(passages, few, many)
+    rarity = _fall_off(passages, few, many)
     if words >= LONG:
         return rarity
-    least = LEAST + (1.0 - LEAST) * _falling(total, SMALL, LARGE)
+    least = LEAST + (1.0 - LEAST) * _fall_off(total, SMALL, LARGE)
     return rarity * max(least, passages / rarest)
 
 
-def _falling(count: int, most: float, none: float) -> float:
+def _fall_off(count: int, most: float, none: float) -> float:
     """1 up to `most`, 0 from `none` on."""
     return min(1.0, max(0.0, log(none / count) / log(none / most)))
 
 
-def wished_first(fused: Sequence[Fused], wishes: Sequence[Wish]) -> list[Fused]:
+def put_wished_first(fused: Sequence[Fused], wishes: Sequence[Wish]) -> list[Fused]:
     """In the order in which they would be with their wishes; the scores are as they were."""
-    raised = _Raised(wishes, max((item.score for item in fused), default=0.0))
+    raised = _WishScores(wishes, max((item.score for item in fused), default=0.0))
     if not raised.wishes:
         return list(fused)
     return sorted(fused, key=lambda item: -raised.score(item.key, item.score))
@@ -466,7 +474,7 @@ def wished_first(fused: Sequence[Fused], wishes: Sequence[Wish]) -> list[Fused]:
 
 def with_wishes(candidates: Sequence[Candidate], wishes: Sequence[Wish]) -> Sequence[Candidate]:
     """Best first; what raised a passage can be told."""
-    raised = _Raised(wishes, max((item.score for item in candidates), default=0.0))
+    raised = _WishScores(wishes, max((item.score for item in candidates), default=0.0))
     if not raised.wishes:
         return candidates
     return best_first(
@@ -477,10 +485,10 @@ def with_wishes(candidates: Sequence[Candidate], wishes: Sequence[Wish]) -> Sequ
 def _raise(item: Candidate, score: float) -> Candidate:
     if item.score <= 0 or score <= item.score:
         return item
-    return item.changed(score=score, boosts={**item.boosts, REASON: score / item.score})
+    return item.with_changes(score=score, boosts={**item.boosts, REASON: score / item.score})
 
 
-class _Raised:
+class _WishScores:
     """Scores with the wishes that count; `best` is the best score without them."""
 
     def __init__(self, wishes: Sequence[Wish], best: float) -> None:
@@ -521,7 +529,7 @@ Count = Callable[[Condition], int]
 """How many passages satisfy a condition."""
 
 
-def satisfiable(
+def make_satisfiable(
     understood: Understanding, analyzer: Analyzer, count: Count
 ) -> tuple[Understanding, int | None]:
     """The query in a form that some passage satisfies, if there is one, and how many do; None when
@@ -540,7 +548,7 @@ def satisfiable(
     return (looser, instead) if instead else (understood, satisfying)
 
 
-def binds(parsed: ParsedQuery, satisfying: int | None, wishes: Sequence[Wish]) -> bool:
+def is_binding(parsed: ParsedQuery, satisfying: int | None, wishes: Sequence[Wish]) -> bool:
     """Whether a query of phrases, and perhaps a few words, is one of the language in these
     documents; `wishes` are its phrases."""
     expression = parsed.expression

@@ -14,7 +14,7 @@ from ragdocs.indices.conditions import Filter, both, except_documents
 from ragdocs.indices.hits import USUAL_SPREAD, Hit, NearTerm, Neighbour
 from ragdocs.indices.view import View
 from ragdocs.models import DocId
-from ragdocs.search.understanding import mixed
+from ragdocs.search.understanding import move_vector
 from ragdocs.store.records import ChunkKey
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class MeaningSearch:
     def _nearest(
         self, view: View, recall: "VectorRecall", pending: "Pending", added: Sequence[NearTerm]
     ) -> Nearest:
-        vector = mixed(pending.result().vector, added)
+        vector = move_vector(pending.result().vector, added)
         hits = recall(vector)
         best = hits[0].score if hits else 0.0
         spread = view.cosine_spread(vector)

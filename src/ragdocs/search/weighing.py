@@ -1,15 +1,26 @@
-"""How much say each index and each tree has in one query."""
+"""Ranks one query's hits: the weight of each index and tree, then a second look at the texts."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
+from math import inf
 
 from ragdocs.config.choices import Fusion
 from ragdocs.config.settings import SearchConfig
+from ragdocs.indices.analysis import Analyzer
+from ragdocs.indices.hits import Hit
 from ragdocs.indices.view import View
 from ragdocs.models import DocId, TreeName
 from ragdocs.parsers.ids import tree_of
-from ragdocs.search.candidates import Candidate, ExactToken, Strategy, Weights
+from ragdocs.search.candidates import (
+    Candidate,
+    ExactToken,
+    Strategy,
+    Weights,
+    best_first,
+    bring_nearer,
+)
 from ragdocs.search.classifier import adaptive_weights
 from ragdocs.search.fusion import (
     FLOOR,
@@ -17,16 +28,15 @@ from ragdocs.search.fusion import (
     Fused,
     Signs,
     Wanted,
-    balanced,
+    balance,
     by_ideal,
     by_range,
     fuse_by_rank,
     fuse_by_score,
     most_by_rank,
-    unsure,
+    uncertainty,
     with_links,
 )
-from ragdocs.search.requests import QueryType
 from ragdocs.search.retrieval import RunningQuery
 from ragdocs.store.records import ChunkKey
 
@@ -112,62 +122,22 @@ def _factor(scores: Sequence[float], threshold: float, min_factor: float) -> flo
 # How much say each index has in one query, and what its hits come to together.
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """Chunks best first, their scores in [0, 1] but for what code and links add; and the weights
-    in force.
-    """
-
-    fused: list[Fused]
-    weights: Weights
+def weigh(found: RunningQuery, settings: SearchConfig, most: int | None = None) -> RunningQuery:
+    """With the weights and one list of all hits; with `most`, score fusion may return only the best
+    `most` of them."""
+    weights = weights_for(found, settings)
+    if settings.fusion is not Fusion.SCORE:
+        return _weigh_by_rank(found, weights, settings)
+    # Rare words and exact tokens may bring a passage to the front from anywhere.
+    wanted = None if most is None else Wanted(most, found.rare.keys() | telling_chunks(found.exact))
+    fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals), wanted)
     floored: DocId | None = None
-    """The document that has a place in the answer for its rare words (specs/0096)."""
-    largest_rank_sum: float | None = None
-    """With rank fusion, the rank sum that is a score of 1."""
-
-    @property
-    def word_share(self) -> float:
-        """The part that words have in what a passage is measured by."""
-        total = self._measured
-        return max(0.0, self.weights[Strategy.KEYWORD]) / total if total > 0 else 0.0
-
-    @property
-    def link_weight(self) -> float:
-        """What links count beside text, whose own weights come to 1."""
-        total = self._measured
-        return self.weights[Strategy.GRAPH] / total if total > 0 else 0.0
-
-    @property
-    def _measured(self) -> float:
-        return sum(max(0.0, self.weights[strategy]) for strategy in MEASURED)
-
-    def with_rank_sums(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """With the rank sum as what each is worth, in place of its evidence."""
-        unit = self.largest_rank_sum or 1.0
-        return [
-            item.changed(relevance=unit * sum(item.contributions.values())) for item in candidates
-        ]
-
-
-def weigh(
-    found: RunningQuery, query_type: QueryType, settings: SearchConfig, most: int | None = None
-) -> Weighed:
-    """All that was found; with `most`, score fusion may give the best so many alone."""
-    weights = weights_for(found, query_type, settings)
-    if settings.fusion is Fusion.SCORE:
-        # Rare words and exact tokens may bring a passage to the front from anywhere.
-        wanted = (
-            None if most is None else Wanted(most, found.rare.keys() | telling_chunks(found.exact))
-        )
-        fused = fuse_by_score(found.lists, weights, by_ideal(found.ideals), wanted)
-        floored: DocId | None = None
-        if weights[Strategy.KEYWORD] > 0:
-            if settings.balance_enabled and weights[Strategy.SEMANTIC] > 0:
-                fused = with_rare(fused, found)
-                floored = _floored_document(found)
-            fused = with_exact(fused, found.exact)
-        return Weighed(fused, weights, floored)
-    return _by_rank(found, weights, settings)
+    if weights[Strategy.KEYWORD] > 0:
+        if settings.balance_enabled and weights[Strategy.SEMANTIC] > 0:
+            fused = with_rare(fused, found)
+            floored = _floored_document(found)
+        fused = with_exact(fused, found.exact)
+    return replace(found, fused=fused, weights=weights, floored=floored)
 
 
 def telling_chunks(exact: Sequence[ExactToken]) -> Set[ChunkKey]:
@@ -175,14 +145,31 @@ def telling_chunks(exact: Sequence[ExactToken]) -> Set[ChunkKey]:
     return frozenset[ChunkKey]().union(*(token.keys for token in exact if token.is_telling))
 
 
-def weigh_links(weighed: Weighed, found: RunningQuery, settings: SearchConfig) -> Weighed:
-    """Adds the list of links in `found`: in score fusion they bring a passage nearer to the best,
-    in rank fusion they are one more list of the rank sum, as the seeds have it."""
+def weigh_links(found: RunningQuery, linked: Sequence[Hit], settings: SearchConfig) -> RunningQuery:
+    """Adds the hits of links: in score fusion they bring a passage nearer to the best, in rank
+    fusion they are one more list of the rank sum, as in the seeds."""
+    lists = {**found.lists, Strategy.GRAPH: linked}
     if settings.fusion is Fusion.SCORE:
-        linked = found.lists.get(Strategy.GRAPH, ())
-        return replace(weighed, fused=with_links(weighed.fused, linked, weighed.link_weight))
-    graph = weighed.weights[Strategy.GRAPH] * settings.graph_neighbor_weight
-    return _by_rank(found, {**weighed.weights, Strategy.GRAPH: graph}, settings)
+        fused = with_links(found.fused, linked, _share_of_text(found, Strategy.GRAPH))
+        return replace(found, lists=lists, fused=fused)
+    graph = found.weights[Strategy.GRAPH] * settings.graph_neighbor_weight
+    weights = {**found.weights, Strategy.GRAPH: graph}
+    return _weigh_by_rank(replace(found, lists=lists), weights, settings)
+
+
+def with_rank_sums(candidates: Sequence[Candidate], found: RunningQuery) -> list[Candidate]:
+    """With the rank sum as each candidate's relevance, instead of its evidence."""
+    unit = found.largest_rank_sum or 1.0
+    return [
+        item.with_changes(relevance=unit * sum(item.contributions.values())) for item in candidates
+    ]
+
+
+def _share_of_text(found: RunningQuery, strategy: Strategy) -> float:
+    """An index's weight, where the weights of the text's own indices add up to 1."""
+    weights = found.weights
+    total = sum(max(0.0, weights[measured]) for measured in MEASURED)
+    return max(0.0, weights[strategy]) / total if total > 0 else 0.0
 
 
 def with_rare(fused: list[Fused], found: RunningQuery) -> list[Fused]:
@@ -190,20 +177,20 @@ def with_rare(fused: list[Fused], found: RunningQuery) -> list[Fused]:
     weight those have: a common word that stands often would count for more than they do."""
     if not fused or not found.rare or found.nearest is None:
         return fused
-    best, part = fused[0].score, unsure(found.nearest.prominence)
-    nearer = (
+    best, part = fused[0].score, uncertainty(found.nearest.prominence)
+    bring_nearer = (
         _raise(item, item.score + (best - item.score) * part * found.rare[item.key] ** 2)
         if item.key in found.rare
         else item
         for item in fused
     )
-    return sorted(nearer, key=_by_score)
+    return sorted(bring_nearer, key=_by_score)
 
 
 def _floored_document(found: RunningQuery) -> DocId | None:
     if found.rarest is None or found.nearest is None:
         return None
-    weight = found.rarest.weight * unsure(found.nearest.prominence)
+    weight = found.rarest.weight * uncertainty(found.nearest.prominence)
     return found.rarest.id if weight >= FLOOR else None
 
 
@@ -231,14 +218,14 @@ def _by_score(item: Fused) -> float:
     return -item.score
 
 
-def _by_rank(found: RunningQuery, weights: Weights, settings: SearchConfig) -> Weighed:
+def _weigh_by_rank(found: RunningQuery, weights: Weights, settings: SearchConfig) -> RunningQuery:
     fused = fuse_by_rank(found.lists, weights, settings.rrf_k_constant)
     most = most_by_rank(found.lists, weights, settings.rrf_k_constant)
     scaled = [_scale(item, most) for item in fused]
-    return Weighed(scaled, weights, largest_rank_sum=most)
+    return replace(found, fused=scaled, weights=weights, largest_rank_sum=most)
 
 
-def weights_for(found: RunningQuery, query_type: QueryType, settings: SearchConfig) -> Weights:
+def weights_for(found: RunningQuery, settings: SearchConfig) -> Weights:
     weights: Weights = {
         Strategy.SEMANTIC: settings.semantic_weight,
         Strategy.KEYWORD: settings.keyword_weight,
@@ -246,7 +233,7 @@ def weights_for(found: RunningQuery, query_type: QueryType, settings: SearchConf
         Strategy.GRAPH: settings.graph_weight,
     }
     if settings.adaptive_weights_enabled:
-        weights = adaptive_weights(weights, query_type)
+        weights = adaptive_weights(weights, found.query_type)
     advanced = settings.advanced
     if advanced.dynamic_weights_enabled:
         lists = found.lists
@@ -267,10 +254,136 @@ def weights_for(found: RunningQuery, query_type: QueryType, settings: SearchConf
             rare=max(found.rare.values(), default=0.0),
             prominence=found.nearest.prominence,
         )
-        weights = balanced(weights, signs)
+        weights = balance(weights, signs)
     return weights
 
 
 def _scale(item: Fused, most: float) -> Fused:
     parts = {strategy: share / most for strategy, share in item.contributions.items()}
     return item._replace(score=item.score / most, contributions=parts)
+
+
+# Whether a query's words stand together in a passage as they do in the query.
+#
+# BM25F counts words wherever they stand. Two that follow one another in the query say more where
+# they follow one another in a passage too, and half as much where they are only near (specs/0057).
+
+NEAR_CHARS = 20
+NEAR = 0.5
+READ = 8
+"""The passages looked at, best first: each costs as much as marking its matches."""
+
+Range = tuple[int, int]
+
+
+def with_closeness(
+    candidates: Sequence[Candidate], terms: Sequence[str], analyzer: Analyzer, weight: float
+) -> list[Candidate]:
+    """Best first. `terms` are the query's, in its order. A passage where all pairs of them stand
+    side by side is brought nearer to 1 by `weight` of the distance."""
+    pairs = [pair for pair in pairwise(terms) if pair[0] != pair[1]]
+    if not pairs or weight <= 0:
+        return list(candidates)
+    wanted = frozenset(terms)
+    read = list(candidates[:READ])
+    for at, item in enumerate(read):
+        if Strategy.KEYWORD in item.evidence:
+            places: defaultdict[str, list[Range]] = defaultdict(list)
+            for token in analyzer.scattered_tokens_of(item.text, wanted):
+                if token.term in wanted:
+                    places[token.term].append((token.start, token.end))
+            read[at] = bring_nearer(item, weight * closeness(pairs, places), "closeness")
+    return best_first([*read, *candidates[READ:]])
+
+
+def closeness(pairs: Sequence[tuple[str, str]], places: Mapping[str, Sequence[Range]]) -> float:
+    """In [0, 1]: how many of the pairs stand together, on average."""
+    return sum(_together(places.get(a, ()), places.get(b, ())) for a, b in pairs) / len(pairs)
+
+
+def _together(first: Sequence[Range], second: Sequence[Range]) -> float:
+    """Both in the order of the text: each place is compared with its two neighbours alone."""
+    best = 0.0
+    before, furthest = 0, -inf
+    for start, end in first:
+        while before < len(second) and second[before][0] < start:
+            furthest = max(furthest, second[before][1])
+            before += 1
+        gap = start - furthest
+        if before < len(second):
+            ahead = second[before][0] - end
+            if ahead <= 1:  # a blank, or parts of one word
+                return 1.0
+            gap = min(gap, ahead)
+        if gap <= NEAR_CHARS:
+            best = NEAR
+    return best
+
+
+# What resembles the best passage is raised: answers to one question are alike.
+#
+# Feedback without asking anyone (pseudo-relevance feedback, Rocchio 1971), from the first hit
+# alone: with more of them it is no longer sure that they answer (specs/0057). The best one
+# resembles itself most, and so stays the best.
+
+
+def with_resemblance(
+    candidates: Sequence[Candidate], cosines: Mapping[ChunkKey, float], weight: float
+) -> list[Candidate]:
+    """Best first. `cosines` are those with the best; a passage that has no vector yet is taken to
+    be like the others, neither raised among them nor left behind."""
+    if not cosines or weight <= 0:
+        return list(candidates)
+    usual = sum(cosines.values()) / len(cosines)
+
+    def closer(item: Candidate) -> Candidate:
+        part = weight * cosines.get(item.stored.key, usual)
+        return bring_nearer(item, part, "resemblance")
+
+    return best_first([closer(item) for item in candidates])
+
+
+# A second look at what was found, without another model. It needs the texts, so it comes after they
+# were read.
+
+
+def refine(
+    view: View,
+    candidates: Sequence[Candidate],
+    found: RunningQuery,
+    analyzer: Analyzer,
+    settings: SearchConfig,
+) -> Sequence[Candidate]:
+    """Reorders one query's candidates; not with rank fusion, whose scores say little."""
+    if settings.fusion is not Fusion.SCORE:
+        return candidates
+    terms = [term for unit in found.understanding.query.units for term in unit.terms]
+    word_share = _share_of_text(found, Strategy.KEYWORD)
+    closer = with_closeness(candidates, terms, analyzer, settings.closeness_weight * word_share)
+    cosines: Mapping[ChunkKey, float] = {}
+    if closer and found.nearest is not None and settings.semantic_weight > 0:
+        best, *_ = keys = [item.stored.key for item in closer]
+        own = view.passage_vectors([best])
+        cosines = view.cosines(own[best], keys, 0.0) if own else {}
+    refined = with_resemblance(closer, cosines, settings.resemblance_weight)
+    return exact_first(refined, found.exact) if word_share > 0 else refined
+
+
+def exact_first(
+    candidates: Sequence[Candidate], exact: Sequence[ExactToken]
+) -> Sequence[Candidate]:
+    """What has an exact token that one document has stays first: other words that stand together,
+    and likeness to the best, must not raise anything above it."""
+    telling = (token.keys for token in exact if token.is_telling)
+    found = (next((one for one in candidates if one.stored.key in keys), None) for keys in telling)
+    first = {item.stored.key: item for item in found if item is not None and item.score > 0}
+    if not first:
+        return candidates
+    best = max(item.score for item in candidates)
+    raised = [
+        item.with_changes(score=best, boosts={**item.boosts, "exact": best / item.score})
+        if item.score < best
+        else item
+        for item in first.values()
+    ]
+    return [*raised, *(item for item in candidates if item.stored.key not in first)]

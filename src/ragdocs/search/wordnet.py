@@ -68,11 +68,11 @@ class WordNet:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._remembered = BoundedCache(self._related, WORDS_BYTES)
+        self._cache = BoundedCache(self._related, WORDS_BYTES)
 
     def related(self, word: str) -> Sequence[str]:
         """Frequent senses first. Raises ConfigError when there is no database, or a damaged one."""
-        return self._remembered[word]
+        return self._cache[word]
 
     def _related(self, word: str) -> tuple[str, ...]:
         folder = self._folder or wordnet_folder()
@@ -89,11 +89,11 @@ def wordnet_folder(environment: Mapping[str, str] | None = None) -> Path | None:
     named = os.environ if environment is None else environment
     places = [Path(named["WNSEARCHDIR"])] if named.get("WNSEARCHDIR") else []
     places += [Path(named["WNHOME"], "dict")] if named.get("WNHOME") else []
-    places += [*_carried(), *map(Path, _SYSTEM_FOLDERS)]
+    places += [*_packaged_folder(), *map(Path, _SYSTEM_FOLDERS)]
     return next(filter(_is_database, places), None)
 
 
-def _carried() -> Iterator[Path]:
+def _packaged_folder() -> Iterator[Path]:
     try:
         yield Path(str(distribution(_CARRIER).locate_file(_CARRIED)))
     except PackageNotFoundError:
