@@ -35,7 +35,8 @@ HYPOTHESIS_WINDOWS = 8
 # A document, a list or a cursor
 
 MAX_REFERENCE_CHARS = 13_000
-"""Characters of a reference: a path has at most 4,096 bytes, and encoding triples them."""
+"""Characters of a path, an id or an address: a path has up to 4,096 bytes, and encoding triples
+them."""
 MAX_CURSOR_CHARS = 30_000
 """Characters of a cursor."""
 MAX_LINE = 1_000_000_000
@@ -49,9 +50,9 @@ DEFAULT_RELATED = 10
 MAX_RELATED = 50
 """Related documents of each kind."""
 MAX_FILTER_CHARS = 1_000
-"""Characters of a tree's name or of a tag."""
-MAX_FILTER_TAGS = 20
-"""Tags that a list may be filtered by."""
+"""Characters of a tree's name, a tag, an author or a date."""
+MAX_FILTER_ITEMS = 50
+"""Tags or paths in one filter."""
 
 # Source files for `context`
 
@@ -99,12 +100,6 @@ MAX_PROBLEMS_NAMED = 5
 
 # An MCP call
 
-MAX_ARGUMENT_CHARS = 200
-"""Characters of a name, tag, date or author."""
-MAX_PATH_CHARS = 5_000
-"""Characters of a path, an id or an address."""
-MAX_LIST_ITEMS = 50
-"""Items of a list."""
 MAX_COMPLETIONS = 100
 """Values that a completion offers; the protocol allows no more."""
 MAX_MESSAGE_BYTES = 16 * 2**20

@@ -7,7 +7,7 @@ import pytest
 
 from ragdocs.mcp_server.answer import BadArguments
 from ragdocs.mcp_server.calls import TOOLS
-from ragdocs.mcp_server.library_tools import DocumentArguments, RelatedArguments
+from ragdocs.mcp_server.library_tools import DocumentArguments, ListArguments, RelatedArguments
 from ragdocs.mcp_server.search_tool import QueryArguments
 
 LISTED = {name: tool.listed().model_dump(by_alias=True) for name, tool in TOOLS.items()}
@@ -183,3 +183,19 @@ def test_either_a_document_or_source_files():
     for given in ({}, {"document": "a.md", "files": [{"path": "a.py"}]}):
         with pytest.raises(BadArguments, match="give either document, or files and diff"):
             _ = RelatedArguments.read(given).is_about_sources
+
+
+def test_the_schema_and_the_library_have_the_same_limits():
+    """The schema took 50 tags and the library 20; the library took longer names and references."""
+    tags = [f"tag-{number}" for number in range(50)]
+    long = "x" * 1_000
+    arguments = ListArguments.read({"tags": tags, "tree": long, "path": "y" * 13_000})
+    assert arguments.to_request(300).tags == tuple(tags)
+    assert DocumentArguments.read({"document": "z" * 13_000}).to_request(300).reference
+    for kind, values in (
+        (ListArguments, {"tags": [*tags, "one more"]}),
+        (ListArguments, {"tree": f"{long}x"}),
+        (DocumentArguments, {"document": "z" * 13_001}),
+    ):
+        with pytest.raises(BadArguments):
+            kind.read(values)

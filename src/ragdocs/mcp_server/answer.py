@@ -24,12 +24,12 @@ from pydantic.json_schema import JsonSchemaMode
 from ragdocs.errors import IndexMissing, QueryError, RagdocsError
 from ragdocs.limits import (
     MAX_ANSWER_TOKENS,
-    MAX_ARGUMENT_CHARS,
     MAX_CURSOR_CHARS,
     MAX_ERROR_CHARS,
-    MAX_LIST_ITEMS,
-    MAX_PATH_CHARS,
+    MAX_FILTER_CHARS,
+    MAX_FILTER_ITEMS,
     MAX_PROBLEMS_NAMED,
+    MAX_REFERENCE_CHARS,
     MIN_ANSWER_TOKENS,
 )
 from ragdocs.search.budget import tokens
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 # The kinds of parameters: each with its range and its description, for schema and check alike.
 
 
-PathText = Annotated[str, Field(max_length=MAX_PATH_CHARS)]
-Word = Annotated[str, Field(max_length=MAX_ARGUMENT_CHARS)]
+PathText = Annotated[str, Field(max_length=MAX_REFERENCE_CHARS)]
+Word = Annotated[str, Field(max_length=MAX_FILTER_CHARS)]
 
 
 def word_field(description: str) -> FieldInfo:
-    return Field(max_length=MAX_ARGUMENT_CHARS, description=description)
+    return Field(max_length=MAX_FILTER_CHARS, description=description)
 
 
 def path_field(description: str) -> FieldInfo:
-    return Field(max_length=MAX_PATH_CHARS, description=description)
+    return Field(max_length=MAX_REFERENCE_CHARS, description=description)
 
 
-def listed(description: str) -> FieldInfo:
-    """For tuples, which a list may stand for."""
-    return Field(strict=False, max_length=MAX_LIST_ITEMS, description=description)
+def list_field(description: str, most: int = MAX_FILTER_ITEMS) -> FieldInfo:
+    """A tuple in Python, a list in JSON."""
+    return Field(strict=False, max_length=most, description=description)
 
 
 def share(description: str) -> FieldInfo:
@@ -293,9 +293,12 @@ class Given:
         return max(tokens(self.text) + links, tokens(compact_json(self.structured)))
 
 
-def fitted(limit: int, pack: Callable[[int], Given]) -> Given:
-    """Packing counts the texts, not what else an answer says. So it is packed again, for less, when
-    all of it together is too much, which is rare.
+def fitted(limit: int, pack: Callable[[int], Given], shorter: Iterable[Given] = ()) -> Given:
+    """Packs an answer into a budget of `limit` tokens.
+
+    Packing counts texts and entries only, so an answer whose other fields take too much room is
+    packed again with less. If even the smallest pack is too long, the first of `shorter` that fits
+    is returned, or the last.
     """
     room = limit - FRAME_TOKENS
     given = pack(max(1, room))
@@ -304,6 +307,10 @@ def fitted(limit: int, pack: Callable[[int], Given]) -> Given:
             break
         room = min(room - (given.tokens - limit) - MARGIN_TOKENS, room * limit // given.tokens)
         given = pack(max(1, room))
+    if given.tokens > limit:
+        for given in shorter:
+            if given.tokens <= limit:
+                break
     if given.tokens > MAX_ANSWER_TOKENS:
         raise QueryError("the answer is too long to be given: ask for less of it")
     return given

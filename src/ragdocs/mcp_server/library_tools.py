@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,7 @@ from ragdocs.limits import (
     MAX_PAGE_ENTRIES,
     MAX_RELATED,
     MAX_SOURCE_CHARS,
+    MAX_SOURCE_FILES,
 )
 from ragdocs.mcp_server.addresses import (
     AddressKind,
@@ -63,7 +64,7 @@ from ragdocs.mcp_server.answer import (
     fitted,
     headed,
     index_note,
-    listed,
+    list_field,
     number_field,
     one_line,
     path_field,
@@ -73,6 +74,7 @@ from ragdocs.mcp_server.answer import (
 )
 from ragdocs.mcp_server.host import Backend
 from ragdocs.mcp_server.search_tool import (
+    TOO_LITTLE_ROOM,
     FoundPassage,
     found_passages,
     left_out,
@@ -223,7 +225,7 @@ class ListArguments(Arguments):
     ] = "documents"
     tree: Annotated[str, word_field("Only this tree.")] = ""
     path: Annotated[str, path_field("Only this folder or file.")] = ""
-    tags: Annotated[tuple[Word, ...], listed("Only with all these tags.")] = ()
+    tags: Annotated[tuple[Word, ...], list_field("Only with all these tags.")] = ()
     limit: Annotated[int, number_field(1, MAX_PAGE_ENTRIES, "Entries per page.")] = (
         DEFAULT_PAGE_ENTRIES
     )
@@ -255,7 +257,9 @@ class RelatedArguments(Arguments):
     """`find_related`"""
 
     document: Annotated[str, path_field("As in get_document.")] = ""
-    files: Annotated[tuple[SourceArgument, ...], listed("Source files you work on.")] = ()
+    files: Annotated[
+        tuple[SourceArgument, ...], list_field("Source files you work on.", MAX_SOURCE_FILES)
+    ] = ()
     diff: Annotated[
         str, Field(max_length=MAX_SOURCE_CHARS, description="A unified diff, likewise.")
     ] = ""
@@ -322,10 +326,25 @@ class DocumentAnswer(DocumentText):
 
 def get_document(backend: Backend, arguments: DocumentArguments) -> Given:
     index = brief_note(backend.index_state())
-    return fitted(
-        arguments.max_tokens,
-        lambda room: _given_document(backend.library.get(arguments.to_request(room)), index),
-    )
+
+    def find(room: int) -> DocumentText:
+        return backend.library.get(arguments.to_request(room))
+
+    def shorter() -> Iterator[Given]:
+        least = find(1)
+        for parts, shown in (
+            (("tags",), replace(least, tags=())),
+            (("tags", "heading_path"), replace(least, tags=(), heading_path=())),
+        ):
+            if shown != least:
+                notes = (*least.notes, _left_out_note(*parts))
+                yield _given_document(replace(shown, notes=notes), index)
+
+    return fitted(arguments.max_tokens, lambda room: _given_document(find(room), index), shorter())
+
+
+def _left_out_note(*parts: str) -> str:
+    return f"left out to stay within max_tokens: {', '.join(parts)}"
 
 
 def _given_document(found: DocumentText, index: BriefIndexNote) -> Given:
@@ -383,10 +402,18 @@ class ListAnswer(Listing):
 
 def list_documents(backend: Backend, arguments: ListArguments) -> Given:
     index = index_note(backend.index_state(), backend.activity())
-    return fitted(
-        arguments.max_tokens,
-        lambda room: _given_listing(backend.library.list(arguments.to_request(room)), index),
-    )
+
+    def find(room: int) -> Listing:
+        return backend.library.list(arguments.to_request(room))
+
+    def shorter() -> Iterator[Given]:
+        least = find(1)
+        documents = tuple(replace(entry, tags=()) for entry in least.documents)
+        notes = (*least.notes, _left_out_note("tags"))
+        if documents != least.documents:
+            yield _given_listing(replace(least, documents=documents, notes=notes), index)
+
+    return fitted(arguments.max_tokens, lambda room: _given_listing(find(room), index), shorter())
 
 
 def _given_listing(listing: Listing, index: IndexNote) -> Given:
@@ -436,7 +463,14 @@ def _tags(tags: tuple[TagEntry, ...]) -> Iterator[str]:
 
 TOKENS_PER_RELATION = 60
 """What an entry costs, about: so few are asked for that they fit."""
-KINDS = 5
+KINDS = {
+    "links": "links out",
+    "backlinks": "backlinks",
+    "community": "same community",
+    "similar_by_meaning": "similar by meaning",
+    "similar_by_words": "similar by words",
+}
+"""The lists of `Related` and their titles, from the one that is kept longest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -459,24 +493,58 @@ def _related(backend: Backend, arguments: RelatedArguments) -> Given:
     related = backend.library.related(arguments.related_request())
     index = brief_note(backend.index_state())
 
-    def pack(room: int) -> Given:
-        shown = related.first(max(1, room // (TOKENS_PER_RELATION * KINDS)))
+    def give(shown: Related) -> Given:
         text = f"{index.line()}\n{related_text(shown)}"
         return Given(plain(RelatedAnswer(related=shown, index=index)), text)
 
-    return fitted(arguments.max_tokens, pack)
+    def pack(room: int) -> Given:
+        return give(related.first(max(1, room // (TOKENS_PER_RELATION * len(KINDS)))))
+
+    return fitted(arguments.max_tokens, pack, map(give, _shorter_related(related)))
+
+
+def _shorter_related(related: Related) -> Iterator[Related]:
+    """One entry of each kind, and one kind less each time; a note names the kinds left out."""
+    shown, left_out_kinds = related.first(1), list[str]()
+    for name, title in reversed(KINDS.items()):
+        if not getattr(shown, name):
+            continue
+        left_out_kinds.insert(0, title)
+        emptied: dict[str, Any] = {name: ()}
+        shown = replace(shown, **emptied)
+        yield replace(shown, notes=(*related.notes, _left_out_note(*left_out_kinds)))
 
 
 def _context(backend: Backend, arguments: RelatedArguments) -> Given:
     found = backend.library.context(arguments.context_request())
 
+    def make(answer: ContextAnswer) -> ContextGiven:
+        return context_given(answer, backend.activity(), arguments.max_tokens)
+
+    def give(answer: ContextAnswer, shown: ContextGiven) -> Given:
+        links = links_to(answer.results[: len(shown.results)])
+        return Given(plain(RelatedAnswer(context=shown)), context_text(shown), links)
+
     def pack(room: int) -> Given:
         answer = found.within(room)
-        given = context_given(answer, backend.activity(), arguments.max_tokens)
-        structured = plain(RelatedAnswer(context=given))
-        return Given(structured, context_text(given), links_to(answer.results))
+        return give(answer, make(answer))
 
-    return fitted(arguments.max_tokens, pack)
+    def shorter() -> Iterator[Given]:
+        least = found.within(1)
+        yield from (give(least, shown) for shown in _shorter_context(make(least)))
+
+    return fitted(arguments.max_tokens, pack, shorter())
+
+
+def _shorter_context(given: ContextGiven) -> Iterator[ContextGiven]:
+    """Without the names of the files, which the caller knows; then with the best citation, with
+    none, and without the documents of rules."""
+    notes = (*given.notes, TOO_LITTLE_ROOM)
+    shown = replace(given, files=given.files[:1], left_out=(), notes=notes)
+    yield shown
+    yield replace(shown, results=shown.results[:1])
+    yield replace(shown, results=())
+    yield replace(shown, results=(), included=())
 
 
 # `index_status`: how the index is, what failed, and which settings are in force.

@@ -36,7 +36,7 @@ from ragdocs.mcp_server.answer import (
     fitted,
     headed,
     index_note,
-    listed,
+    list_field,
     moved,
     number_field,
     one_line,
@@ -173,6 +173,7 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 TOKENS_FOR_ONE = 400
 """Of a budget, for each that is named."""
+TOO_LITTLE_ROOM = "max_tokens is too little for all of it: raise it."
 LOW_CONFIDENCE = 0.3
 
 
@@ -485,13 +486,13 @@ class SearchArguments(Arguments):
     min_score: Annotated[float, share("Least confidence; default: as set.")] | None = None
     path: Annotated[str, path_field("Only this folder or file.")] = ""
     tree: Annotated[str, word_field("Only this tree.")] = ""
-    tags: Annotated[tuple[Word, ...], listed("Only with all these tags.")] = ()
+    tags: Annotated[tuple[Word, ...], list_field("Only with all these tags.")] = ()
     category: Annotated[str, word_field("Only this category.")] = ""
     author: Annotated[str, word_field("Only this author.")] = ""
     language: Annotated[str, word_field("Of code in it, e.g. python.")] = ""
     modified_after: Annotated[str, word_field("ISO date, inclusive.")] = ""
     modified_before: Annotated[str, word_field("ISO date, inclusive.")] = ""
-    excluded_files: Annotated[tuple[PathText, ...], listed("Not these files or folders.")] = ()
+    excluded_files: Annotated[tuple[PathText, ...], list_field("Not these files or folders.")] = ()
     max_tokens: Tokens = DEFAULT_ANSWER_TOKENS
     explain: Annotated[bool, Field(description="Add why.")] = False
     show_stats: Annotated[bool, Field(description="Add stage counts.")] = False
@@ -601,18 +602,16 @@ def search(backend: Backend, arguments: QueryArguments | HypothesisArguments) ->
         answer = search_answer(response, backend.activity(), limit, has_stats=has_stats)
         return _given(_explained(answer, response, limit), response)
 
-    given = fitted(limit, pack)
-    return given if given.tokens <= limit else _least(found, limit)
+    return fitted(limit, pack, _shorter(found, limit))
 
 
-def _least(found: SearchResponse, limit: int) -> Given:
-    """Citations alone are too much: that of the best, or not even that."""
+def _shorter(found: SearchResponse, limit: int) -> Iterator[Given]:
+    """The best citation alone, then none."""
     response = replace(found.within(1), explanation=None)
-    notes = ("max_tokens is too little for all of it: raise it.",)
     answer = search_answer(response, "", limit, has_stats=False)
-    best = replace(answer, results=answer.results[:1], left_out=(), notes=notes)
-    given = _given(best, response)
-    return given if given.tokens <= limit else _given(replace(best, results=()), response)
+    best = replace(answer, results=answer.results[:1], left_out=(), notes=(TOO_LITTLE_ROOM,))
+    yield _given(best, response)
+    yield _given(replace(best, results=()), response)
 
 
 def _given(answer: SearchAnswer, response: SearchResponse) -> Given:
