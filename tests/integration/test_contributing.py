@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.mcp_server.served_app import ServedApp
+from ragdocs.mcp_server.host import ServedApp
 from ragdocs.search.stages import run_stages
 from tests.support.engine import candidates
 from tests.support.mcp_clients import indexed_app

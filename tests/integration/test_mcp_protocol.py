@@ -11,9 +11,8 @@ from mcp.types import JSONRPCNotification, JSONRPCRequest
 
 from ragdocs.errors import ConfigError
 from ragdocs.limits import SEARCHES_AT_ONCE
-from ragdocs.mcp_server import calls
-from ragdocs.mcp_server.host import Host
-from ragdocs.mcp_server.served_app import ServedApp
+from ragdocs.mcp_server import tools
+from ragdocs.mcp_server.host import Host, ServedApp
 from ragdocs.mcp_server.server import create_server
 from tests.support.machine import until
 from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app, written
@@ -259,7 +258,7 @@ def test_a_configuration_that_cannot_be_used_is_said_and_then_mended(app):
 
 
 def test_the_tools_are_listed_even_if_the_settings_cannot_be_read(app, monkeypatch):
-    monkeypatch.setattr(calls, "SECONDS_FOR_SETTINGS", 0.1)
+    monkeypatch.setattr(tools, "SECONDS_FOR_SETTINGS", 0.1)
     readable = threading.Event()
 
     def open_backend():

@@ -8,7 +8,7 @@ import pytest
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.diagnosis.case import Level, is_fine
 from ragdocs.diagnosis.doctor import examine, repair
-from ragdocs.diagnosis.looks import engine_folder
+from ragdocs.diagnosis.probes import engine_folder
 from ragdocs.search.requests import QueryRequest
 from ragdocs.store.folder import claim_folder
 from tests.support.indexes import NOTES, ODD, Bench, change, holding, levels, only

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ragdocs.diagnosis import looks, machine_checks
+from ragdocs.diagnosis import machine_checks, probes
 from ragdocs.diagnosis.case import Level, is_fine
 from ragdocs.diagnosis.doctor import examine, open_case, repair
 from ragdocs.embedding.builtin import BuiltinEmbedder
@@ -309,7 +309,7 @@ def test_what_whoever_watches_says_is_told(tmp_path):
 def test_a_watcher_that_gives_no_sign_of_life(tmp_path, monkeypatch):
     bench = Bench(tmp_path)
     bench.build()
-    monkeypatch.setattr(looks, "SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(probes, "SILENT_SECONDS", -1.0)
     with holding(bench, "try_watch_lock") as pid:
         _, silent = only(bench.case(), "locks")
     assert silent.level is Level.WARNING

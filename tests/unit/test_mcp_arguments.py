@@ -6,9 +6,9 @@ import time
 import pytest
 
 from ragdocs.mcp_server.answer import BadArguments
-from ragdocs.mcp_server.calls import TOOLS
 from ragdocs.mcp_server.library_tools import DocumentArguments, ListArguments, RelatedArguments
 from ragdocs.mcp_server.search_tool import QueryArguments
+from ragdocs.mcp_server.tools import TOOLS
 
 LISTED = {name: tool.listed().model_dump(by_alias=True) for name, tool in TOOLS.items()}
 WITHOUT_DEFAULT = {

@@ -9,8 +9,8 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.choices import KeywordEngineName
-from ragdocs.diagnosis.gathering import gather_status
-from ragdocs.diagnosis.looks import EngineState, engine_folder, vectors_model
+from ragdocs.diagnosis.collector import collect_status
+from ragdocs.diagnosis.probes import EngineState, engine_folder, vectors_model
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.indexing.service import Role, ServiceState
@@ -28,7 +28,7 @@ from tests.support.models import CountingEmbedder
 
 def status_of(bench, embedder=None, service=None, **sections):
     with bench.app(embedder, **sections) as app:
-        return gather_status(app, service)
+        return collect_status(app, service)
 
 
 def test_a_whole_index_is_ready(built):
@@ -311,7 +311,7 @@ def test_a_damaged_model_in_the_configured_folder(built, tmp_path):
 
 def test_a_provider_that_is_not_there(built):
     with App(built.reading(embedding={"provider": "http"}).config) as app:
-        status = gather_status(app)
+        status = collect_status(app)
     assert "provider" in status.model.problem
 
 
@@ -373,10 +373,10 @@ def test_no_model_is_loaded_and_nothing_heavy_imported(built):
         "from pathlib import Path\n"
         "from ragdocs.app import App\n"
         "from ragdocs.config.loading import load_config\n"
-        "from ragdocs.diagnosis.gathering import gather_status\n"
+        "from ragdocs.diagnosis.collector import collect_status\n"
         "place = {'documents_path': sys.argv[1], 'index_path': sys.argv[2]}\n"
         "config = load_config(cwd=Path(sys.argv[1]), flags={'indexing': place})\n"
-        "gather_status(App(config))\n"
+        "collect_status(App(config))\n"
         "heavy = ('numpy', 'faiss', 'onnxruntime', 'tokenizers', 'networkx', 'mcp', 'whoosh')\n"
         "print(*[name for name in heavy if name in sys.modules])\n"
     )

@@ -13,8 +13,7 @@ from ragdocs.cli.progress import Display
 from ragdocs.cli.status import warning_line
 from ragdocs.config.problems import OriginKind
 from ragdocs.config.resolved import Config
-from ragdocs.diagnosis.looks import file_warnings
-from ragdocs.diagnosis.status import FileWarning
+from ragdocs.diagnosis.file_problems import FileWarning, file_warnings
 from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
 from ragdocs.indexing.changes import Outcome, Phase, Skipped, SkipReason
 from ragdocs.indexing.manager import IndexManager

@@ -13,15 +13,15 @@ from pathlib import Path
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.fingerprint import read_making
 from ragdocs.diagnosis.case import Case, Finding, Level, Repair, at
-from ragdocs.diagnosis.looks import (
+from ragdocs.diagnosis.probes import (
     LOCKS,
     disk_use,
     engine_folder,
     kind_of,
-    look_at_keyword,
-    look_at_store,
-    look_at_watcher,
-    look_at_writer,
+    probe_keyword,
+    probe_store,
+    probe_watcher,
+    probe_writer,
     read_engine_state,
     variants_of,
 )
@@ -47,8 +47,8 @@ from ragdocs.text import advised, number_of, size_text
 
 def check_engine(case: Case) -> Iterator[Finding]:
     engine = case.app.config.search.keyword_engine
-    generation = look_at_store(case.directory, "").holdings.generation
-    found = look_at_keyword(case.directory, engine, generation)
+    generation = probe_store(case.directory, "").holdings.generation
+    found = probe_keyword(case.directory, engine, generation)
     if engine is KeywordEngineName.FTS5:
         yield Finding(Level.OK, "fts5, inside the store")
         return
@@ -271,7 +271,7 @@ def check_locks(case: Case) -> Iterator[Finding]:
         )
     if odd:
         return
-    watcher = look_at_watcher(case.directory)
+    watcher = probe_watcher(case.directory)
     said = [*_who_writes(case.directory), *_who_watches(watcher)]
     yield Finding(Level.OK, "; ".join(said) or "nobody writes, nobody watches")
     if watcher is not None:
@@ -308,7 +308,7 @@ def _is_odd(path: Path) -> bool:
 
 
 def _who_writes(directory: Path) -> Iterator[str]:
-    if found := look_at_writer(directory):
+    if found := probe_writer(directory):
         yield f"{_process(found.pid)} writes since {found.since or 'some time'}"
 
 

@@ -8,15 +8,15 @@ from functools import partial
 
 from ragdocs.app import App
 from ragdocs.diagnosis.case import Case, Finding, Level, Repair, at
+from ragdocs.diagnosis.file_problems import FileWarning
 from ragdocs.diagnosis.folder_checks import odd_file_repair
-from ragdocs.diagnosis.looks import (
+from ragdocs.diagnosis.probes import (
     BUSY_SECONDS,
     disk_use,
-    look_at_store,
+    probe_store,
     stored_schema,
     vectors_model,
 )
-from ragdocs.diagnosis.status import FileWarning
 from ragdocs.errors import (
     IndexCorrupt,
     IndexFolderForeign,
@@ -44,14 +44,14 @@ MAX_TARGET_CHARS = 80
 
 
 def check_failures(case: Case) -> Iterator[Finding]:
-    look = look_at_store(case.directory, "")
-    if look.error is not None:
+    probe = probe_store(case.directory, "")
+    if probe.error is not None:
         return
-    number = look.holdings.files_failed
+    number = probe.holdings.files_failed
     if not number:
         yield Finding(Level.OK, "every file could be indexed")
         return
-    shown = tuple(f"{one.tree}: {one.reason}" for one in look.failures[:SHOWN])
+    shown = tuple(f"{one.tree}: {one.reason}" for one in probe.failures[:SHOWN])
     yield Finding(
         Level.WARNING,
         f"{number_of(number, 'file')} could not be indexed",
@@ -61,15 +61,15 @@ def check_failures(case: Case) -> Iterator[Finding]:
 
 
 def check_warnings(case: Case) -> Iterator[Finding]:
-    look = look_at_store(case.directory, "")
-    if look.error is not None:
+    probe = probe_store(case.directory, "")
+    if probe.error is not None:
         return
-    lossy = [one for one in look.warnings if one.is_loss]
-    others = [one for one in look.warnings if not one.is_loss]
+    lossy = [one for one in probe.warnings if one.is_loss]
+    others = [one for one in probe.warnings if not one.is_loss]
     if lossy:
         yield Finding(
             Level.WARNING,
-            f"{number_of(look.holdings.files_with_loss, 'file')} indexed, but not all that they "
+            f"{number_of(probe.holdings.files_with_loss, 'file')} indexed, but not all that they "
             "hold can be found",
             "save them as UTF-8, or split what is too large; they are read again when they change",
             details=_with_rest(_shown(lossy), len(lossy)),
@@ -80,7 +80,7 @@ def check_warnings(case: Case) -> Iterator[Finding]:
             f"{number_of(len(others), 'remark')} on files that were indexed",
             details=_with_rest(_shown(others), len(others)),
         )
-    if not look.warnings:
+    if not probe.warnings:
         yield Finding(Level.OK, "every indexed file was read as it is")
 
 

@@ -30,15 +30,15 @@ from ragdocs.diagnosis.clients import (
     client_files,
     registrations,
 )
-from ragdocs.diagnosis.looks import (
+from ragdocs.diagnosis.probes import (
     FolderEntry,
     Part,
-    StoreLook,
+    StoreProbe,
     disk_use,
     entries,
     kind_of,
-    look_at_store,
-    look_at_watcher,
+    probe_store,
+    probe_watcher,
 )
 from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.builtin import BuiltinEmbedder
@@ -145,7 +145,7 @@ _SYNONYMS = "search.synonyms_enabled"
 
 def absent_parts(reading: ConfigReading) -> Iterator[Problem]:
     """What is set and has no effect because something outside of the settings is not there."""
-    from ragdocs.diagnosis.looks import missing_reranker
+    from ragdocs.diagnosis.probes import missing_reranker
     from ragdocs.search.wordnet import wordnet_folder
 
     config = reading.config
@@ -486,14 +486,14 @@ def check_space(case: Case) -> Iterator[Finding]:
 
 
 def check_trees(case: Case) -> Iterator[Finding]:
-    look = look_at_store(case.directory, "")
+    probe = probe_store(case.directory, "")
     for tree in case.app.config.trees:
-        yield _examined(tree, look)
+        yield _examined(tree, probe)
 
 
-def _examined(tree: Tree, look: StoreLook) -> Finding:
+def _examined(tree: Tree, probe: StoreProbe) -> Finding:
     name = f"{tree.name} ({at(tree.root)})"
-    documents, _ = look.by_tree.get(tree.name, (0, 0))
+    documents, _ = probe.by_tree.get(tree.name, (0, 0))
     problem = root_problem(tree)
     if problem:
         kept = f"; {number_of(documents, 'document')} kept as last seen" if documents else ""
@@ -502,14 +502,14 @@ def _examined(tree: Tree, look: StoreLook) -> Finding:
             f"{name} {problem}{kept}",
             "bring the folder back, or correct its path (--docs, or the configuration)",
         )
-    is_complete = look.error is None and look.holdings.files_waiting == 0
+    is_complete = probe.error is None and probe.holdings.files_waiting == 0
     if is_complete and not documents:
         return Finding(
             Level.NOTE,
             f"{name} has no document",
             f"files must match {', '.join(tree.include)}, and not be ignored (docs/trees.md)",
         )
-    known = f": {number_of(documents, 'document')} indexed" if look.error is None else ""
+    known = f": {number_of(documents, 'document')} indexed" if probe.error is None else ""
     return Finding(Level.OK, f"{name}{known}")
 
 
@@ -528,7 +528,7 @@ def check_watching(case: Case) -> Iterator[Finding]:
     if not case.app.config.indexing.watch:
         yield Finding(Level.OK, "off (indexing.watch)")
         return
-    watcher = look_at_watcher(case.directory)
+    watcher = probe_watcher(case.directory)
     if watcher is not None and watcher.mode == WatchMode.POLLING:
         yield Finding(
             Level.WARNING,

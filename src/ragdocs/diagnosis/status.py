@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ragdocs.diagnosis.file_problems import FailedFile, FileWarning, WarningCount
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.search.responses import Readiness
 from ragdocs.text import number_of
@@ -37,7 +38,7 @@ class Holdings:
     """Indexed, but not all that stands in them can be found or shown: see `warnings`."""
     links_unresolved: int = 0
     unused_vector_bytes: int = 0
-    """Vectors of texts that are gone, kept for a while: as of the last look, once a day."""
+    """Vectors of texts that are gone, kept for a while: as of the last probe, once a day."""
     generation: int = 0
     communities: int = 0
     """Groups of linked documents."""
@@ -53,38 +54,6 @@ class Holdings:
         found = number_of(self.communities, "community", "communities")
         is_old = "" if self.communities_current else ", links have changed since"
         return f"{found} (of generation {self.communities_generation}{is_old})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedFile:
-    """A file that could not be indexed, and why."""
-
-    tree: str
-    path: str
-    kind: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileWarning:
-    """What is odd about a file that was indexed: `kind` is a name for programs, `count` how often
-    it is there (bytes, headings), `is_loss` whether something cannot be found because of it."""
-
-    tree: str
-    path: str
-    kind: str
-    count: int
-    is_loss: bool
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarningCount:
-    """How many files have warnings of one kind, and how often it is there in all of them."""
-
-    kind: str
-    files: int
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

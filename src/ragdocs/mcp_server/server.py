@@ -83,14 +83,14 @@ class _Handlers:
     async def list_tools(
         self, _context: _Context, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        await self._import("calls")
-        from ragdocs.mcp_server.calls import list_tools
+        await self._import("tools")
+        from ragdocs.mcp_server.tools import list_tools
 
         return await list_tools(self._host)
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> CallToolResult:
-        await self._import("calls")
-        from ragdocs.mcp_server.calls import call_tool
+        await self._import("tools")
+        from ragdocs.mcp_server.tools import call_tool
 
         return await call_tool(self._host, context, params)
 
@@ -121,9 +121,9 @@ class _Handlers:
         return await guarded(read_resource(self._host, context, params.uri))
 
     async def complete(self, _context: _Context, params: CompleteRequestParams) -> CompleteResult:
-        await self._import("calls")
+        await self._import("tools")
         from ragdocs.mcp_server.answer import guarded
-        from ragdocs.mcp_server.calls import complete
+        from ragdocs.mcp_server.tools import complete
 
         return await guarded(complete(self._host, params))
 

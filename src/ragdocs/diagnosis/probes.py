@@ -5,8 +5,7 @@ without loading a model.
 import os
 import re
 import stat
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,15 +16,18 @@ from pathlib import Path
 from ragdocs.app import App
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.resolved import Config
-from ragdocs.diagnosis.status import (
-    DiskUse,
+from ragdocs.diagnosis.file_problems import (
     FailedFile,
     FileWarning,
+    failed_files,
+    file_warnings,
+)
+from ragdocs.diagnosis.status import (
+    DiskUse,
     Holdings,
     KeywordStatus,
     ModelStatus,
     VariantStatus,
-    WarningCount,
     WatchStatus,
     WriterStatus,
 )
@@ -40,7 +42,6 @@ from ragdocs.indexing.service import Role, ServiceState
 from ragdocs.indices.engine_folder import STATE_FILE, Damaged, DerivedFolder, State
 from ragdocs.locks import Holder
 from ragdocs.models import TreeName
-from ragdocs.parsers.ids import encode_path
 from ragdocs.store.database import SIDE_FILES, Database, store_path
 from ragdocs.store.folder import (
     MARK_FILE,
@@ -266,7 +267,7 @@ def engine_folder(directory: Path, engine: KeywordEngineName) -> Path:
     return directory / f"{ENGINE_PREFIX}{engine.value}"
 
 
-def look_at_keyword(directory: Path, engine: KeywordEngineName, generation: int) -> KeywordStatus:
+def probe_keyword(directory: Path, engine: KeywordEngineName, generation: int) -> KeywordStatus:
     """`generation` is the store's."""
     if engine is KeywordEngineName.FTS5:
         return KeywordStatus(engine=engine.value, state=EngineState.INSIDE, generation=generation)
@@ -304,7 +305,7 @@ def read_engine_state(folder: Path) -> State | None:
 _BY_NAME = "is known by its name only: name a folder in rerank_model, or install `huggingface`"
 
 
-def look_at_model(app: App) -> ModelStatus:
+def probe_model(app: App) -> ModelStatus:
     """The embedder's; an identity is there whenever there is an embedder."""
     try:
         embedder = app.embedder
@@ -341,7 +342,7 @@ def look_at_model(app: App) -> ModelStatus:
     )
 
 
-def look_at_reranker(app: App) -> ModelStatus:
+def probe_reranker(app: App) -> ModelStatus:
     settings = app.config.search
     name = printable(str(settings.rerank_model))
     if not settings.rerank_enabled:
@@ -400,12 +401,11 @@ def _is_complete(folder: Path) -> bool:
 # some ten milliseconds at 100,000 chunks.
 
 BUSY_SECONDS = 1.0
-MAX_FAILURES = MAX_WARNINGS = 100
 _PRECISION = re.compile(r";precision=[^;]*")
 
 
 @dataclass(frozen=True, slots=True)
-class StoreLook:
+class StoreProbe:
     """Facts of one commit; or the error that keeps us from them, with what else can be told."""
 
     holdings: Holdings = field(default_factory=Holdings)
@@ -424,7 +424,7 @@ class StoreLook:
     """Whether the store is as the last commit left it."""
 
 
-def look_at_store(directory: Path, model: str) -> StoreLook:
+def probe_store(directory: Path, model: str) -> StoreProbe:
     """`model`: the identity whose vectors count; empty when there is no model."""
     try:
         with (
@@ -433,7 +433,7 @@ def look_at_store(directory: Path, model: str) -> StoreLook:
         ):
             return replace(_look(snapshot, model), is_as_left=snapshot.state.is_sound)
     except IndexStoreError as error:
-        return StoreLook(error=error, schema=stored_schema(directory))
+        return StoreProbe(error=error, schema=stored_schema(directory))
 
 
 def stored_schema(directory: Path) -> int | None:
@@ -463,13 +463,13 @@ def vectors_model(stored: Mapping[str, int], wanted: str) -> str:
     return next((one for one in stored if _PRECISION.sub("", one) == bare), wanted)
 
 
-def _look(snapshot: Snapshot, model: str) -> StoreLook:
+def _look(snapshot: Snapshot, model: str) -> StoreProbe:
     warnings = file_warnings(snapshot)
     lossy = {(one.tree, one.path) for one in warnings if one.is_loss}
-    return StoreLook(
+    return StoreProbe(
         holdings=replace(_holdings(snapshot, model), files_with_loss=len(lossy)),
         by_tree=snapshot.tree_sizes(),
-        failures=_failures(snapshot),
+        failures=failed_files(snapshot),
         warnings=warnings,
         fingerprint=snapshot.fingerprint,
         settings=snapshot.settings,
@@ -502,57 +502,18 @@ def _holdings(snapshot: Snapshot, model: str) -> Holdings:
     )
 
 
-def _failures(snapshot: Snapshot) -> tuple[FailedFile, ...]:
-    return tuple(
-        FailedFile(
-            tree=found.tree, path=encode_path(found.path), kind=found.kind, reason=found.reason
-        )
-        for found in snapshot.failures(MAX_FAILURES)
-    )
-
-
-def file_warnings(snapshot: Snapshot) -> tuple[FileWarning, ...]:
-    """All of them, those of loss first."""
-    found = [
-        FileWarning(
-            tree=document.tree,
-            path=encode_path(document.path),
-            kind=one.kind.value,
-            count=one.count,
-            is_loss=one.is_loss,
-            text=one.text,
-        )
-        for document in snapshot.warned()
-        for one in document.warnings
-    ]
-    return tuple(sorted(found, key=lambda one: not one.is_loss))
-
-
-def warning_counts(warnings: Iterable[FileWarning]) -> tuple[WarningCount, ...]:
-    """By kind, in the order in which they come."""
-    files: dict[str, set[tuple[str, str]]] = {}
-    counts: Counter[str] = Counter()
-    for one in warnings:
-        files.setdefault(one.kind, set()).add((one.tree, one.path))
-        counts[one.kind] += one.count
-    return tuple(
-        WarningCount(kind=kind, files=len(having), count=counts[kind])
-        for kind, having in files.items()
-    )
-
-
 # Who writes and who watches, as the locks tell; or what this process knows of itself.
 
 # Otherwise another process has the index, or nobody.
 _AT_WORK = (Role.STARTING, Role.WATCHING, Role.UNWATCHED)
 
 
-def look_at_writer(directory: Path) -> WriterStatus | None:
+def probe_writer(directory: Path) -> WriterStatus | None:
     found = writing(directory)
     return WriterStatus(pid=found.pid, since=_iso(found.since)) if found else None
 
 
-def look_at_watcher(directory: Path, service: ServiceState | None = None) -> WatchStatus | None:
+def probe_watcher(directory: Path, service: ServiceState | None = None) -> WatchStatus | None:
     """None when nobody watches. `service` is this process's own, which knows better."""
     found = watching(directory)
     error = service.error if service else ""

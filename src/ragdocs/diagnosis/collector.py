@@ -8,22 +8,21 @@ from ragdocs import __version__
 from ragdocs.app import App
 from ragdocs.config.resolved import Tree
 from ragdocs.config.trust import Ignored, in_words
-from ragdocs.diagnosis.looks import (
+from ragdocs.diagnosis.file_problems import MAX_WARNINGS, warning_counts
+from ragdocs.diagnosis.probes import (
     BUSY_SECONDS,
-    MAX_WARNINGS,
     EngineState,
-    StoreLook,
+    StoreProbe,
     disk_use,
     exposure_of,
     is_upgraded,
-    look_at_keyword,
-    look_at_model,
-    look_at_reranker,
-    look_at_store,
-    look_at_watcher,
-    look_at_writer,
+    probe_keyword,
+    probe_model,
+    probe_reranker,
+    probe_store,
+    probe_watcher,
+    probe_writer,
     variants_of,
-    warning_counts,
 )
 from ragdocs.diagnosis.status import (
     Agreement,
@@ -210,26 +209,26 @@ def _who_goes_on(evidence: StatusEvidence) -> str:
 # `status`: looks at every part and never fails; what cannot be told is said to be so.
 
 
-def gather_status(app: App, service: ServiceState | None = None) -> Status:
+def collect_status(app: App, service: ServiceState | None = None) -> Status:
     """`service` is what this process's own indexing thread says, where there is one."""
     config = app.config
     directory = app.directory
-    model = look_at_model(app)
-    look = look_at_store(directory, model.identity)
+    model = probe_model(app)
+    probe = probe_store(directory, model.identity)
     hindrance = _hindrance(app)
     evidence = StatusEvidence(
-        holdings=look.holdings,
-        error=look.error or (hindrance if isinstance(hindrance, IndexStoreError) else None),
+        holdings=probe.holdings,
+        error=probe.error or (hindrance if isinstance(hindrance, IndexStoreError) else None),
         read_only=hindrance if isinstance(hindrance, str) else "",
-        agreement=_agreement(app, look),
-        trees=tuple(_tree_status(tree, look) for tree in config.trees),
+        agreement=_agreement(app, probe),
+        trees=tuple(_tree_status(tree, probe) for tree in config.trees),
         model=model,
-        reranker=look_at_reranker(app),
-        keyword=look_at_keyword(directory, config.search.keyword_engine, look.holdings.generation),
-        writer=look_at_writer(directory),
-        watcher=look_at_watcher(directory, service),
-        health=_health(app, look, service),
-        is_upgraded=isinstance(look.error, IndexMissing) and is_upgraded(directory),
+        reranker=probe_reranker(app),
+        keyword=probe_keyword(directory, config.search.keyword_engine, probe.holdings.generation),
+        writer=probe_writer(directory),
+        watcher=probe_watcher(directory, service),
+        health=_health(app, probe, service),
+        is_upgraded=isinstance(probe.error, IndexMissing) and is_upgraded(directory),
         exposure=exposure_of(directory),
     )
     verdict = judge(evidence)
@@ -240,10 +239,10 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         version=__version__,
         config_files=tuple(printable(str(file)) for file in config.files),
         trees=tuple(evidence.trees),
-        holdings=look.holdings,
-        failures=look.failures,
-        warnings=look.warnings[:MAX_WARNINGS],
-        warning_counts=warning_counts(look.warnings),
+        holdings=probe.holdings,
+        failures=probe.failures,
+        warnings=probe.warnings[:MAX_WARNINGS],
+        warning_counts=warning_counts(probe.warnings),
         index_directory=printable(str(directory)),
         disk=disk_use(directory),
         variants=variants_of(directory),
@@ -268,9 +267,9 @@ def _ignored(one: Ignored) -> IgnoredSetting:
     )
 
 
-def _health(app: App, look: StoreLook, service: ServiceState | None) -> Health:
+def _health(app: App, probe: StoreProbe, service: ServiceState | None) -> Health:
     found = app.health(service)
-    if look.is_as_left or found.doubt:
+    if probe.is_as_left or found.doubt:
         return found
     return replace(found, doubt=unchecked())
 
@@ -307,22 +306,22 @@ def _why_read_only(app: App, error: OtherSettings) -> IndexStoreError | str:
         return found
 
 
-def _agreement(app: App, look: StoreLook) -> Agreement:
+def _agreement(app: App, probe: StoreProbe) -> Agreement:
     return Agreement(
         fingerprint=app.fingerprint,
-        stored_fingerprint=look.fingerprint,
+        stored_fingerprint=probe.fingerprint,
         schema=SCHEMA_VERSION,
-        stored_schema=look.schema,
-        same_settings=look.fingerprint == app.fingerprint,
+        stored_schema=probe.schema,
+        same_settings=probe.fingerprint == app.fingerprint,
         differences=tuple(
             SettingDifference(key=one.key, stored=printable(one.stored), own=printable(one.own))
-            for one in app.differences(look.settings)
+            for one in app.differences(probe.settings)
         ),
     )
 
 
-def _tree_status(tree: Tree, look: StoreLook) -> TreeStatus:
-    documents, chunks = look.by_tree.get(tree.name, (0, 0))
+def _tree_status(tree: Tree, probe: StoreProbe) -> TreeStatus:
+    documents, chunks = probe.by_tree.get(tree.name, (0, 0))
     return TreeStatus(
         name=tree.name,
         root=printable(str(tree.root)),
