@@ -173,7 +173,7 @@ def test_a_watcher_that_is_stopped_is_no_reason_to_doubt_but_said(bench, monkeyp
         (note,) = collect_status(app).notes
         os.kill(pid, signal.SIGCONT)
     assert f"process {pid}" in note
-    assert "not heard of" in note
+    assert "does not respond" in note
 
 
 @pytest.mark.parametrize("damage", ["noise", "cut", "meta", "tables", "folders", "not ours"])
