@@ -24,11 +24,11 @@ from quality import index
 from readings import Reading, note
 
 from ragdocs.app import App
-from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
+from ragdocs.evaluation.run import settings_for
 from ragdocs.mcp_server.answer import compact_json
-from ragdocs.mcp_server.calls import TOOLS
-from ragdocs.mcp_server.served_app import ServedApp
+from ragdocs.mcp_server.host import ServedApp
+from ragdocs.mcp_server.tools import TOOLS
 from ragdocs.search.budget import tokens
 
 SET = "obsidian-help"

@@ -25,10 +25,9 @@ from ragdocs.app import App, index_directory
 from ragdocs.config.locations import IndexPlace
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
-from ragdocs.evaluation.evaluating import Evaluation, Helpers, Report, Wishes, settings_for
 from ragdocs.evaluation.labelled_set import CORPUS, LabelledQuery, LabelledSet, read_set
 from ragdocs.evaluation.metrics import DEPTH
-from ragdocs.evaluation.run import results_for
+from ragdocs.evaluation.run import Evaluation, Helpers, Report, Wishes, results_for, settings_for
 from ragdocs.models import ChunkId
 from ragdocs.parsers.ids import document_id
 from ragdocs.search.requests import QueryRequest

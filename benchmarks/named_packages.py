@@ -42,9 +42,8 @@ from whoosh.scoring import BM25F
 from ragdocs.app import App
 from ragdocs.config.choices import Stemmer
 from ragdocs.config.settings import BoostsConfig, SearchConfig
-from ragdocs.evaluation.evaluating import Judge, settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
-from ragdocs.evaluation.run import Answers
+from ragdocs.evaluation.run import Answers, Judge, settings_for
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine
 from ragdocs.indices.engines import keyword_setup

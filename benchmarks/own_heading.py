@@ -18,7 +18,7 @@ from quality import index
 from readings import Reading, note
 
 from ragdocs.app import App
-from ragdocs.evaluation.evaluating import settings_for
+from ragdocs.evaluation.run import settings_for
 from ragdocs.library.answers import OutlineEntry
 from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.limits import MAX_ANSWER_TOKENS, MAX_PAGE_ENTRIES, MAX_QUERY_CHARS

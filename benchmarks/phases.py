@@ -27,9 +27,8 @@ from ragdocs.config.choices import Fusion
 from ragdocs.config.locations import IndexPlace
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
-from ragdocs.evaluation.evaluating import Judge, settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
-from ragdocs.evaluation.run import ask_all, results_for
+from ragdocs.evaluation.run import Judge, ask_all, results_for, settings_for
 from ragdocs.search.requests import QueryRequest
 
 if TYPE_CHECKING:

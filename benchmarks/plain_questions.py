@@ -20,8 +20,8 @@ from quality import answers, index, usual_sets
 from readings import Reading, note
 
 from ragdocs.app import App
-from ragdocs.evaluation.evaluating import Judge, settings_for
 from ragdocs.evaluation.labelled_set import LabelledQuery, LabelledSet, read_set
+from ragdocs.evaluation.run import Judge, settings_for
 from ragdocs.search.query_language import parse_query
 
 PLAIN = "plain"

@@ -27,10 +27,9 @@ from ragdocs.cli.progress import display
 from ragdocs.config.choices import Fusion
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
-from ragdocs.evaluation.evaluating import Judge, Measured, settings_for, without_each
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
 from ragdocs.evaluation.metrics import METRICS, Estimate
-from ragdocs.evaluation.run import Answers, ask_all
+from ragdocs.evaluation.run import Answers, Judge, Measured, ask_all, settings_for, without_each
 from ragdocs.shutdown import Ending
 
 SMALL = (

@@ -28,9 +28,8 @@ from ragdocs.cli.index_run import Orders, run
 from ragdocs.cli.progress import display
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
-from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.metrics import DEPTH
-from ragdocs.evaluation.run import results_for
+from ragdocs.evaluation.run import results_for, settings_for
 from ragdocs.parsers.ids import decode_path
 from ragdocs.search.requests import QueryRequest
 from ragdocs.shutdown import Ending

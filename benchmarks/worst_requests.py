@@ -33,8 +33,8 @@ from ragdocs.embedding.builtin import DIMENSION, BuiltinEmbedder
 from ragdocs.errors import RagdocsError
 from ragdocs.limits import MAX_HYPOTHESIS_CHARS, MAX_QUERIES, MAX_QUERIES_CHARS, MAX_QUERY_CHARS
 from ragdocs.mcp_server.answer import compact_json
-from ragdocs.mcp_server.calls import TOOLS
-from ragdocs.mcp_server.served_app import ServedApp
+from ragdocs.mcp_server.host import ServedApp
+from ragdocs.mcp_server.tools import TOOLS
 from ragdocs.memory import collect_seldom
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ragdocs import __version__
-from ragdocs.mcp_server.calls import TOOLS
+from ragdocs.mcp_server.tools import TOOLS
 
 PROJECT = Path(__file__).resolve().parents[1]
 ENTRY_POINT = "server/main.py"

@@ -33,9 +33,9 @@ from ragdocs.config.resolved import Config
 from ragdocs.config.settings import SearchConfig
 from ragdocs.errors import QueryError
 from ragdocs.evaluation.chart import reliability_chart, write_chart
-from ragdocs.evaluation.evaluating import settings_for
 from ragdocs.evaluation.labelled_set import LabelledSet, read_set
 from ragdocs.evaluation.reliability import Bin, calibration_error, reliability, separation
+from ragdocs.evaluation.run import settings_for
 from ragdocs.parsers.ids import decode_path, document_id
 from ragdocs.search.candidates import Grounds
 from ragdocs.search.confidence import (

@@ -20,7 +20,7 @@ import click
 from ragdocs.cli.main import main as program
 from ragdocs.cli.model_list import Models
 from ragdocs.diagnosis.status import Status
-from ragdocs.evaluation.evaluating import Report
+from ragdocs.evaluation.run import Report
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
 from ragdocs.search.query_inspection import InspectedQuery
 from ragdocs.search.responses import SearchResponse

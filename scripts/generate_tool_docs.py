@@ -12,7 +12,7 @@ from typing import cast
 
 from ragdocs import limits
 from ragdocs.mcp_server.answer import Schema, input_schema, schema_of
-from ragdocs.mcp_server.calls import TOOLS, ToolKind
+from ragdocs.mcp_server.tools import TOOLS, ToolKind
 
 _HEAD = """# Tools
 

@@ -1,7 +1,7 @@
-"""The size limits of requests and answers: each limit once, with its meaning.
+"""The limits on requests and answers, each defined once with its meaning.
 
-`docs/limits.md` is generated from this table (`make docs`). Limits that protect one module alone,
-such as how many headings of a file are indexed, stay with that module.
+`docs/limits.md` is generated from this table (`make docs`). Limits that only one
+module uses, such as how many headings of a file are indexed, stay in that module.
 """
 
 # A search
@@ -35,7 +35,8 @@ HYPOTHESIS_WINDOWS = 8
 # A document, a list or a cursor
 
 MAX_REFERENCE_CHARS = 13_000
-"""Characters of a reference: a path has at most 4,096 bytes, and encoding triples them."""
+"""Characters of a path, an id or an address: a path has up to 4,096 bytes, and encoding triples
+them."""
 MAX_CURSOR_CHARS = 30_000
 """Characters of a cursor."""
 MAX_LINE = 1_000_000_000
@@ -49,9 +50,9 @@ DEFAULT_RELATED = 10
 MAX_RELATED = 50
 """Related documents of each kind."""
 MAX_FILTER_CHARS = 1_000
-"""Characters of a tree's name or of a tag."""
-MAX_FILTER_TAGS = 20
-"""Tags that a list may be filtered by."""
+"""Characters of a tree's name, a tag, an author or a date."""
+MAX_FILTER_ITEMS = 50
+"""Tags or paths in one filter."""
 
 # Source files for `context`
 
@@ -66,14 +67,14 @@ MAX_SOURCES_CHARS = 4_000_000
 MAX_READ_SOURCE_CHARS = 100_000
 """Characters (bytes of UTF-8) that are read of all files, or of a diff; the rest is ignored."""
 MAX_SOURCE_TERMS = 3_000
-"""Terms of their distinct words that count."""
+"""Distinct terms that count."""
 
 # An answer
 
 DEFAULT_ANSWER_TOKENS = 5_000
 """Tokens of an answer, unless the request sets another number."""
 MIN_ANSWER_TOKENS = 300
-"""The smallest budget of an MCP tool: a smaller one has no room for a citation."""
+"""The smallest budget of an MCP tool; less would not fit a citation."""
 MAX_ANSWER_TOKENS = 10_000
 """Tokens of any answer."""
 MAX_LEFT_OUT = 10
@@ -99,19 +100,13 @@ MAX_PROBLEMS_NAMED = 5
 
 # An MCP call
 
-MAX_ARGUMENT_CHARS = 200
-"""Characters of a name, tag, date or author."""
-MAX_PATH_CHARS = 5_000
-"""Characters of a path, an id or an address."""
-MAX_LIST_ITEMS = 50
-"""Items of a list."""
 MAX_COMPLETIONS = 100
 """Values that a completion offers; the protocol allows no more."""
 MAX_MESSAGE_BYTES = 16 * 2**20
 """Bytes of one message; a longer one gets an error."""
 MAX_UNANSWERED_REQUESTS = 128
-"""Requests without an answer; until one is answered, no more are read."""
+"""Unanswered requests; while there are so many, no more are read."""
 SEARCHES_AT_ONCE = 3
-"""Searches that run at once; others wait."""
-LOOKS_AT_ONCE = 2
-"""Other calls that run at once; others wait."""
+"""Searches that run at the same time; others wait."""
+READS_AT_ONCE = 2
+"""Other calls that run at the same time; further ones wait."""

@@ -10,10 +10,9 @@ from click.testing import CliRunner
 
 from ragdocs.app import App
 from ragdocs.cli.main import main
-from ragdocs.evaluation.evaluating import index_folder, settings_for
 from ragdocs.evaluation.labelled_set import read_set
 from ragdocs.evaluation.metrics import METRICS
-from ragdocs.evaluation.run import ask_all
+from ragdocs.evaluation.run import ask_all, index_folder, settings_for
 from tests.support.indexes import write
 
 DOCUMENTS = {

@@ -15,7 +15,7 @@ from ragdocs.app import index_directory
 from ragdocs.cli.install import BEGIN, BLOCK, END, INSTRUCTIONS
 from ragdocs.cli.main import main
 from ragdocs.config.loading import load_config
-from ragdocs.mcp_server.calls import TOOLS
+from ragdocs.mcp_server.tools import TOOLS
 from tests.support.indexes import write
 from tests.support.machine import move_home, trust_files
 from tests.support.model_files import TinyCrossEncoder

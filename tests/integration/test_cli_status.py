@@ -199,18 +199,18 @@ def test_an_index_that_something_else_changed_is_said_to_be_unsure_and_mended_by
     advised = "`ragdocs update --docs notes --index index` checks it"
     assert f"changed by another program: {advised}" in status["summary"]
     doctor = run(home, "doctor", *PLACE)
-    assert "not as it was left" in doctor.stdout
+    assert "copied or changed by another program" in doctor.stdout
     run(home, "update", *PLACE)
     assert json.loads(run(home, "status", "--json", *PLACE).stdout)["state"] == "ready"
     asked = json.loads(run(home, "query", '"tomatoes"', "--json", *PLACE).stdout)
     assert [found["path"] for found in asked["results"]] == ["garden.md"]
-    assert "whole: 2 documents" in run(home, "doctor", *PLACE).stdout
+    assert "intact: 2 documents" in run(home, "doctor", *PLACE).stdout
 
 
 def test_doctor_repairs_what_something_else_changed(home):
     damaged_word(home)
     done = run(home, "doctor", "--fix", *PLACE)
-    assert "the index was whole, and is in step with 2 documents" in done.stdout
+    assert "the index was intact, and is up to date: 2 documents" in done.stdout
     asked = json.loads(run(home, "query", '"tomatoes"', "--json", *PLACE).stdout)
     assert [found["path"] for found in asked["results"]] == ["garden.md"]
 
@@ -229,9 +229,7 @@ def test_replaced_bytes_are_named_and_counted_by_status_and_doctor(home):
     assert status["warning_counts"] == [{"kind": "replaced_bytes", "files": 7, "count": 14}]
     assert {one["path"] for one in status["warnings"]} == {f"old{n}.md" for n in range(7)}
 
-    assert "7 files indexed, but not all that they hold can be found" in (
-        run(home, "doctor", *PLACE).stdout
-    )
+    assert "7 files indexed, but parts cannot be found" in (run(home, "doctor", *PLACE).stdout)
     findings = json.loads(run(home, "doctor", *PLACE, "--json").stdout)["findings"]
     (found,) = [one for one in findings if one["check"] == "contents"]
     assert (found["level"], found["details"][0]) == ("warning", odd)
@@ -240,4 +238,4 @@ def test_replaced_bytes_are_named_and_counted_by_status_and_doctor(home):
 def test_without_odd_files_nothing_is_said_of_them(home):
     build(home)
     assert "warnings" not in run(home, "status", *PLACE).stdout
-    assert "every indexed file was read as it is" in run(home, "doctor", *PLACE).stdout
+    assert "all indexed files were read in full" in run(home, "doctor", *PLACE).stdout

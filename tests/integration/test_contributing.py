@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragdocs.mcp_server.served_app import ServedApp
+from ragdocs.mcp_server.host import ServedApp
 from ragdocs.search.stages import run_stages
 from tests.support.engine import candidates
 from tests.support.mcp_clients import indexed_app
@@ -66,7 +66,7 @@ def test_the_stage_runs_and_tells_why_a_candidate_fell():
 
 def test_the_tool_is_listed_and_answers(tmp_path):
     tool = example("Add a tool")["TOOL"]
-    assert tool.listed().output_schema["properties"].keys() == {"documents"}
+    assert tool.to_tool().output_schema["properties"].keys() == {"documents"}
     with indexed_app(tmp_path, TEXTS) as app:
         given = tool.give(ServedApp(app), tool.arguments.read({}))
     assert given.structured == {"documents": 2}

@@ -51,7 +51,7 @@ CASES = [
     ("anyio", ["mcp"]),
     ("mcp", ["mcp"]),
     ("ragdocs.diagnosis.doctor", ["doctor"]),
-    ("ragdocs.diagnosis.gathering", ["status"]),
+    ("ragdocs.diagnosis.collector", ["status"]),
 ]
 
 

@@ -15,7 +15,7 @@ from ragdocs.limits import (
     MAX_UNANSWERED_REQUESTS,
     SEARCHES_AT_ONCE,
 )
-from ragdocs.mcp_server.calls import SECONDS_BETWEEN, TOOLS
+from ragdocs.mcp_server.tools import SECONDS_BETWEEN, TOOLS
 from ragdocs.search.responses import Readiness
 from tests.support.documents import markdown
 from tests.support.mcp_clients import in_memory, indexed_app

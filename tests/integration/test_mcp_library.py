@@ -100,7 +100,7 @@ def test_pages_joined_are_the_file(server):
         ("find_related", {}, "give either document, or files and diff"),
         ("find_related", {"document": "nope.md"}, "nope.md"),
         ("find_related", {"files": [{"name": "a"}]}, "files is"),
-        ("index_status", {"verbose": True}, 'no parameter "verbose", there are: none at all'),
+        ("index_status", {"verbose": True}, 'no parameter "verbose", the parameters are: none'),
     ],
 )
 def test_bad_input_is_answered_with_advice(server, tool, arguments, said):
@@ -158,6 +158,56 @@ def test_what_is_related_is_told_with_its_kind(server):
     assert "same community: " in asked.text
     least = server.call("find_related", document="guide/auth.md", limit=1, max_tokens=700)
     assert least.tokens <= 700
+
+
+TAGS = ", ".join(f"a-long-tag-with-the-number-{number}" for number in range(60))
+HEAVY = {
+    f"folder-{number}/document-{number}.md": (
+        f"---\ntitle: {'Many words ' * 15}\ntags: [{TAGS}]\n---\n# {'Heading ' * 20}\n\n"
+        f"Links to [[document-{(number + 1) % 12}]] and [[document-{(number + 2) % 12}]].\n\n"
+        + "Tokens and secrets. "
+        * 40
+    )
+    for number in range(12)
+}
+
+
+@pytest.fixture(scope="module")
+def heavy(tmp_path_factory):
+    with in_memory(indexed_app(tmp_path_factory.mktemp("heavy"), HEAVY)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("limit", [300, 500, 1_000])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("find_related", {"document": "folder-3/document-3.md", "limit": 50}),
+        ("find_related", {"diff": "+++ b/x.py\n+token = secret()\n"}),
+        ("find_related", {"files": [{"path": f"src/some/token{n}.py"} for n in range(50)]}),
+        ("get_document", {"document": "folder-3/document-3.md"}),
+        ("list_documents", {}),
+    ],
+    ids=["related", "diff", "files", "document", "list"],
+)
+def test_an_answer_about_long_documents_keeps_to_its_budget(heavy, tool, arguments, limit):
+    """What goes with a document took 1,180 tokens of 300."""
+    asked = heavy.call(tool, max_tokens=limit, **arguments)
+    assert not asked.is_error, asked.text
+    assert asked.tokens <= limit
+    if limit == 300:
+        assert "max_tokens" in asked.text
+
+
+def test_kinds_of_relation_that_have_no_room_are_named(heavy):
+    asked = heavy.call("find_related", document="folder-3/document-3.md", max_tokens=300)
+    related = asked.data["related"]
+    assert related["links_total"] == 2
+    assert related["similar_by_words"] == []
+    *_, note = related["notes"]
+    assert note.startswith("left out to stay within max_tokens: ")
+    assert note.endswith("similar by meaning, similar by words")
+    assert note in asked.text
 
 
 def test_a_document_and_what_is_related_tell_the_state_of_the_index(server):

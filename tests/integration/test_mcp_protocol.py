@@ -11,9 +11,8 @@ from mcp.types import JSONRPCNotification, JSONRPCRequest
 
 from ragdocs.errors import ConfigError
 from ragdocs.limits import SEARCHES_AT_ONCE
-from ragdocs.mcp_server import calls
-from ragdocs.mcp_server.host import Host
-from ragdocs.mcp_server.served_app import ServedApp
+from ragdocs.mcp_server import tools
+from ragdocs.mcp_server.host import Host, ServedApp
 from ragdocs.mcp_server.server import create_server
 from tests.support.machine import until
 from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app, written
@@ -184,7 +183,9 @@ def test_progress_is_told_to_who_gave_a_token_and_to_nobody_else(app, era):
             told.append(message.params)
         held.go.set()
         assert {each["progressToken"] for each in told} == {1, 2, 3}
-        assert f"{SEARCHES_AT_ONCE + 1} searches in line" in {each["message"] for each in told}
+        assert f"{SEARCHES_AT_ONCE + 1} searches waiting or running" in {
+            each["message"] for each in told
+        }
         for token in (1, 2, 3):
             steps = [each["progress"] for each in told if each["progressToken"] == token]
             assert steps == sorted(set(steps))
@@ -259,7 +260,7 @@ def test_a_configuration_that_cannot_be_used_is_said_and_then_mended(app):
 
 
 def test_the_tools_are_listed_even_if_the_settings_cannot_be_read(app, monkeypatch):
-    monkeypatch.setattr(calls, "SECONDS_FOR_SETTINGS", 0.1)
+    monkeypatch.setattr(tools, "SECONDS_FOR_SETTINGS", 0.1)
     readable = threading.Event()
 
     def open_backend():

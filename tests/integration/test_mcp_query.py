@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from ragdocs.mcp_server.host import Host
-from ragdocs.mcp_server.served_app import ServedApp
+from ragdocs.mcp_server.host import Host, ServedApp
 from tests.support.documents import documentation
 from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app
 

@@ -11,8 +11,8 @@ import pytest
 
 from ragdocs.cli.main import main
 from ragdocs.config.settings import Settings
-from ragdocs.mcp_server.calls import TOOLS
 from ragdocs.mcp_server.search_tool import FoundPassage, SearchAnswer
+from ragdocs.mcp_server.tools import TOOLS
 from ragdocs.search.responses import SearchResult
 from ragdocs.search.stages import CompressionStats
 from ragdocs.text import toml_value

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from ragdocs.app import App
 from ragdocs.cli.main import main
-from ragdocs.diagnosis.gathering import gather_status
+from ragdocs.diagnosis.collector import collect_status
 from ragdocs.indexing.service import Role
 from ragdocs.library.requests import ListRequest
 from ragdocs.search.responses import Readiness
@@ -41,7 +41,7 @@ def views(app: App) -> dict[str, Readiness]:
     """What each way of asking says at this moment."""
     service = app.service.state if "service" in vars(app) else None
     return {
-        "status": gather_status(app, service).state,
+        "status": collect_status(app, service).state,
         "state": app.index_state().state,
         "answer": ask(app, "lark").index.state,
     }
@@ -104,7 +104,7 @@ def test_indexing_that_fails_heals_and_is_known_to_all(apps, docs, index):
             assert server.ask(STATUS)["state"] == "degraded"
             assert all_say(DEGRADED, command) is True
             answer = server.ask("lark")
-        assert gather_status(command).watcher.trouble
+        assert collect_status(command).watcher.trouble
         # Another server does not rely on it, and is in step.
         healthy = started(apps, docs, index)
         until(lambda: paths(ask(healthy, "lizards"))[:1] == ["noon.md"], PATIENCE)
@@ -144,7 +144,7 @@ def test_a_folder_that_is_away_with_servers_and_without(apps, docs, index):
         away = docs.rename(docs.with_name("away"))
         assert_agree(DEGRADED, server, second, command)
         assert "the folder of docs is missing" in ask(command, "lark").index.in_words()
-        assert "the folder of docs is missing" in gather_status(command).summary
+        assert "the folder of docs is missing" in collect_status(command).summary
         second.close()
     until(lambda: watching(index) is None)  # on a busy machine its thread outlives it a little
     assert_agree(DEGRADED, command)
@@ -167,13 +167,13 @@ def test_a_watcher_that_is_stopped_is_no_reason_to_doubt_but_said(bench, monkeyp
     with holding(bench, "try_watch_lock") as pid, bench.app() as app:
         assert_agree(BUILDING, app)
         os.kill(pid, signal.SIGSTOP)
-        monkeypatch.setattr("ragdocs.diagnosis.looks.SILENT_SECONDS", 0.0)
+        monkeypatch.setattr("ragdocs.diagnosis.probes.SILENT_SECONDS", 0.0)
         monkeypatch.setattr(lock, "SILENT_SECONDS", 0.0)
         assert_agree(READY, app)
-        (note,) = gather_status(app).notes
+        (note,) = collect_status(app).notes
         os.kill(pid, signal.SIGCONT)
     assert f"process {pid}" in note
-    assert "not heard of" in note
+    assert "does not respond" in note
 
 
 @pytest.mark.parametrize("damage", ["noise", "cut", "meta", "tables", "folders", "not ours"])
@@ -213,7 +213,7 @@ def test_an_index_directory_that_must_not_be_read(bench):
     try:
         with bound_by_permissions(), bench.app() as app:
             assert_agree(UNAVAILABLE, app)
-            summary = gather_status(app).summary
+            summary = collect_status(app).summary
             assert "Permission denied" in summary
             assert "ragdocs doctor" in summary
             place = ["--docs", str(bench.docs), "--index", str(bench.index)]
@@ -230,7 +230,7 @@ def test_an_index_that_another_program_made_says_which_settings_differ(bench):
         answer = ask(app, "tomatoes")
         assert paths(answer)[:1] == ["garden.md"]
         assert app.library.list(ListRequest()).documents
-        for said in (answer.index.reason, answer.index.in_words(), gather_status(app).summary):
+        for said in (answer.index.reason, answer.index.in_words(), collect_status(app).summary):
             assert "chunking.max_leaf_chars: 1000 there, 900 here" in said
             assert "`ragdocs rebuild-index` rebuilds it" in said
             assert "--index" in said

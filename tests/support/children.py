@@ -100,7 +100,7 @@ def serve_backend(kind: str, folder: str, *options: str) -> None:
 
 
 def _noisy(folder: Path) -> Any:
-    from ragdocs.mcp_server.served_app import ServedApp
+    from ragdocs.mcp_server.host import ServedApp
     from tests.support.program import served
 
     class Noisy(ServedApp):

@@ -20,8 +20,7 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from ragdocs.app import App
-from ragdocs.mcp_server.host import Host
-from ragdocs.mcp_server.served_app import ServedApp
+from ragdocs.mcp_server.host import Host, ServedApp
 from ragdocs.mcp_server.server import create_server
 from ragdocs.search.budget import tokens
 from tests.support.machine import until

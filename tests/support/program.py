@@ -17,7 +17,7 @@ from ragdocs.app import App
 from ragdocs.cli.main import main
 from ragdocs.config.loading import load_config
 from ragdocs.config.resolved import Config
-from ragdocs.diagnosis.gathering import gather_status
+from ragdocs.diagnosis.collector import collect_status
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import SearchResponse
 from tests.support.models import CountingEmbedder
@@ -96,7 +96,7 @@ def told(response: SearchResponse) -> dict[str, Any]:
 
 def status_of(app: App) -> dict[str, Any]:
     """As a server tells it of itself."""
-    status = gather_status(app, app.service.state)
+    status = collect_status(app, app.service.state)
     return {"state": status.state, "summary": status.summary, "notes": status.notes}
 
 

@@ -51,7 +51,7 @@ def test_a_check_that_never_ends_is_left_behind(case):
     found = list(examine(case, [Check("a", waits, seconds=0.5), Check("b", lambda _: [FINE])]))
     end.set()
     assert [one.level.value for one in found] == ["ok", "warning", "ok"]
-    assert "did not end" in found[1].message
+    assert "did not finish" in found[1].message
 
 
 def test_repairs_are_made_once_and_in_order():

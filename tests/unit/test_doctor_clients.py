@@ -137,7 +137,7 @@ def test_the_desktop_has_another_path(bench):
     write(bench.home, place, config({"notes": entry(bench, command="ragdocs")}))
     (found,) = clients(bench, platform="linux", environ={"PATH": str(bench.base / "bin")})
     assert found.level is Level.NOTE
-    assert "whole path" in found.advice
+    assert "full path" in found.advice
 
 
 def test_comments_and_a_last_comma_as_vs_code_allows_them(bench):
@@ -188,7 +188,7 @@ def test_what_is_no_json(bench, data):
     write(bench.docs, ".mcp.json", data)
     (found,) = clients(bench)
     assert found.level is Level.NOTE
-    assert "was not understood" in found.message
+    assert "could not be read" in found.message
 
 
 def test_a_pipe_a_folder_and_a_huge_file(bench):

@@ -8,7 +8,7 @@ import pytest
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.diagnosis.case import Level, is_fine
 from ragdocs.diagnosis.doctor import examine, repair
-from ragdocs.diagnosis.looks import engine_folder
+from ragdocs.diagnosis.probes import engine_folder
 from ragdocs.search.requests import QueryRequest
 from ragdocs.store.folder import claim_folder
 from tests.support.indexes import NOTES, ODD, Bench, change, holding, levels, only
@@ -42,7 +42,7 @@ def test_an_index_that_was_copied_is_not_as_it_was_left(bench):
     os.utime(bench.store)
     (found,) = only(bench.case(), "store")
     assert found.level is Level.NOTE
-    assert "not as it was left" in found.message
+    assert "copied or changed by another program" in found.message
     assert "ragdocs update" in found.advice
 
 
@@ -121,11 +121,11 @@ def test_a_directory_that_can_be_made_or_cannot(tmp_path):
 
 
 def test_who_holds_the_locks(bench):
-    assert only(bench.case(), "locks")[0].message == "nobody writes, nobody watches"
+    assert only(bench.case(), "locks")[0].message == "no process is writing or watching"
     with holding(bench, "try_watch_lock") as pid:
         (found,) = only(bench.case(), "locks")
     assert found.level is Level.OK
-    assert f"process {pid} keeps it in step" in found.message
+    assert f"process {pid} keeps it up to date" in found.message
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
@@ -164,7 +164,7 @@ def test_an_index_larger_than_what_is_free(bench):
         file.truncate(free + 10_000_000_000)  # sparse: it takes no room
     (found,) = only(bench.case(), "space")
     assert found.level is Level.WARNING
-    assert "little room" in found.message
+    assert "almost full" in found.message
 
 
 # store
@@ -322,7 +322,7 @@ def take_over(bench, **settings):
 
 def test_an_engine_that_is_whole(bench, whoosh):
     (found,) = only(bench.case(**whoosh), "engine")
-    assert (found.level, found.message) == (Level.OK, "whoosh: in step")
+    assert (found.level, found.message) == (Level.OK, "whoosh: up to date")
 
 
 @pytest.mark.parametrize("damage", ["flip", "grown", "gone", "state", "huge state"])

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ragdocs.diagnosis import looks, machine_checks
+from ragdocs.diagnosis import machine_checks, probes
 from ragdocs.diagnosis.case import Level, is_fine
 from ragdocs.diagnosis.doctor import examine, open_case, repair
 from ragdocs.embedding.builtin import BuiltinEmbedder
@@ -73,7 +73,7 @@ def test_trees_that_are_there_away_and_empty(bench):
         "void": "note",
         "gone": "warning",
     }
-    assert "1 document kept as last seen" in found["other"].message
+    assert "1 document kept as last indexed" in found["other"].message
     assert "*.md" in found["void"].advice
 
 
@@ -137,7 +137,7 @@ def test_a_model_that_works(built):
 
 @pytest.mark.parametrize(
     ("embedder", "problem"),
-    [(Zeros(), "unit length"), (Longer(), "not of 17"), (Broken(), "the model is broken")],
+    [(Zeros(), "unit length"), (Longer(), "instead of 17"), (Broken(), "the model is broken")],
     ids=["zeros", "dimension", "broken"],
 )
 def test_a_model_that_does_not(built, embedder, problem):
@@ -302,14 +302,14 @@ def test_what_whoever_watches_says_is_told(tmp_path):
         lock.say({"error": "the disk is full", "mode": "off"})
         fine, trouble = only(bench.case(), "locks")
     assert (fine.level, trouble.level) == (Level.OK, Level.WARNING)
-    assert "says: the disk is full" in trouble.message
+    assert "reports: the disk is full" in trouble.message
     assert trouble.advice
 
 
 def test_a_watcher_that_gives_no_sign_of_life(tmp_path, monkeypatch):
     bench = Bench(tmp_path)
     bench.build()
-    monkeypatch.setattr(looks, "SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(probes, "SILENT_SECONDS", -1.0)
     with holding(bench, "try_watch_lock") as pid:
         _, silent = only(bench.case(), "locks")
     assert silent.level is Level.WARNING

@@ -15,9 +15,9 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.choices import KeywordEngineName
+from ragdocs.diagnosis.collector import collect_status
 from ragdocs.diagnosis.doctor import examine, repair
-from ragdocs.diagnosis.gathering import gather_status
-from ragdocs.diagnosis.looks import engine_folder
+from ragdocs.diagnosis.probes import engine_folder
 from ragdocs.errors import IndexFolderForeign, IndexStoreError, OthersIndex
 from ragdocs.indices.engine_folder import DerivedFolder
 from ragdocs.locks import LockAttempt
@@ -151,7 +151,7 @@ def test_the_whole_application_leaves_a_foreign_folder_alone(foreign: Path, tmp_
             manager.update()
         with pytest.raises(IndexFolderForeign), app.manager() as manager:
             manager.update(rebuild=True)
-        status = gather_status(app)
+        status = collect_status(app)
     assert status.state is Readiness.UNAVAILABLE
     assert "not an index of this program" in status.summary
     assert look(foreign) == before
@@ -332,9 +332,9 @@ def test_a_folder_of_another_account_is_refused(tmp_path: Path):
 def test_a_folder_that_is_open_to_others_is_said_and_repaired(built, tmp_path: Path, mode: int):
     bench = built.copy_to(tmp_path)
     with bench.app() as app:
-        assert not [note for note in gather_status(app).notes if "other accounts" in note]
+        assert not [note for note in collect_status(app).notes if "other accounts" in note]
         bench.index.chmod(mode)
-        (note,) = [note for note in gather_status(app).notes if "other accounts" in note]
+        (note,) = [note for note in collect_status(app).notes if "other accounts" in note]
     assert f"{mode:04o}" in note
     assert "doctor --fix" in note
     assert ("can change the index" in note) == bool(mode & 0o022)
@@ -367,7 +367,7 @@ def use_all_ways(bench: Bench) -> None:
     engine = {"search": {"keyword_engine": "whoosh"}}
     list(examine(bench.case(**engine)))
     with bench.app(**engine) as app:
-        gather_status(app)
+        collect_status(app)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ragdocs.store.variants.DAY_SECONDS", 0)
             app.service.start()
@@ -418,7 +418,7 @@ def test_another_index_under_the_name_of_our_store_is_not_written_to(
     link(mine.store, planted.store)
     before = look(mine.index)
     with planted.app() as app:
-        gather_status(app)
+        collect_status(app)
         with suppress(OthersIndex), app.manager() as manager:
             manager.update()
         with app.manager() as manager:

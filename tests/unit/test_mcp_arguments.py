@@ -6,11 +6,11 @@ import time
 import pytest
 
 from ragdocs.mcp_server.answer import BadArguments
-from ragdocs.mcp_server.calls import TOOLS
-from ragdocs.mcp_server.library_tools import DocumentArguments, RelatedArguments
+from ragdocs.mcp_server.library_tools import DocumentArguments, ListArguments, RelatedArguments
 from ragdocs.mcp_server.search_tool import QueryArguments
+from ragdocs.mcp_server.tools import TOOLS
 
-LISTED = {name: tool.listed().model_dump(by_alias=True) for name, tool in TOOLS.items()}
+LISTED = {name: tool.to_tool().model_dump(by_alias=True) for name, tool in TOOLS.items()}
 WITHOUT_DEFAULT = {
     "min_score",
     "query_type",
@@ -116,7 +116,7 @@ def test_the_example_in_a_description_is_a_call_that_is_taken(tool):
         ({"query": "a", "top_n": "abc"}, 'top_n is "abc": it must be a whole number'),
         ({"query": "a", "min_score": 2}, "min_score is 2: it must be a number from 0 to 1"),
         ({"query": "a", "topn": 5}, 'no parameter "topn", did you mean top_n?'),
-        ({"query": "a", "zzz": 5}, 'no parameter "zzz", there are: query, '),
+        ({"query": "a", "zzz": 5}, 'no parameter "zzz", the parameters are: query, '),
         ({"query": "a", "uniqueness": "x"}, 'uniqueness is "x": it must be one of off, document'),
         ({"query": "a", "explain": "yes"}, 'explain is "yes": it must be true or false'),
         ({"query": "a", "tags": [1]}, "tags is [1]: it must be a list of at most 50, each a text"),
@@ -154,7 +154,7 @@ def test_null_means_not_given_and_one_value_a_list_of_one():
 
 @pytest.mark.parametrize("name", ["modified_after", "modified_before"])
 def test_a_date_that_is_none_is_refused(name):
-    with pytest.raises(BadArguments, match=f"{name} is no date: write it as 2026-01-31"):
+    with pytest.raises(BadArguments, match=f"{name} is not a date: write 2026-01-31"):
         QueryArguments.read({"query": "a", name: "yesterday"}).to_request()
 
 
@@ -183,3 +183,19 @@ def test_either_a_document_or_source_files():
     for given in ({}, {"document": "a.md", "files": [{"path": "a.py"}]}):
         with pytest.raises(BadArguments, match="give either document, or files and diff"):
             _ = RelatedArguments.read(given).is_about_sources
+
+
+def test_the_schema_and_the_library_have_the_same_limits():
+    """The schema took 50 tags and the library 20; the library took longer names and references."""
+    tags = [f"tag-{number}" for number in range(50)]
+    long = "x" * 1_000
+    arguments = ListArguments.read({"tags": tags, "tree": long, "path": "y" * 13_000})
+    assert arguments.to_request(300).tags == tuple(tags)
+    assert DocumentArguments.read({"document": "z" * 13_000}).to_request(300).reference
+    for kind, values in (
+        (ListArguments, {"tags": [*tags, "one more"]}),
+        (ListArguments, {"tree": f"{long}x"}),
+        (DocumentArguments, {"document": "z" * 13_001}),
+    ):
+        with pytest.raises(BadArguments):
+            kind.read(values)

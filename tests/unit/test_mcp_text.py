@@ -14,9 +14,9 @@ from ragdocs.mcp_server.addresses import (
 )
 from ragdocs.mcp_server.answer import (
     BriefIndexNote,
-    fenced,
-    headed,
-    moved,
+    fence,
+    heading_line,
+    map_ranges,
     without_home,
     without_places,
 )
@@ -63,26 +63,26 @@ def test_what_cannot_be_seen_is_left_out_and_counted(text, shown, removed):
 def test_matches_are_found_again_in_what_is_shown(text, words):
     ranges = [(text.index(word), text.index(word) + len(word)) for word in words]
     shown = Cleaner().clean(text)
-    found = [shown[start:end] for start, end in moved(text, ranges)]
+    found = [shown[start:end] for start, end in map_ranges(text, ranges)]
     assert found == [Cleaner().clean(word) for word in words]
 
 
 def test_a_match_of_which_nothing_is_shown_is_none():
-    assert moved("a\u200b\u200bb", [(1, 3), (3, 4)]) == ((1, 2),)
+    assert map_ranges("a\u200b\u200bb", [(1, 3), (3, 4)]) == ((1, 2),)
 
 
 @pytest.mark.parametrize("text", ["", "plain", "```\ncode\n```", "`````", "`" * 50 + "x"])
 def test_a_fence_is_longer_than_any_within(text):
-    first, *inside, last = fenced("label", text).split("\n")
+    first, *inside, last = fence("label", text).split("\n")
     assert first == f"{last}label"
     assert set(last) == {"`"}
     assert all(last not in line for line in inside)
 
 
 def test_a_title_is_not_said_twice():
-    assert headed("Guide", ("Guide", "Set up")) == "Guide > Set up"
-    assert headed("Guide", ("Set\nup",)) == "Guide > Set up"
-    assert headed("Guide", ()) == "Guide"
+    assert heading_line("Guide", ("Guide", "Set up")) == "Guide > Set up"
+    assert heading_line("Guide", ("Set\nup",)) == "Guide > Set up"
+    assert heading_line("Guide", ()) == "Guide"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCResponse
 
 from ragdocs.limits import MAX_UNANSWERED_REQUESTS
-from ragdocs.mcp_server.stdio import Wire, connected
+from ragdocs.mcp_server.stdio import Wire, connect
 
 
 class Pipes:
@@ -42,7 +42,7 @@ def pipes():
 async def opened(pipes, after=lambda: None):
     with anyio.fail_after(60):
         wire = Wire(pipes.server_reads, pipes.server_writes)
-        async with connected(wire, after) as (incoming, outgoing), outgoing, incoming:
+        async with connect(wire, after) as (incoming, outgoing), outgoing, incoming:
             yield incoming, outgoing
             pipes.close(pipes.client_writes)
 

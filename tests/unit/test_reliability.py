@@ -6,6 +6,7 @@ import pytest
 from ragdocs.evaluation.chart import reliability_chart
 from ragdocs.evaluation.reliability import (
     Bin,
+    Cited,
     NearMiss,
     calibration_error,
     disagrees,
@@ -13,7 +14,6 @@ from ragdocs.evaluation.reliability import (
     reliability,
     separation,
 )
-from ragdocs.evaluation.run import Cited
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,8 +9,8 @@ import pytest
 
 from ragdocs.app import App
 from ragdocs.config.choices import KeywordEngineName
-from ragdocs.diagnosis.gathering import gather_status
-from ragdocs.diagnosis.looks import EngineState, engine_folder, vectors_model
+from ragdocs.diagnosis.collector import collect_status
+from ragdocs.diagnosis.probes import EngineState, engine_folder, vectors_model
 from ragdocs.embedding.base import EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.indexing.service import Role, ServiceState
@@ -28,7 +28,7 @@ from tests.support.models import CountingEmbedder
 
 def status_of(bench, embedder=None, service=None, **sections):
     with bench.app(embedder, **sections) as app:
-        return gather_status(app, service)
+        return collect_status(app, service)
 
 
 def test_a_whole_index_is_ready(built):
@@ -74,7 +74,7 @@ def test_while_the_first_index_is_begun(bench):
         lock.say({"activity": "reading 1 of 9", "mode": "watching"})
         status = status_of(bench)
     assert status.state is Readiness.BUILDING
-    assert "this process has begun" in status.summary
+    assert "this process has started" in status.summary
 
 
 def test_files_that_wait_to_be_read(bench):
@@ -95,7 +95,7 @@ def test_files_that_wait_to_be_read(bench):
     assert status.state is Readiness.BUILDING
     assert status.is_usable
     assert status.holdings.files_waiting != 0
-    assert any("nobody works on it now" in note for note in status.notes)
+    assert any("no process works on it now" in note for note in status.notes)
 
 
 def test_vectors_that_are_to_come(bench):
@@ -106,7 +106,7 @@ def test_vectors_that_are_to_come(bench):
     with try_watch_lock(bench.index) as lock:
         lock.say({"activity": "embedding 1 of 3"})
         status = status_of(bench)
-    assert status.notes == ("this process is at it: embedding 1 of 3",)
+    assert status.notes == ("this process works on it: embedding 1 of 3",)
 
 
 def test_a_precision_that_was_replaced_is_the_same_model():
@@ -255,7 +255,7 @@ def test_trees_that_are_away(bench):
     assert problems == {"docs": "", "here": "", "there": "is missing"}
     assert status.state is Readiness.DEGRADED
     assert "the folder of there is missing" in status.summary
-    assert any("there" in note and "last seen" in note for note in status.notes)
+    assert any("there" in note and "as last indexed" in note for note in status.notes)
 
 
 def test_a_tree_of_which_nothing_is_known(bench):
@@ -311,7 +311,7 @@ def test_a_damaged_model_in_the_configured_folder(built, tmp_path):
 
 def test_a_provider_that_is_not_there(built):
     with App(built.reading(embedding={"provider": "http"}).config) as app:
-        status = gather_status(app)
+        status = collect_status(app)
     assert "provider" in status.model.problem
 
 
@@ -328,17 +328,17 @@ def test_a_re_ranker_by_name_only_and_one_without_files(built, tmp_path):
     assert status.state is Readiness.READY
     status = status_of(built, search={"rerank_enabled": True, "rerank_model": str(tmp_path)})
     assert "config.json" in status.reranker.problem
-    assert any("re-ranking does nothing" in note for note in status.notes)
+    assert any("re-ranking has no effect" in note for note in status.notes)
 
 
 def test_the_engine_beside_the_store(bench):
     settings = {"search": {"keyword_engine": "whoosh"}}
     bench.build(**settings)
-    assert status_of(bench, **settings).keyword.state == EngineState.NOT_MADE
+    assert status_of(bench, **settings).keyword.state == EngineState.NOT_BUILT
     with bench.app(**settings) as app:
         app.search(QueryRequest(queries=("sun",)))
     found = status_of(bench, **settings)
-    assert found.keyword.state == EngineState.IN_STEP
+    assert found.keyword.state == EngineState.UP_TO_DATE
     assert found.disk.engines > 0
     folder = engine_folder(bench.index, KeywordEngineName.WHOOSH)
     (folder / "state.json").write_bytes(b"{")
@@ -373,10 +373,10 @@ def test_no_model_is_loaded_and_nothing_heavy_imported(built):
         "from pathlib import Path\n"
         "from ragdocs.app import App\n"
         "from ragdocs.config.loading import load_config\n"
-        "from ragdocs.diagnosis.gathering import gather_status\n"
+        "from ragdocs.diagnosis.collector import collect_status\n"
         "place = {'documents_path': sys.argv[1], 'index_path': sys.argv[2]}\n"
         "config = load_config(cwd=Path(sys.argv[1]), flags={'indexing': place})\n"
-        "gather_status(App(config))\n"
+        "collect_status(App(config))\n"
         "heavy = ('numpy', 'faiss', 'onnxruntime', 'tokenizers', 'networkx', 'mcp', 'whoosh')\n"
         "print(*[name for name in heavy if name in sys.modules])\n"
     )

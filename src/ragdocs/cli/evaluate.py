@@ -14,9 +14,9 @@ from ragdocs.text import escaped, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
-    from ragdocs.evaluation.evaluating import Difference, Estimates, Latency, Measured, Report
     from ragdocs.evaluation.metrics import Estimate
     from ragdocs.evaluation.reliability import Honesty
+    from ragdocs.evaluation.run import Difference, Estimates, Latency, Measured, Report
 
 # What `eval` prints: a table for every part of its report.
 
@@ -214,8 +214,8 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
       ragdocs eval sets/handbook --near-miss
     """
     from ragdocs.evaluation.chart import check_name, report_chart, write_chart
-    from ragdocs.evaluation.evaluating import Evaluation, Helpers, Wishes
     from ragdocs.evaluation.labelled_set import read_set, write_run
+    from ragdocs.evaluation.run import Evaluation, Helpers, Wishes
 
     if options["plot"]:
         check_name(options["plot"])

@@ -13,14 +13,13 @@ from ragdocs.cli.progress import Display
 from ragdocs.cli.status import warning_line
 from ragdocs.config.problems import OriginKind
 from ragdocs.config.resolved import Config
+from ragdocs.diagnosis.file_problems import FileWarning, file_warnings
 from ragdocs.errors import EmbeddingError, IndexLocked, IndexStoreError
 from ragdocs.indexing.changes import (
-    FileWarning,
     Outcome,
     Phase,
     Skipped,
     SkipReason,
-    file_warnings,
 )
 from ragdocs.indexing.manager import IndexManager
 from ragdocs.indexing.session import LOCK_SECONDS, Control

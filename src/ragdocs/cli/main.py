@@ -462,7 +462,7 @@ def serve(place: CommandPlace, log_level: str) -> None:
 
 def _open(place: CommandPlace) -> "Backend":
     from ragdocs.app import App
-    from ragdocs.mcp_server.served_app import FIRST_SECONDS, ServedApp
+    from ragdocs.mcp_server.host import FIRST_SECONDS, ServedApp
 
     config = place.config()
     refuse_everything(config)

@@ -13,8 +13,8 @@ from ragdocs.text import advised, escaped, number_of, size_text
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.case import Case, Finding, Repaired
+    from ragdocs.diagnosis.file_problems import FileWarning
     from ragdocs.diagnosis.status import Status, TreeStatus, VariantStatus, WatchStatus
-    from ragdocs.indexing.changes import FileWarning
 
 # `doctor`: reports problems and advice, and with --fix makes the repairs that are safe.
 
@@ -170,11 +170,11 @@ def show_status(context: click.Context, place: CommandPlace, as_json: bool) -> N
       ragdocs status --docs notes
     """
     from ragdocs.app import App
-    from ragdocs.diagnosis.gathering import gather_status
+    from ragdocs.diagnosis.collector import collect_status
     from ragdocs.text import json_text
 
     with App(place.config(warn=False)) as app:
-        status = gather_status(app)
+        status = collect_status(app)
     if as_json:
         click.echo(json_text(status))
     else:

@@ -1,4 +1,4 @@
-"""What the checks of `doctor` examine and what they return: values."""
+"""Values of `doctor`: the case that its checks examine, and the findings they return."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from ragdocs.app import App
 from ragdocs.config.loading import ConfigReading
 from ragdocs.text import printable
 
-# What the checks examine: a configuration as it was read, and the machine around it.
+# The case: a configuration as it was read, and the machine.
 
 
 def _home() -> Path:
@@ -22,13 +22,13 @@ def _home() -> Path:
 def _here() -> Path:
     try:
         return Path.cwd()
-    except OSError:  # deleted under us; the configuration's check says so
+    except OSError:  # it was deleted, which the configuration check reports
         return _home()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The surroundings; tests give others."""
+    """The environment; tests pass another one."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     home: Path = field(default_factory=_home)
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def app(self) -> App:
-        """For checks that are not run without one."""
+        """For checks that need a configuration."""
         assert self.opened is not None
         return self.opened
 
@@ -58,15 +58,15 @@ class Case:
 
 
 def at(path: Path) -> str:
-    """A path as it can be shown."""
+    """The path in a printable form."""
     return printable(os.fspath(path))
 
 
-# What a check finds, and what could be done about it: values.
+# The findings of a check, and the repairs it offers.
 
 
 class Level(StrEnum):
-    """How much it matters, the least first."""
+    """How much a finding matters, least first."""
 
     OK = "ok"
     NOTE = "note"
@@ -79,9 +79,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What `--fix` can do. Those with the same name are one, and done once.
+    """What `--fix` can do. Repairs with the same name are made once.
 
-    `run` says what it did; it raises RagdocsError or OSError when it could not.
+    `run` returns what it did, and raises RagdocsError or OSError if it failed.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found, what to do about it (`advice`), and particulars (`details`)."""
+    """What was found, what to do about it (`advice`), and `details`."""
 
     level: Level
     message: str
@@ -98,12 +98,12 @@ class Finding:
     details: tuple[str, ...] = ()
     repair: Repair | None = None
     check: str = ""
-    """The name of the check; whoever runs it fills it in."""
+    """The name of the check, added by `examine`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What `--fix` did, or why it could not."""
+    """What `--fix` did, or why it failed."""
 
     name: str
     done: bool
@@ -111,5 +111,5 @@ class Repaired:
 
 
 def is_fine(findings: Iterable[Finding]) -> bool:
-    """Whether nothing is above a note."""
+    """Whether there are no warnings and no errors."""
     return all(found.level in (Level.OK, Level.NOTE) for found in findings)

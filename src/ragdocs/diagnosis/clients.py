@@ -1,4 +1,4 @@
-"""MCP clients: where each keeps its list of servers, and which entries there start this program."""
+"""MCP clients: where each keeps its list of servers, and which entries start this program."""
 
 import json
 import os
@@ -13,13 +13,13 @@ from typing import cast
 from ragdocs.config.locations import base_folder
 from ragdocs.files import open_file
 
-# The MCP clients we know: where each keeps its list of servers, and what an entry looks like.
+# The known MCP clients: where each keeps its list of servers, and what an entry looks like.
 #
-# The only place that knows it: `doctor` reads these files, `install` writes into them.
+# `doctor` reads these files and `install` writes them; no other module knows them.
 
 
 class Base(Enum):
-    """What a client's place is seen from."""
+    """The folder that a client's path is relative to."""
 
     HOME = "the home folder"
     CONFIG = "the folder of settings, ~/.config, on Windows %APPDATA%"
@@ -28,23 +28,23 @@ class Base(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One client. Without `file`, or with `command`, `install` says what to do and does nothing."""
+    """One client. Without `file`, or with `command`, `install` only prints what to do."""
 
     key: str
     title: str
     base: Base = Base.HOME
     file: str = ""
-    """Where it looks in every project, below `base`."""
+    """Its settings for all projects, relative to `base`."""
     project_file: str = ""
-    """Where it looks in one project, below the project's folder."""
+    """Its settings for one project, relative to the project's folder."""
     servers: str = "mcpServers"
-    """The object in these files that has an entry for each server."""
+    """The key of the object with an entry for each server."""
     stdio_type: bool = False
-    """Whether an entry says that it is spoken to by standard input and output."""
+    """Whether an entry has the field `type`, with the value `stdio`."""
     command: tuple[str, ...] = ()
     """The client's own command that adds a server; name and `--` follow."""
     from_terminal: bool = False
-    """Whether it is started in a terminal and so finds what a terminal finds."""
+    """Whether it is started in a terminal, and so has the terminal's PATH."""
 
 
 CLIENTS = (
@@ -59,7 +59,7 @@ CLIENTS = (
         title="Claude Code",
         file=".claude.json",
         project_file=".mcp.json",
-        # It writes that file all the time while it runs, so that an entry of ours could be lost.
+        # It rewrites that file while it runs, so our entry could be lost.
         command=("claude", "mcp", "add", "--scope", "user"),
         from_terminal=True,
     ),
@@ -109,7 +109,7 @@ CLIENTS = (
         project_file=".gemini/settings.json",
         from_terminal=True,
     ),
-    # Its settings are TOML, which cannot be changed without losing how they are written.
+    # Its settings are TOML, which we cannot change without losing the formatting.
     Client(key="codex", title="Codex", command=("codex", "mcp", "add"), from_terminal=True),
     Client(key="other", title="another client"),
 )
@@ -119,17 +119,17 @@ SERVER_LISTS = tuple(dict.fromkeys(client.servers for client in CLIENTS))
 def user_place(
     client: Client, home: Path, platform: str, environ: Mapping[str, str]
 ) -> Path | None:
-    """The file of all projects; None for a client whose list is not kept in JSON."""
+    """The file for all projects; None for a client whose list is not JSON."""
     if not client.file:
         return None
     if client.base is Base.HOME:
         return home / client.file
     if client.base is Base.SUPPORT and platform == "darwin":
         return home / "Library" / "Application Support" / client.file
-    if platform == "win32":  # they do not know the XDG variables there
+    if platform == "win32":  # the clients ignore XDG variables there
         environ = {name: value for name, value in environ.items() if name != "XDG_CONFIG_HOME"}
     there = {**environ, "HOME": os.fspath(home)}
-    # These clients follow the XDG rules on a Mac, too.
+    # These clients follow the XDG rules on a Mac too.
     system = "linux" if platform == "darwin" else platform
     base = base_folder(there, "XDG_CONFIG_HOME", ".config", system) or home / ".config"
     return base / client.file
@@ -138,24 +138,24 @@ def user_place(
 def with_places(
     home: Path, platform: str, environ: Mapping[str, str]
 ) -> Iterator[tuple[Client, Path]]:
-    """Every client that has such a file, whether it is there or not."""
+    """Every client with such a file, whether the file exists or not."""
     for client in CLIENTS:
         place = user_place(client, home, platform, environ)
         if place is not None:
             yield client, place
 
 
-# The files in which MCP clients keep their servers, and which entries there are this program's.
+# Our entries in the files of MCP clients.
 #
-# Of other programs' files nothing is kept but our own entries: their names, their commands, and the
-# folders they are given. No other entry, no variable, no secret is ever taken out of them.
+# From other programs' files only our own entries are read: name, command and folders; never another
+# entry, a variable or a secret.
 
 MAX_BYTES = 20_000_000
 """Claude Code keeps histories beside its servers."""
 PROGRAMS = ("ragdocs", "mcp-markdown-ragdocs")
 OPTIONS = ("--docs", "--config", "--index")
-# Strings are matched first, so that what looks like a comment in them stays.
-# Nothing is looked at twice, whatever the file holds: what is not closed goes to the end.
+# Strings are matched first, so that a comment inside one stays. Every match is linear in the size
+# of the file: an unclosed string or comment extends to the end.
 _STRING = r'"(?:[^"\\]++|\\.)*+"?'
 _JSONC = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
@@ -163,7 +163,7 @@ _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """A place where a client looks; `project` is the folder it speaks for, if any."""
+    """A settings file of a client; `project` is the folder it applies to, if any."""
 
     client: str
     path: Path
@@ -172,23 +172,23 @@ class ClientFile:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An entry that starts this program: what it runs, and with which folders."""
+    """An entry that starts this program: its command and folders."""
 
     name: str
     command: str
     folders: tuple[tuple[str, str], ...]
-    """Option and value, of those that name a place."""
+    """Option and value, for the options that name a path."""
     project: Path | None
 
 
 class Unreadable(Exception):
-    """A file that is there and cannot be understood."""
+    """A file that exists but cannot be read."""
 
 
 def client_files(
     home: Path, projects: Sequence[Path], platform: str, environ: Mapping[str, str]
 ) -> Iterator[ClientFile]:
-    """Every place, whether there is a file or not."""
+    """All such files, whether they exist or not."""
     for client, place in with_places(home, platform, environ):
         yield ClientFile(client.title, place)
     for project in projects:
@@ -198,12 +198,12 @@ def client_files(
 
 
 def registrations(file: ClientFile) -> tuple[Registration, ...]:
-    """Our entries in a file; none when there is no file. Raises Unreadable."""
+    """Our entries in a file; empty if there is no file. Raises Unreadable."""
     text = _text(file.path)
     if text is None:
         return ()
     try:
-        whole: object = _parsed(text)
+        whole: object = _parse(text)
     except (ValueError, RecursionError) as error:
         raise Unreadable("it is not JSON") from error
     found = list(_entries(_table(whole), file.project))
@@ -234,16 +234,16 @@ def _text(path: Path) -> str | None:
         os.close(descriptor)
 
 
-def _parsed(text: str) -> object:
-    """JSON; or what VS Code allows besides, comments and a comma at the end of a list."""
+def _parse(text: str) -> object:
+    """Parses JSON, or JSON with comments and trailing commas, as VS Code allows."""
     try:
         return json.loads(text)
     except ValueError:
-        bare = _JSONC.sub(_kept_string, text)
-        return json.loads(_LAST_COMMA.sub(_kept_string, bare))
+        bare = _JSONC.sub(_keep_string, text)
+        return json.loads(_LAST_COMMA.sub(_keep_string, bare))
 
 
-def _kept_string(found: re.Match[str]) -> str:
+def _keep_string(found: re.Match[str]) -> str:
     return found[0] if found[0].startswith('"') else " "
 
 
@@ -257,7 +257,7 @@ def _entries(table: Mapping[str, object], project: Path | None) -> Iterator[Regi
 
 
 def starts_this_program(entry: object) -> bool:
-    """Whether an entry, as a client's file has it, is one of ours."""
+    """Whether an entry of a client's file is one of ours."""
     about = _table(entry)
     command = about.get("command")
     return isinstance(command, str) and _is_ours(command, _strings(about))
@@ -274,7 +274,7 @@ def _strings(about: Mapping[str, object]) -> list[str]:
 
 
 def _is_ours(command: str, arguments: Sequence[str]) -> bool:
-    """By the command, or by what a launcher such as `uvx` or `python -m` is told to run."""
+    """By the command, or by what a launcher such as `uvx` or `python -m` runs."""
     named = (os.path.basename(one) for one in (command, *arguments[:4]))
     return any(re.split(r"[=<>@\[]", one)[0].removesuffix(".exe") in PROGRAMS for one in named)
 

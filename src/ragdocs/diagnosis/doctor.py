@@ -1,4 +1,4 @@
-"""`doctor`: every check in its order, none able to stop the others; and the repairs they offer."""
+"""`doctor`: runs every check in order, none of which can stop the others, and the repairs."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -39,12 +39,12 @@ from ragdocs.text import printable
 
 QUICK_SECONDS = 20.0
 LONG_SECONDS = 300.0
-"""For what reads the whole store or loads a model."""
+"""For checks that read the whole store or load a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question. Without a usable configuration, only those are asked that need none."""
+    """One check. Without a usable configuration, only checks that need none are run."""
 
     name: str
     examine: Callable[[Case], Iterable[Finding]]
@@ -52,8 +52,8 @@ class Check:
     needs_config: bool = True
 
 
-# From the ground up: what is wrong further down often has its reason further up. Permissions and
-# locks come before what they protect, so that they are repaired before it.
+# An earlier check often explains what a later one finds. Permissions and locks come before what
+# they protect, so that they are repaired first.
 CHECKS = (
     Check("platform", check_platform, needs_config=False),
     Check("configuration", check_configuration, needs_config=False),
@@ -82,33 +82,35 @@ CHECKS = (
 def open_case(
     reading: ConfigReading, machine: Machine | None = None, app: App | None = None
 ) -> Case:
-    """`app`: one that is there already, of the same configuration."""
+    """`app`: an open application with the same configuration."""
     opened = app or (App(reading.config) if reading.config else None)
     return Case(reading, machine or Machine(), opened)
 
 
 def examine(case: Case, checks: Iterable[Check] = CHECKS) -> Iterator[Finding]:
-    """As each check ends."""
+    """Yields the findings of each check when it ends."""
     for check in checks:
         if case.opened is not None or not check.needs_config:
-            yield from (replace(found, check=check.name) for found in _bounded(check, case))
+            yield from (
+                replace(found, check=check.name) for found in _run_with_timeout(check, case)
+            )
 
 
 def repair(findings: Iterable[Finding]) -> Iterator[Repaired]:
-    """What can be repaired, each once, in the order of the checks."""
+    """Makes each repair once, in the order of the checks."""
     repairs = {found.repair.name: found.repair for found in findings if found.repair}
-    return map(_repaired, repairs.values())
+    return map(_make_repair, repairs.values())
 
 
-def _bounded(check: Check, case: Case) -> list[Finding]:
-    """A check may meet a folder on a dead network: it then waits in a thread that nobody joins."""
+def _run_with_timeout(check: Check, case: Case) -> list[Finding]:
+    """A check may block on a dead network drive; its thread is then abandoned."""
     found: list[Finding] = []
     thread = threading.Thread(target=_examine, args=(check, case, found), daemon=True)
     thread.start()
     thread.join(check.seconds)
     if not thread.is_alive():
         return found
-    message = f"this check did not end within {check.seconds:.0f} seconds"
+    message = f"this check did not finish within {check.seconds:.0f} seconds"
     return [*found, Finding(Level.WARNING, message, "is a disk or a network drive not answering?")]
 
 
@@ -122,12 +124,12 @@ def _examine(check: Check, case: Case, found: list[Finding]) -> None:
         what = printable(f"{where}{error.strerror or error}")
         advice = "make it readable for you, or change its path in the configuration"
         found.append(Finding(Level.ERROR, what, advice))
-    except Exception as error:  # one check that fails must not keep the others from being made
+    except Exception as error:  # a check that fails must not stop the others
         what = f"this check failed ({type(error).__name__}: {error})"
         found.append(Finding(Level.ERROR, what, "please report it"))
 
 
-def _repaired(one: Repair) -> Repaired:
+def _make_repair(one: Repair) -> Repaired:
     try:
         return Repaired(one.name, True, one.run())
     except (RagdocsError, OSError) as error:

@@ -13,15 +13,15 @@ from pathlib import Path
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.fingerprint import read_making
 from ragdocs.diagnosis.case import Case, Finding, Level, Repair, at
-from ragdocs.diagnosis.looks import (
+from ragdocs.diagnosis.probes import (
     LOCKS,
     disk_use,
     engine_folder,
     kind_of,
-    look_at_keyword,
-    look_at_store,
-    look_at_watcher,
-    look_at_writer,
+    probe_keyword,
+    probe_store,
+    probe_watcher,
+    probe_writer,
     read_engine_state,
     variants_of,
 )
@@ -42,13 +42,13 @@ from ragdocs.store.variants import (
 from ragdocs.store.writer import stored_settings
 from ragdocs.text import advised, number_of, size_text
 
-# The keyword engine's own folder, when it has one: every file against its hash.
+# The keyword engine's own folder, if it has one: every file against its hash.
 
 
 def check_engine(case: Case) -> Iterator[Finding]:
     engine = case.app.config.search.keyword_engine
-    generation = look_at_store(case.directory, "").holdings.generation
-    found = look_at_keyword(case.directory, engine, generation)
+    generation = probe_store(case.directory, "").holdings.generation
+    found = probe_keyword(case.directory, engine, generation)
     if engine is KeywordEngineName.FTS5:
         yield Finding(Level.OK, "fts5, inside the store")
         return
@@ -76,37 +76,37 @@ def folder_repair(folder: Path) -> Repair:
 
 
 def _delete_folder(folder: Path) -> str:
-    """Under its lock: whoever writes there now is not disturbed."""
+    """Takes the folder's lock, so that a writer is not disturbed."""
     with DerivedFolder(folder).lock() as is_ours:
         if not is_ours:
-            raise IndexLocked(f"{at(folder)} is being written: try again")
+            raise IndexLocked(f"{at(folder)} is being written; try again")
         shutil.rmtree(folder)
-    return f"deleted {at(folder)}, which is made from the store whenever it is needed"
+    return f"deleted {at(folder)}, which is rebuilt from the store when it is needed"
 
 
 def _verify(folder: Path, state: State) -> None:
-    """Sizes first: a file that has grown beyond all measure need not be read to be wrong."""
+    """Compares sizes first, so that a huge file need not be read."""
     for name, mark in state.files.items():
         try:
             size = os.lstat(folder / state.directory / name).st_size
         except OSError as error:
             raise Damaged(f"{name} cannot be read: {error.strerror}") from error
         if size != mark.size:
-            raise Damaged(f"{name} is not as it was written")
+            raise Damaged(f"{name} has changed since it was written")
     DerivedFolder(folder).verify(state)
 
 
-# What nobody needs any more: folders of engines not in use, copies and half-written files that
-# processes left when they were killed.
+# Leftovers: folders of engines that are not in use, and copies and half-written files of processes
+# that were killed.
 #
-# Deleted is only what surely was the program's own: by its place, its name, its owner, its content,
-# and because no process has it in use.
+# Only what is certainly ours is deleted: by its path, name, owner and content, and because no
+# process uses it.
 
 OLD_SECONDS = 3600.0
-"""Whatever is younger may still be in the making."""
+"""Anything younger may still be in use."""
 MAX_ENTRIES = 10_000
 _MAX_MAPS_BYTES = 10_000_000
-# As `private_files` makes them for tantivy, and what tantivy puts there.
+# The folders that `private_files` creates for tantivy, and the files in them.
 _COPY = re.compile(r"ragdocs-[a-z0-9_]{8}")
 _COPIED = re.compile(
     r"meta\.json|\.managed\.json|\.tantivy-\w+\.lock|[0-9a-f]{32}(\.\d+)?\.[a-z]+(\.\d+)?"
@@ -118,7 +118,7 @@ def check_leftovers(case: Case) -> Iterator[Finding]:
     found = [*_unused_engines(case), *_copies(case), *_half_written(case)]
     yield from found
     if not found:
-        yield Finding(Level.OK, "nothing is left over")
+        yield Finding(Level.OK, "no leftovers")
 
 
 def _unused_engines(case: Case) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def _unused_engines(case: Case) -> Iterator[Finding]:
         size = _size_below(folder)
         yield Finding(
             Level.NOTE,
-            f"{at(folder)} is of the keyword engine {engine.value}, which is not in use "
+            f"{at(folder)} belongs to the keyword engine {engine.value}, which is not in use "
             f"({size_text(size)})",
             "it can be deleted",
             repair=folder_repair(folder),
@@ -139,7 +139,7 @@ def _unused_engines(case: Case) -> Iterator[Finding]:
 
 
 def _is_others(case: Case) -> bool:
-    """Whether another program keeps the index, and perhaps such an engine."""
+    """Whether another program owns the index, and may use such an engine."""
     try:
         return bool(case.app.why_read_only())
     except OthersIndex:
@@ -149,8 +149,8 @@ def _is_others(case: Case) -> bool:
 
 
 def _copies(case: Case) -> Iterator[Finding]:
-    candidates = [path for path in _listed(case.machine.temporary) if _is_old_copy(path)]
-    used = _mapped(case.machine.proc) if candidates else None
+    candidates = [path for path in _list_folder(case.machine.temporary) if _is_old_copy(path)]
+    used = _mapped_files(case.machine.proc) if candidates else None
     if used is None:
         return
     dead = [path for path in candidates if not any(name.startswith(f"{path}/") for name in used)]
@@ -170,7 +170,7 @@ def _half_written(case: Case) -> Iterator[Finding]:
     folder = case.app.config.embedding.cache_folder or cache_folder()
     dead = [
         path
-        for path in _listed(folder)
+        for path in _list_folder(folder)
         if _HALF_WRITTEN.fullmatch(path.name) and _is_own_and_old(path, stat.S_ISREG)
     ]
     if dead:
@@ -184,10 +184,10 @@ def _half_written(case: Case) -> Iterator[Finding]:
 
 
 def _is_old_copy(path: Path) -> bool:
-    """Not only by its name: a user's own folder may be called so."""
+    """Checks the contents too: a user's own folder may have such a name."""
     if not _COPY.fullmatch(path.name) or not _is_own_and_old(path, stat.S_ISDIR):
         return False
-    names = [below.name for below in _listed(path)]
+    names = [below.name for below in _list_folder(path)]
     return bool(names) and all(map(_COPIED.fullmatch, names))
 
 
@@ -197,13 +197,13 @@ def _is_own_and_old(path: Path, is_kind: Callable[[int], bool]) -> bool:
     except OSError:
         return False
     user = user_id()
-    # Where files have no modes, a user's own folders are closed to others.
+    # On systems without file modes, other users cannot enter a user's folders.
     is_own = user is None or (status.st_uid == user and not status.st_mode & 0o077)
     return is_kind(status.st_mode) and is_own and time.time() - status.st_mtime > OLD_SECONDS
 
 
-def _mapped(proc: Path) -> set[str] | None:
-    """The files that running processes have in memory; None where that cannot be told."""
+def _mapped_files(proc: Path) -> set[str] | None:
+    """The files that running processes have mapped; None if that cannot be read."""
     found: set[str] = set()
     own = proc / "self" / "maps"
     if not own.is_file():
@@ -218,7 +218,7 @@ def _mapped(proc: Path) -> set[str] | None:
     return found
 
 
-def _listed(folder: Path) -> list[Path]:
+def _list_folder(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
             return [Path(entry.path) for entry, _ in zip(entries, range(MAX_ENTRIES), strict=False)]
@@ -232,7 +232,7 @@ def _size_below(folder: Path) -> int:
     for _ in range(MAX_ENTRIES):
         if not pending:
             break
-        for path in _listed(pending.pop()):
+        for path in _list_folder(pending.pop()):
             try:
                 status = os.lstat(path)
             except OSError:
@@ -254,7 +254,7 @@ def _delete_files(paths: Iterable[Path]) -> str:
     return f"deleted {number_of(number, 'leftover')}"
 
 
-# Who holds the locks; and that they are locks at all.
+# Which processes hold the locks, and whether the lock files are usable.
 
 
 def check_locks(case: Case) -> Iterator[Finding]:
@@ -265,21 +265,21 @@ def check_locks(case: Case) -> Iterator[Finding]:
     for path in odd:
         yield Finding(
             Level.ERROR,
-            f"{at(path)} is {kind_of(os.lstat(path).st_mode)}, and nobody can lock it",
-            "move it away",
+            f"{at(path)} is {kind_of(os.lstat(path).st_mode)}, which cannot be locked",
+            "move it elsewhere",
             repair=odd_file_repair(path),
         )
     if odd:
         return
-    watcher = look_at_watcher(case.directory)
+    watcher = probe_watcher(case.directory)
     said = [*_who_writes(case.directory), *_who_watches(watcher)]
-    yield Finding(Level.OK, "; ".join(said) or "nobody writes, nobody watches")
+    yield Finding(Level.OK, "; ".join(said) or "no process is writing or watching")
     if watcher is not None:
-        yield from _what_ails(watcher)
+        yield from _watch_problems(watcher)
 
 
 def odd_file_repair(path: Path) -> Repair | None:
-    """For what stands where a file of ours should, unless something may be in it."""
+    """For something in the place of one of our files, unless it may have contents."""
     try:
         mode = os.lstat(path).st_mode
     except OSError:
@@ -291,7 +291,7 @@ def odd_file_repair(path: Path) -> Repair | None:
 
 
 def _remove(path: Path) -> str:
-    """A folder only when it is empty: what is in it would not be ours."""
+    """Removes a folder only if it is empty: its contents would not be ours."""
     kind = kind_of(os.lstat(path).st_mode)
     if path.is_dir() and not path.is_symlink():
         path.rmdir()
@@ -308,30 +308,30 @@ def _is_odd(path: Path) -> bool:
 
 
 def _who_writes(directory: Path) -> Iterator[str]:
-    if found := look_at_writer(directory):
-        yield f"{_process(found.pid)} writes since {found.since or 'some time'}"
+    if found := probe_writer(directory):
+        yield f"{_process(found.pid)} is writing{_since(found.since)}"
 
 
 def _who_watches(found: WatchStatus | None) -> Iterator[str]:
     if found is not None:
         why = f" ({found.reason})" if found.reason else ""
-        yield f"{_process(found.pid)} keeps it in step since {found.since or 'some time'}{why}"
+        yield f"{_process(found.pid)} keeps it up to date{_since(found.since)}{why}"
 
 
-def _what_ails(watcher: WatchStatus) -> Iterator[Finding]:
-    """What whoever watches says itself, or that it says nothing."""
+def _watch_problems(watcher: WatchStatus) -> Iterator[Finding]:
+    """The trouble that the watching process reports, or that it does not respond."""
     who = _process(watcher.pid)
     if watcher.trouble:
         yield Finding(
             Level.WARNING,
-            f"{who} says: {watcher.trouble}",
-            "put that right: it tries again by itself, every few seconds",
+            f"{who} reports: {watcher.trouble}",
+            "correct that; it tries again every few seconds",
         )
     if not watcher.is_heard:
         yield Finding(
             Level.WARNING,
-            f"{who} should keep the index in step, and is not heard of",
-            f"is it stopped? Let it go on, or end it; until then {advised('update')} finds changes",
+            f"{who} should keep the index up to date, but does not respond",
+            f"is it stopped? Resume or end it; until then {advised('update')} finds changes",
         )
 
 
@@ -339,15 +339,19 @@ def _process(pid: int | None) -> str:
     return f"process {pid}" if pid else "a process"
 
 
-# Indices that this program does not use: of the same documents with other settings, and of other
-# documents that are gone. How large, how old.
+def _since(moment: str | None) -> str:
+    return f" since {moment}" if moment else ""
+
+
+# Indices that this program does not use: of the same documents with other settings, and of
+# documents that no longer exist; with their size and age.
 
 MUCH_BYTES = 1_000_000_000
-"""Of indices that this program does not use: then they are worth a word."""
+"""From this total size on, unused indices are reported as a note."""
 _INDEX = re.compile(r"index-[0-9a-f]{16}")
 _EVALUATED = re.compile(r".{1,60}-[0-9a-f]{16}", re.DOTALL)
 _MOUNTS = tuple(map(Path, ("/media", "/mnt", "/run/media", "/Volumes", "/net", "/autofs")))
-"""Where systems put drives: a folder that is missing there may come back with its drive."""
+"""Mount points: a folder that is missing there may come back with its drive."""
 
 
 def check_variants(case: Case) -> Iterator[Finding]:
@@ -370,8 +374,8 @@ def check_variants(case: Case) -> Iterator[Finding]:
         )
     elif size >= MUCH_BYTES:
         advice = (
-            "programs with the same index settings share one index; what is not used for 30 days "
-            "is deleted by itself, and any of these folders may be deleted by hand"
+            "programs with the same index settings share one index; one that is not used for 30 "
+            "days is deleted, and you may delete any of these folders yourself"
         )
         yield Finding(Level.NOTE, message, advice, details)
     else:
@@ -379,28 +383,28 @@ def check_variants(case: Case) -> Iterator[Finding]:
 
 
 def variant_line(one: VariantStatus) -> str:
-    """One index in words."""
+    """One index, for people."""
     when = f"last used {one.last_used[:10]}" if one.last_used else "never used"
     return f"{one.path}: {size_text(one.bytes)}, {when}" + (", in use here" if one.is_own else "")
 
 
 def _drop(directory: Path) -> str:
     dropped = drop_unused(directory)
-    return f"deleted {number_of(len(dropped), 'index', 'indices')} that nobody used"
+    return f"deleted {number_of(len(dropped), 'index', 'indices')} that were not used"
 
 
 @dataclass(frozen=True, slots=True)
 class OldIndex:
-    """The index folder of documents that are not there any more."""
+    """The index folder of documents that no longer exist."""
 
     place: Path
     roots: tuple[Path, ...]
     bytes: int
     days: int
-    """Since anyone last used it."""
+    """Since it was last used."""
     is_unused: bool
     may_come_back: bool
-    """The documents may only be on a drive that is not mounted."""
+    """Whether the documents may be on a drive that is not mounted."""
 
     @property
     def line(self) -> str:
@@ -409,7 +413,7 @@ class OldIndex:
             if self.may_come_back
             else "gone"
             if self.is_unused
-            else "gone: kept until nobody has used it for 30 days"
+            else "gone: kept until unused for 30 days"
         )
         of = ", ".join(map(at, self.roots))
         used = f"last used {number_of(self.days, 'day')} ago"
@@ -417,7 +421,7 @@ class OldIndex:
 
 
 def check_gone(case: Case) -> Iterator[Finding]:
-    """Only in the program's own cache: a folder that a user has named is the user's affair."""
+    """Checks only our own cache: a folder that the user named is up to the user."""
     found = old_indices(case.app.config.index_place.default)
     if not found:
         yield Finding(Level.OK, "no index of documents that are gone")
@@ -433,14 +437,14 @@ def check_gone(case: Case) -> Iterator[Finding]:
     yield Finding(
         Level.NOTE,
         f"{message}; {len(deletable)} not used for 30 days",
-        f"{advised('doctor --fix')} deletes those; a folder that is kept may be deleted by hand",
+        f"{advised('doctor --fix')} deletes those; you may delete the others yourself",
         details,
         Repair("delete indices of documents that are gone", partial(_drop_gone, deletable)),
     )
 
 
 def old_indices(own: Path) -> list[OldIndex]:
-    """Beside the own index folder. An index that does not say of what it is, is passed over."""
+    """The old indices beside our own. An index that does not record its documents is skipped."""
     cache = own.parent
     places = [*folders_named(cache, _INDEX), *folders_named(cache / "eval", _EVALUATED)]
     found = (_old_index(place) for place in places if place != own)
@@ -448,7 +452,7 @@ def old_indices(own: Path) -> list[OldIndex]:
 
 
 def _old_index(place: Path) -> OldIndex | None:
-    """None when any of its documents' folders is there, or nobody can tell."""
+    """None if any folder of its documents exists, or if that is unknown."""
     inside = variants(place)
     roots = _roots([one.path for one in inside])
     if not roots or not all(map(_is_missing, roots)):
@@ -466,7 +470,7 @@ def _old_index(place: Path) -> OldIndex | None:
 
 
 def _roots(directories: Iterable[Path]) -> tuple[Path, ...]:
-    """The documents' folders, as the stores say; empty where one does not."""
+    """The documents' folders, as recorded in the stores; empty if one does not record them."""
     found: set[Path] = set()
     for directory in directories:
         try:
@@ -481,13 +485,13 @@ def _roots(directories: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _is_whole(root: object) -> bool:
-    """Not a path in which the store has an escape in place of what is no text."""
+    """Whether the store has the exact path, without escapes for invalid text."""
     has_escape = isinstance(root, str) and "\\" in root and os.sep != "\\"
     return isinstance(root, str) and os.path.isabs(root) and not has_escape
 
 
 def _is_missing(root: Path) -> bool:
-    """Surely: what may not be looked at, or does not answer, may be there."""
+    """Certainly missing: a folder that cannot be read or does not answer may exist."""
     try:
         os.lstat(root)
     except (FileNotFoundError, NotADirectoryError):
@@ -498,9 +502,8 @@ def _is_missing(root: Path) -> bool:
 
 
 def _may_come_back(root: Path) -> bool:
-    """Whether a missing folder may be on a drive that is not mounted now. The folder that it should
-    be in, or the nearest that is there, is then where drives are put, or is empty, as a place for a
-    drive is, or is the top of all."""
+    """Whether a missing folder may be on a drive that is not mounted: the nearest existing folder
+    above it is then a mount point, or empty like one, or the root."""
     for above in root.parents:
         try:
             with os.scandir(above) as entries:
@@ -515,7 +518,7 @@ def _may_come_back(root: Path) -> bool:
 
 
 def _drop_gone(places: Iterable[Path]) -> str:
-    """Each is looked at again: its documents may be back."""
+    """Checks each index again first: its documents may be back."""
     number = 0
     for place in places:
         again = _old_index(place)

@@ -1,4 +1,4 @@
-"""Checks of the index: the store, its counts and vectors, files that failed and broken links."""
+"""Checks of the index: the store, its counts and vectors, failed files and broken links."""
 
 import os
 import stat
@@ -8,11 +8,12 @@ from functools import partial
 
 from ragdocs.app import App
 from ragdocs.diagnosis.case import Case, Finding, Level, Repair, at
+from ragdocs.diagnosis.file_problems import FileWarning
 from ragdocs.diagnosis.folder_checks import odd_file_repair
-from ragdocs.diagnosis.looks import (
+from ragdocs.diagnosis.probes import (
     BUSY_SECONDS,
     disk_use,
-    look_at_store,
+    probe_store,
     stored_schema,
     vectors_model,
 )
@@ -26,7 +27,6 @@ from ragdocs.errors import (
     OthersIndex,
     RagdocsError,
 )
-from ragdocs.indexing.changes import FileWarning
 from ragdocs.indices.consistency import find_inconsistencies
 from ragdocs.store.database import store_path
 from ragdocs.store.integrity import refusal
@@ -36,55 +36,56 @@ from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.writer import check_ours
 from ragdocs.text import advised, number_of, size_text
 
-# Files that could not be indexed, or not as they are, and broken links.
+# Files that could not be indexed, or only in part, and broken links.
 
 SHOWN = 5
-"""Of each kind; the rest is counted."""
+"""How many of each kind are listed; the rest is counted."""
 MAX_TARGET_CHARS = 80
 
 
 def check_failures(case: Case) -> Iterator[Finding]:
-    look = look_at_store(case.directory, "")
-    if look.error is not None:
+    probe = probe_store(case.directory, "")
+    if probe.error is not None:
         return
-    number = look.holdings.files_failed
+    number = probe.holdings.files_failed
     if not number:
-        yield Finding(Level.OK, "every file could be indexed")
+        yield Finding(Level.OK, "all files are indexed")
         return
-    shown = tuple(f"{one.tree}: {one.reason}" for one in look.failures[:SHOWN])
+    shown = tuple(f"{one.tree}: {one.reason}" for one in probe.failures[:SHOWN])
     yield Finding(
         Level.WARNING,
         f"{number_of(number, 'file')} could not be indexed",
-        "put them right, or exclude them; they are read again when they change",
+        "correct or exclude them; they are read again when they change",
         details=_with_rest(shown, number),
     )
 
 
 def check_warnings(case: Case) -> Iterator[Finding]:
-    look = look_at_store(case.directory, "")
-    if look.error is not None:
+    probe = probe_store(case.directory, "")
+    if probe.error is not None:
         return
-    lossy = [one for one in look.warnings if one.is_loss]
-    others = [one for one in look.warnings if not one.is_loss]
+    lossy = [one for one in probe.warnings if one.is_loss]
+    others = [one for one in probe.warnings if not one.is_loss]
     if lossy:
         yield Finding(
             Level.WARNING,
-            f"{number_of(look.holdings.files_with_loss, 'file')} indexed, but not all that they "
-            "hold can be found",
-            "save them as UTF-8, or split what is too large; they are read again when they change",
-            details=_with_rest(_shown(lossy), len(lossy)),
+            f"{number_of(probe.holdings.files_with_loss, 'file')} indexed, but parts cannot be "
+            "found",
+            "save them as UTF-8, or split those that are too large; they are read again when they "
+            "change",
+            details=_with_rest(_warning_lines(lossy), len(lossy)),
         )
     if others:
         yield Finding(
             Level.NOTE,
-            f"{number_of(len(others), 'remark')} on files that were indexed",
-            details=_with_rest(_shown(others), len(others)),
+            f"{number_of(len(others), 'remark')} on indexed files",
+            details=_with_rest(_warning_lines(others), len(others)),
         )
-    if not look.warnings:
-        yield Finding(Level.OK, "every indexed file was read as it is")
+    if not probe.warnings:
+        yield Finding(Level.OK, "all indexed files were read in full")
 
 
-def _shown(warnings: Sequence[FileWarning]) -> tuple[str, ...]:
+def _warning_lines(warnings: Sequence[FileWarning]) -> tuple[str, ...]:
     return tuple(f"{one.tree}: {one.path}: {one.text}" for one in warnings[:SHOWN])
 
 
@@ -96,15 +97,15 @@ def check_links(case: Case) -> Iterator[Finding]:
         ):
             links = snapshot.unresolved_links()
             number = snapshot.ledger.count("links")
-    except IndexStoreError:  # that the store cannot be read is said elsewhere
+    except IndexStoreError:  # another check reports it
         return
     if not links:
-        yield Finding(Level.OK, f"all {number:,} links between documents lead somewhere")
+        yield Finding(Level.OK, f"none of {number:,} links is broken")
         return
     yield Finding(
         Level.NOTE,
-        f"{len(links):,} of {number:,} links lead to no document",
-        "correct them, or let them be: they resolve as soon as such a document is there",
+        f"{len(links):,} of {number:,} links are broken",
+        "correct them, or leave them: they resolve as soon as such a document exists",
         details=_with_rest(tuple(map(_place, links[:SHOWN])), len(links)),
     )
 
@@ -120,27 +121,27 @@ def _with_rest(shown: tuple[str, ...], number: int) -> tuple[str, ...]:
     return (*shown, f"and {rest:,} more") if rest > 0 else shown
 
 
-# The store, read from end to end: every page, every row against its hash. Takes no lock.
+# The whole store: every page, and every row against its hash. Takes no lock.
 
 
 def check_store(case: Case) -> Iterator[Finding]:
     try:
-        yield _verified(case)
+        yield _verify(case)
     except IndexStoreError as error:
-        yield _explained(case, error)
+        yield _explain(case, error)
 
 
 def rebuild_repair(app: App) -> Repair:
     return Repair("rebuild the index", partial(_rebuild, app))
 
 
-def _verified(case: Case) -> Finding:
+def _verify(case: Case) -> Finding:
     with (
         closing(Reader(case.directory, timeout=BUSY_SECONDS)) as reader,
         reader.snapshot() as snapshot,
     ):
         if snapshot.fingerprint != case.app.fingerprint:
-            return _of_others(case, _refused(case, snapshot.settings))
+            return _others_index(case, _why_refused(case, snapshot.settings))
         snapshot.verify(deep=True)
         documents = snapshot.ledger.count("documents")
         chunks = snapshot.ledger.count("chunks")
@@ -150,29 +151,29 @@ def _verified(case: Case) -> Finding:
     if not state.is_sound:
         return Finding(
             Level.NOTE,
-            f"whole, but not as it was left: copied, or changed by another program ({held})",
+            f"intact, but copied or changed by another program ({held})",
             f"{advised('update')} checks it and compares it with all files, and so does a server",
             repair=Repair(
                 "check the index, and compare it with all files", partial(_check, case.app)
             ),
         )
-    return Finding(Level.OK, f"whole: {held}")
+    return Finding(Level.OK, f"intact: {held}")
 
 
-def _explained(case: Case, error: IndexStoreError) -> Finding:
+def _explain(case: Case, error: IndexStoreError) -> Finding:
     match error:
         case IndexMissing():
-            advice = f"{advised('update')} makes it, and so does a server when it starts"
+            advice = f"{advised('update')} builds it, and so does a server when it starts"
             return Finding(Level.NOTE, "there is no index yet", advice)
         case IndexCorrupt():
             return Finding(
                 Level.ERROR,
                 str(error),
-                "it is rebuilt from the files; vectors that are whole are kept if possible",
+                "it is rebuilt from the files; intact vectors are kept if possible",
                 repair=rebuild_repair(case.app),
             )
         case IndexIncompatible():
-            return _of_other_schema(case, error)
+            return _other_schema(case, error)
         case IndexLocked():
             return Finding(Level.WARNING, str(error), "try again in a moment")
         case IndexFolderForeign():
@@ -183,18 +184,18 @@ def _explained(case: Case, error: IndexStoreError) -> Finding:
             return _unusable(case, error)
 
 
-def _of_other_schema(case: Case, error: IndexStoreError) -> Finding:
+def _other_schema(case: Case, error: IndexStoreError) -> Finding:
     if stored_schema(case.directory) is None:
         return Finding(
             Level.ERROR,
             f"{at(store_path(case.directory))} is a database, but not an index of this program",
-            "move it away, or set another indexing.index_path",
+            "move it elsewhere, or set another indexing.index_path",
         )
-    return _of_others(case, error)
+    return _others_index(case, error)
 
 
-def _refused(case: Case, stored: str) -> IndexStoreError:
-    """Why a store of other settings is not simply used; where it can be read, how."""
+def _why_refused(case: Case, stored: str) -> IndexStoreError:
+    """Why a store with other settings is not used, or is only read."""
     app = case.app
     try:
         reason = app.why_read_only()
@@ -207,8 +208,8 @@ def _refused(case: Case, stored: str) -> IndexStoreError:
     )
 
 
-def _of_others(case: Case, error: IndexStoreError) -> Finding:
-    """In a folder that the user has named, only they decide which settings it is for."""
+def _others_index(case: Case, error: IndexStoreError) -> Finding:
+    """If the user named the folder, only the user decides which settings it is for."""
     app = case.app
     if not app.owns_directory:
         try:
@@ -231,14 +232,16 @@ def _unusable(case: Case, error: IndexStoreError) -> Finding:
         is_odd = path.is_symlink()
     repair = odd_file_repair(path) if is_odd else None
     advice = "make it readable and writable for you, or set another indexing.index_path"
-    return Finding(Level.ERROR, str(error), "move it away" if is_odd else advice, repair=repair)
+    return Finding(
+        Level.ERROR, str(error), "move it elsewhere" if is_odd else advice, repair=repair
+    )
 
 
 def _check(app: App) -> str:
     with app.manager() as manager:
         outcome = manager.update()
-    found = f"made anew ({outcome.rebuilt})" if outcome.rebuilt else "whole"
-    return f"the index was {found}, and is in step with {number_of(outcome.documents, 'document')}"
+    found = f"rebuilt ({outcome.rebuilt})" if outcome.rebuilt else "intact"
+    return f"the index was {found}, and is up to date: {number_of(outcome.documents, 'document')}"
 
 
 def _rebuild(app: App) -> str:
@@ -247,11 +250,11 @@ def _rebuild(app: App) -> str:
     why = f" ({outcome.rebuilt})" if outcome.rebuilt else ""
     return (
         f"rebuilt the index{why}: {outcome.documents:,} documents, {outcome.chunks:,} chunks; "
-        f"vectors that are missing come with {advised('update')}, or with a server"
+        f"{advised('update')} or a server computes missing vectors"
     )
 
 
-# Whether the indices hold what the store's rows say they should.
+# Whether the indices contain what the store's rows require.
 
 
 def check_counts(case: Case) -> Iterator[Finding]:
@@ -263,47 +266,49 @@ def check_counts(case: Case) -> Iterator[Finding]:
             wrong = list(find_inconsistencies(snapshot, case.app.tables))
     except IndexCorrupt as error:
         wrong = [str(error)]
-    except IndexStoreError:  # that the store cannot be read is said elsewhere
+    except IndexStoreError:  # another check reports it
         return
     if wrong:
         yield Finding(
             Level.ERROR,
-            "parts of the index do not fit together",
+            "parts of the index contradict each other",
             "rebuild it from the files",
             details=tuple(wrong),
             repair=rebuild_repair(case.app),
         )
     else:
-        yield Finding(Level.OK, "tables, keyword, code and wording indices hold the same passages")
+        yield Finding(Level.OK, "tables, keyword, code and wording indices have the same passages")
 
 
-# Whether every passage has its vector, and which vectors nothing uses.
+# Whether every passage has its vector, and how many vectors are unused.
 
 
 def check_vectors(case: Case) -> Iterator[Finding]:
     try:
         wanted = case.app.embedder.identity
-    except RagdocsError:  # that there is no model is said elsewhere
+    except RagdocsError:  # another check reports it
         return
     try:
         with (
             closing(Reader(case.directory, timeout=BUSY_SECONDS)) as reader,
             reader.snapshot() as snapshot,
         ):
-            yield _examined(snapshot, vectors_model(snapshot.models(), wanted))
-    except IndexStoreError:  # that the store cannot be read is said elsewhere
+            yield _count_vectors(snapshot, vectors_model(snapshot.models(), wanted))
+    except IndexStoreError:  # another check reports it
         return
 
 
-def _examined(snapshot: Snapshot, model: str) -> Finding:
+def _count_vectors(snapshot: Snapshot, model: str) -> Finding:
     pending = snapshot.count_missing_embeddings(model)
     passages = snapshot.count_passages()
     unused = snapshot.ledger.count("embeddings") - snapshot.count_used_embeddings(model)
-    beside = f"; {unused:,} more are kept for words, and texts that may come back" if unused else ""
+    beside = (
+        f"; {unused:,} more are kept for words and for text that may come back" if unused else ""
+    )
     if pending:
         return Finding(
             Level.NOTE,
             f"{passages - pending:,} of {passages:,} passages have vectors{beside}",
-            f"{advised('update')} makes the rest, and so does a server while it runs",
+            f"{advised('update')} computes the rest, and so does a running server",
         )
-    return Finding(Level.OK, f"all {passages:,} passages have theirs{beside}")
+    return Finding(Level.OK, f"all {passages:,} passages have vectors{beside}")

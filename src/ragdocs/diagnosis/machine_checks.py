@@ -1,5 +1,5 @@
-"""Checks of the machine: configuration, platform, permissions, disk space, models, folders,
-watching.
+"""Checks of the machine: clients, configuration, models, permissions, platform, disk space,
+folders, watching.
 """
 
 import math
@@ -30,15 +30,15 @@ from ragdocs.diagnosis.clients import (
     client_files,
     registrations,
 )
-from ragdocs.diagnosis.looks import (
+from ragdocs.diagnosis.probes import (
     FolderEntry,
     Part,
-    StoreLook,
+    StoreProbe,
     disk_use,
     entries,
     kind_of,
-    look_at_store,
-    look_at_watcher,
+    probe_store,
+    probe_watcher,
 )
 from ragdocs.embedding.base import Embedder
 from ragdocs.embedding.builtin import BuiltinEmbedder
@@ -54,7 +54,7 @@ from ragdocs.text import advised, number_of, printable, size_text
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Vectors
 
-# MCP clients that start this program: whether what they start exists, and gets folders that do.
+# MCP clients that start this program: whether the command and its folders exist.
 
 _WORKSPACE = "${workspaceFolder}"
 
@@ -64,13 +64,13 @@ def check_clients(case: Case) -> Iterator[Finding]:
     machine = case.machine
     for file in client_files(machine.home, _projects(case), machine.platform, machine.environ):
         try:
-            found += [_examined_entry(file, one, case) for one in registrations(file)]
+            found += [_check_entry(file, one, case) for one in registrations(file)]
         except Unreadable as error:
             found.append(
                 Finding(
                     Level.NOTE,
-                    f"{file.client}: {at(file.path)} was not understood: {error}",
-                    "its servers are not known, then",
+                    f"{file.client}: {at(file.path)} could not be read: {error}",
+                    "its servers were not checked",
                 )
             )
     yield from found
@@ -81,14 +81,14 @@ def check_clients(case: Case) -> Iterator[Finding]:
 
 
 def _projects(case: Case) -> list[Path]:
-    """The folders that clients may have settings in: this one, and those of the documents."""
+    """The folders that may have client settings: this one, and those of the documents."""
     config = case.reading.config
     folders = [case.machine.folder, *map(folder_of, case.reading.files)]
     folders += [tree.root for tree in config.trees] if config else []
     return [folder for folder in dict.fromkeys(folders) if folder != case.machine.home]
 
 
-def _examined_entry(file: ClientFile, entry: Registration, case: Case) -> Finding:
+def _check_entry(file: ClientFile, entry: Registration, case: Case) -> Finding:
     who = f"{file.client} ({at(file.path)}) has {printable(entry.name)}"
     runs = f"which runs {printable(entry.command)}"
     missing = _wrong_command(entry, case) or _wrong_folders(entry)
@@ -96,22 +96,22 @@ def _examined_entry(file: ClientFile, entry: Registration, case: Case) -> Findin
         return Finding(
             Level.WARNING,
             f"{who}, {runs}: {missing}",
-            f"put it right in that file; {advised('install')} shows what it should be",
+            f"correct it in that file; {advised('install')} shows what it should be",
         )
     given = "".join(f" {option} {printable(value)}" for option, value in entry.folders)
     if file.client == "Claude Desktop" and not os.path.dirname(entry.command):
         return Finding(
             Level.NOTE,
             f"{who}, {runs}{given}",
-            "a program started from the desktop may not find it: give its whole path",
+            "a program started from the desktop may not find it: give its full path",
         )
     return Finding(Level.OK, f"{who}, {runs}{given}")
 
 
 def _wrong_command(entry: Registration, case: Case) -> str:
-    command = os.path.expanduser(_resolved(entry, entry.command))
+    command = os.path.expanduser(_expand(entry, entry.command))
     if "${" in command:
-        return ""  # the client's own names, which only it knows
+        return ""  # a variable that only the client knows
     if not os.path.dirname(command):
         there = shutil.which(command, path=case.machine.environ.get("PATH"))
         return "" if there else "there is no such command on this PATH"
@@ -121,10 +121,10 @@ def _wrong_command(entry: Registration, case: Case) -> str:
 
 def _wrong_folders(entry: Registration) -> str:
     for option, value in entry.folders:
-        path = Path(os.path.expanduser(_resolved(entry, value)))
+        path = Path(os.path.expanduser(_expand(entry, value)))
         is_relative = not path.is_absolute() and entry.project is None
         if option == "--index" or "${" in str(path) or is_relative:
-            continue  # made when it is needed; or only the client knows what it means
+            continue  # created when needed; or only the client knows what it means
         place = Path(entry.project or "/") / path
         if option == "--docs" and not place.is_dir():
             return f"{option} {printable(value)} is not a folder"
@@ -133,19 +133,19 @@ def _wrong_folders(entry: Registration) -> str:
     return ""
 
 
-def _resolved(entry: Registration, text: str) -> str:
+def _expand(entry: Registration, text: str) -> str:
     return text.replace(_WORKSPACE, str(entry.project)) if entry.project else text
 
 
-# The configuration: which files were read, what is wrong with them, what should be known.
+# The configuration: which files were read, and their problems and notes.
 
 _RERANKING = "search.rerank_enabled"
 _SYNONYMS = "search.synonyms_enabled"
 
 
 def absent_parts(reading: ConfigReading) -> Iterator[Problem]:
-    """What is set and has no effect because something outside of the settings is not there."""
-    from ragdocs.diagnosis.looks import missing_reranker
+    """Settings without effect because a model or a package is missing."""
+    from ragdocs.diagnosis.probes import missing_reranker
     from ragdocs.search.wordnet import wordnet_folder
 
     config = reading.config
@@ -153,47 +153,45 @@ def absent_parts(reading: ConfigReading) -> Iterator[Problem]:
         return
     if config.search.rerank_enabled and (problem := missing_reranker(config)):
         model = printable(str(config.search.rerank_model))
-        message = f"has no effect while the model {model} is not there: {problem}"
+        message = f"has no effect while the model {model} is missing: {problem}"
         yield Problem(config.origins[_RERANKING], _RERANKING, message)
     if config.search.synonyms_enabled and wordnet_folder() is None:
-        message = "has no effect while there is no WordNet: install the extra `synonyms`"
+        message = "has no effect without WordNet: install the extra `synonyms`"
         yield Problem(config.origins[_SYNONYMS], _SYNONYMS, message)
 
 
 def check_configuration(case: Case) -> Iterator[Finding]:
     reading = case.reading
     for problem in reading.problems:
-        yield Finding(
-            Level.ERROR, str(problem), f"put it right; {advised('check-config')} checks it"
-        )
+        yield Finding(Level.ERROR, str(problem), f"correct it; {advised('check-config')} checks it")
     for note in (*reading.notes, *absent_parts(reading)):
         yield Finding(Level.NOTE, str(note))
     for line in in_words(reading.ignored):
         yield Finding(Level.WARNING, line, "trust it only if you know who wrote it")
     if reading.problems:
-        yield Finding(Level.ERROR, "without a usable configuration most checks cannot be made")
+        yield Finding(Level.ERROR, "most checks need a usable configuration and were skipped")
         return
     files = ", ".join(map(at, reading.files))
-    yield Finding(Level.OK, files or f"no file ({SINGLE_FILE}): the defaults are in force")
+    yield Finding(Level.OK, files or f"no file ({SINGLE_FILE}), all defaults")
 
 
-# The models: found, the ones we know by their hashes, and giving sensible answers.
+# The models: whether they load, have the expected hashes and give sensible answers.
 
 QUESTION = "how do I reset my password"
 NEAR = "reset my password"
 FAR = "tomatoes need a lot of sun"
 _UNIT = 0.01
-"""How far from 1 a vector's length may be: int8 models round."""
+"""How far a vector's length may be from 1: int8 models round."""
 
 
 def check_model(case: Case) -> Iterator[Finding]:
-    """Loads it and embeds three sentences; a model is loaded and verified only by use."""
+    """Loads the model and embeds three sentences: only use verifies a model."""
     try:
         embedder = case.app.embedder
         embedder.load()
         wrong = _wrong_with(embedder)
     except RagdocsError as error:
-        what = "until then passages are found by their words only"
+        what = "until then search uses keywords only"
         yield Finding(Level.ERROR, str(error), what)
         return
     rejected = embedder.rejected if isinstance(embedder, BuiltinEmbedder) else ()
@@ -205,7 +203,7 @@ def check_model(case: Case) -> Iterator[Finding]:
         yield Finding(Level.ERROR, f"{embedder.name} {wrong}", advice)
         return
     place = f" from {embedder.place}" if isinstance(embedder, BuiltinEmbedder) else ""
-    works = f"loaded, {embedder.dimension} dimensions, tells passwords from tomatoes"
+    works = f"loaded, {embedder.dimension} dimensions, gives sensible vectors"
     yield Finding(Level.OK, f"{embedder.name}{place}: {works}")
 
 
@@ -215,31 +213,31 @@ def check_reranker(case: Case) -> Iterator[Finding]:
         yield Finding(Level.OK, "off (search.rerank_enabled)")
         return
     try:
-        yield Finding(Level.OK, _reranked(case.app))
+        yield Finding(Level.OK, _try_reranker(case.app))
     except EmbeddingError as error:
         yield Finding(Level.WARNING, str(error), "until then results keep their first order")
 
 
-def _reranked(app: App) -> str:
+def _try_reranker(app: App) -> str:
     encoder = open_cross_encoder(str(app.config.search.rerank_model), app.config.embedding.threads)
     encoder.load()
     near, far = encoder.score(QUESTION, [NEAR, FAR])
-    if not (0 <= far <= 1 and 0 <= near <= 1):  # so that a NaN fails as well
+    if not (0 <= far <= 1 and 0 <= near <= 1):  # written so that NaN fails too
         raise EmbeddingError(f"{encoder.name} gives scores outside [0, 1]: use another model")
     return f"{encoder.name} is loaded and gives scores"
 
 
 def _wrong_with(embedder: Embedder) -> str:
-    """What is not as it should be with its vectors; empty when all is."""
+    """What is wrong with its vectors; empty if nothing is."""
     question = _values(embedder.embed_query(QUESTION))
     near, far = (_values(row) for row in embedder.embed_documents([NEAR, FAR]))
     if len(question) != embedder.dimension:
-        return f"gives vectors of {len(question)} numbers, not of {embedder.dimension}"
+        return f"gives vectors of {len(question)} numbers instead of {embedder.dimension}"
     lengths = [math.sqrt(_dot(row, row)) for row in (question, near, far)]
     if not all(abs(length - 1) <= _UNIT for length in lengths):
         return "gives vectors that are not of unit length"
     if not _dot(question, near) >= _dot(question, far):
-        return "finds tomatoes nearer to a password than a password"
+        return "finds a question about passwords nearer to tomatoes than to passwords"
     return ""
 
 
@@ -251,9 +249,9 @@ def _dot(one: list[float], other: list[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-# The index is its user's alone: 0700 and 0600, owned and writable.
+# Only the user has access to the index: modes 0700 and 0600, owned and writable.
 #
-# What lies in the directory and is not the program's is left alone, and so is then the directory.
+# Files in the directory that are not ours are left alone, and so is then the directory itself.
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 SHOWN = 5
@@ -264,18 +262,18 @@ def check_permissions(case: Case) -> Iterator[Finding]:
     try:
         status = os.stat(directory)
     except FileNotFoundError:
-        yield _absent(directory)
+        yield _check_absent(directory)
         return
     except OSError as error:
         yield Finding(
-            Level.ERROR, f"{at(directory)} cannot be reached: {error.strerror}", "see its folder"
+            Level.ERROR, f"{at(directory)} cannot be reached: {error.strerror}", "check its folder"
         )
         return
     if not stat.S_ISDIR(status.st_mode):
         yield Finding(
             Level.ERROR,
             f"the index directory {at(directory)} is {kind_of(status.st_mode)}",
-            "move it away, or set another indexing.index_path",
+            "move it elsewhere, or set another indexing.index_path",
         )
         return
     if is_foreign(directory):
@@ -286,26 +284,27 @@ def check_permissions(case: Case) -> Iterator[Finding]:
             "to one that does not exist yet",
         )
         return
-    yield from _of_directory(directory, status)
+    yield from _check_directory(directory, status)
 
 
-def _absent(directory: Path) -> Finding:
-    """It will be made; if its nearest folder allows that."""
+def _check_absent(directory: Path) -> Finding:
+    """It will be created, if the nearest existing folder allows that."""
     nearest = next((one for one in directory.parents if one.exists()), Path("/"))
     if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
-        return Finding(Level.OK, f"{at(directory)} is not there yet")
+        return Finding(Level.OK, f"{at(directory)} does not exist yet")
     return Finding(
         Level.ERROR,
-        f"{at(directory)} cannot be made, because {at(nearest)} must not be written to",
+        f"{at(directory)} cannot be created, because {at(nearest)} is not writable",
         "make that folder writable, or set another indexing.index_path",
     )
 
 
-def _of_directory(directory: Path, status: os.stat_result) -> Iterator[Finding]:
+def _check_directory(directory: Path, status: os.stat_result) -> Iterator[Finding]:
     user = user_id()
     if user is None:
         yield Finding(
-            Level.OK, f"{at(directory)} has the permissions of the folder it is in (no modes here)"
+            Level.OK,
+            f"{at(directory)} has the permissions of its folder (this system has no file modes)",
         )
         return
     if status.st_uid != user:
@@ -326,10 +325,10 @@ def _of_directory(directory: Path, status: os.stat_result) -> Iterator[Finding]:
             repair=_repair(directory, [(directory, FOLDER_MODE)]),
         )
     else:
-        yield from _of_entries(directory, status, found)
+        yield from _check_entries(directory, status, found)
 
 
-def _of_entries(
+def _check_entries(
     directory: Path, status: os.stat_result, found: list[FolderEntry]
 ) -> Iterator[Finding]:
     ours = [entry for entry in found if entry.part is not Part.FOREIGN]
@@ -354,11 +353,11 @@ def _of_entries(
             Level.WARNING if is_writable else Level.NOTE,
             f"{at(directory)} is open to others ({stat.S_IMODE(status.st_mode):04o}), "
             + ("who can change the index, " if is_writable else "")
-            + "and holds more than the index",
+            + "and has other files besides the index",
             "give the index a folder of its own: indexing.index_path",
         )
     else:
-        yield Finding(Level.OK, f"{at(directory)} is yours alone")
+        yield Finding(Level.OK, f"only you have access to {at(directory)}")
 
 
 def _too_open(directory: Path, wrong: list[tuple[Path, int]]) -> Finding:
@@ -369,8 +368,8 @@ def _too_open(directory: Path, wrong: list[tuple[Path, int]]) -> Finding:
     )
     return Finding(
         Level.WARNING,
-        "some permissions of the index are not as they should be",
-        "make folders 0700 and files 0600; the index holds the text of your documents",
+        "some permissions of the index are wrong",
+        "make folders 0700 and files 0600; the index has the text of your documents",
         details=details,
         repair=_repair(directory, wrong),
     )
@@ -396,11 +395,11 @@ def _set_modes(wrong: list[tuple[Path, int]]) -> str:
 
 
 def _set_mode(path: Path, mode: int) -> None:
-    """Through a descriptor that follows no link: the name may mean something else by now."""
+    """Through a descriptor that follows no link: the name may have been replaced meanwhile."""
     try:
         kind = getattr(os, "O_DIRECTORY", 0) if mode == FOLDER_MODE else 0
         descriptor = open_file(path, os.O_RDONLY | kind)
-    except PermissionError:  # not readable even for its owner, who may change that
+    except PermissionError:  # not readable for its owner, who may still change the mode
         os.chmod(path, mode)
         return
     try:
@@ -409,7 +408,7 @@ def _set_mode(path: Path, mode: int) -> None:
         os.close(descriptor)
 
 
-# Whether Python, SQLite and the libraries can do what the program needs.
+# Whether Python, SQLite and the libraries have what this program needs.
 
 LIBRARIES = {
     "faiss": "faiss-cpu",
@@ -424,7 +423,7 @@ LIBRARIES = {
     "watchdog": "watchdog",
     "yaml": "pyyaml",
 }
-"""Module → the package that brings it."""
+"""Module → its package."""
 
 
 def check_platform(_: Case) -> Iterator[Finding]:
@@ -433,7 +432,7 @@ def check_platform(_: Case) -> Iterator[Finding]:
         yield Finding(
             Level.ERROR,
             f"Python's SQLite {sqlite3.sqlite_version} has no FTS5, which keyword search needs",
-            "use a Python whose sqlite3 module has it; that of python.org has",
+            "use a Python whose sqlite3 module has it, such as the one from python.org",
         )
         return
     missing = [package for module, package in LIBRARIES.items() if find_spec(module) is None]
@@ -457,10 +456,10 @@ def has_fts5() -> bool:
     return True
 
 
-# Room on the disk, against what the index takes now and would take while it is rebuilt.
+# Free disk space, compared with what the index needs now and during a rebuild.
 
 FULL_BYTES = 50_000_000
-"""With less than this, not even a small index can be written for long."""
+"""With less than this, even a small index cannot be written for long."""
 LEAST_BYTES = 500_000_000
 
 
@@ -471,54 +470,54 @@ def check_space(case: Case) -> Iterator[Finding]:
     used = disk_use(directory).total
     said = f"{size_text(free)} free, the index takes {size_text(used)}"
     if free < FULL_BYTES:
-        yield Finding(Level.ERROR, f"the disk of {at(nearest)} is full: {said}", "make room on it")
+        yield Finding(Level.ERROR, f"the disk of {at(nearest)} is full: {said}", "free some space")
     elif free < max(LEAST_BYTES, used):
         yield Finding(
             Level.WARNING,
-            f"there is little room on the disk of {at(nearest)}: {said}",
-            "make room: an index takes as much again while it is rebuilt",
+            f"the disk of {at(nearest)} is almost full: {said}",
+            "free some space: a rebuild needs as much again as the index",
         )
     else:
         yield Finding(Level.OK, said)
 
 
-# Folders of documents: there, readable, not empty; and what is kept of those that are not.
+# Folders of documents: whether they exist, are readable and not empty.
 
 
 def check_trees(case: Case) -> Iterator[Finding]:
-    look = look_at_store(case.directory, "")
+    probe = probe_store(case.directory, "")
     for tree in case.app.config.trees:
-        yield _examined(tree, look)
+        yield _check_tree(tree, probe)
 
 
-def _examined(tree: Tree, look: StoreLook) -> Finding:
+def _check_tree(tree: Tree, probe: StoreProbe) -> Finding:
     name = f"{tree.name} ({at(tree.root)})"
-    documents, _ = look.by_tree.get(tree.name, (0, 0))
+    documents, _ = probe.by_tree.get(tree.name, (0, 0))
     problem = root_problem(tree)
     if problem:
-        kept = f"; {number_of(documents, 'document')} kept as last seen" if documents else ""
+        kept = f"; {number_of(documents, 'document')} kept as last indexed" if documents else ""
         return Finding(
             Level.WARNING,
             f"{name} {problem}{kept}",
-            "bring the folder back, or correct its path (--docs, or the configuration)",
+            "restore the folder, or correct its path (--docs, or the configuration)",
         )
-    is_complete = look.error is None and look.holdings.files_waiting == 0
+    is_complete = probe.error is None and probe.holdings.files_waiting == 0
     if is_complete and not documents:
         return Finding(
             Level.NOTE,
-            f"{name} has no document",
+            f"{name} has no documents",
             f"files must match {', '.join(tree.include)}, and not be ignored (docs/trees.md)",
         )
-    known = f": {number_of(documents, 'document')} indexed" if look.error is None else ""
+    known = f": {number_of(documents, 'document')} indexed" if probe.error is None else ""
     return Finding(Level.OK, f"{name}{known}")
 
 
-# Whether all folders can be watched: the kernel's limits, and what the watcher says itself.
+# Whether all folders can be watched: the kernel's limits, and what the watcher reports.
 
 MAX_FOLDERS = 200_000
-"""So many are counted; a tree of more has no index of a sensible size."""
+"""Counting stops here; a tree with more has no index of a sensible size."""
 FULL_SHARE = 0.9
-"""Other programs watch folders too: from this part of the limit on, it is said."""
+"""The share of the limit that causes a warning: other programs watch folders too."""
 LEAST_DESCRIPTORS = 256
 _WATCHES = "max_user_watches"
 _INSTANCES = "max_user_instances"
@@ -528,13 +527,13 @@ def check_watching(case: Case) -> Iterator[Finding]:
     if not case.app.config.indexing.watch:
         yield Finding(Level.OK, "off (indexing.watch)")
         return
-    watcher = look_at_watcher(case.directory)
+    watcher = probe_watcher(case.directory)
     if watcher is not None and watcher.mode == WatchMode.POLLING:
         yield Finding(
             Level.WARNING,
-            f"process {watcher.pid} looks at the files now and then instead of watching them: "
-            f"{watcher.reason or 'it did not say why'}",
-            "changes are found all the same, only later",
+            f"process {watcher.pid} polls the files instead of watching them: "
+            f"{watcher.reason or 'the reason is unknown'}",
+            "changes are still found, only later",
         )
     yield from _limits(case)
 
@@ -543,7 +542,7 @@ def check_descriptors(_: Case) -> Iterator[Finding]:
     try:
         import resource
     except ImportError:  # Windows
-        yield Finding(Level.OK, "this system has no limit of open files that could be read")
+        yield Finding(Level.OK, "this system reports no limit on open files")
         return
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < LEAST_DESCRIPTORS:
@@ -561,7 +560,7 @@ def _limits(case: Case) -> Iterator[Finding]:
     watches = _limit(case.machine.proc, _WATCHES)
     instances = _limit(case.machine.proc, _INSTANCES)
     if watches is None or instances is None:
-        yield Finding(Level.OK, "this system has no limit that could be read")
+        yield Finding(Level.OK, "this system reports no limit on watched folders")
         return
     folders = sum(_folders(tree, case.directory) for tree in case.app.config.trees)
     number = number_of(folders, "folder")
@@ -570,7 +569,7 @@ def _limits(case: Case) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             said,
-            f"changes are then found later, by looking; sudo sysctl fs.inotify.{_WATCHES}="
+            f"changes are then found later, by polling; sudo sysctl fs.inotify.{_WATCHES}="
             f"{max(folders * 4, 65536)} raises it",
         )
     elif instances <= _instances_used(case.machine.proc):
@@ -592,7 +591,7 @@ def _limit(proc: Path, name: str) -> int | None:
 
 
 def _folders(tree: Tree, private: Path) -> int:
-    """Those that would be watched: counted by the watcher's own rules."""
+    """Counts the folders that would be watched, by the watcher's own rules."""
     try:
         root = tree.root.resolve(strict=True)
     except (OSError, RuntimeError):  # RuntimeError: a loop of links
@@ -618,7 +617,7 @@ def _below(root: Path, parts: Parts) -> list[Parts]:
 
 
 def _instances_used(proc: Path) -> int:
-    """By this user's processes, as far as they can be seen."""
+    """By those of this user's processes that can be inspected."""
     number = 0
     for folder in proc.glob("[0-9]*/fd"):
         try:

@@ -1,16 +1,16 @@
-"""What `status` tells of an index: values of plain types, so that they are JSON as they stand."""
+"""What `status` reports about an index: values of plain types, ready to become JSON."""
 
 from dataclasses import dataclass
 
+from ragdocs.diagnosis.file_problems import FailedFile, FileWarning, WarningCount
 from ragdocs.embedding.base import EmbeddingCounts
-from ragdocs.indexing.changes import FileWarning
 from ragdocs.search.responses import Readiness
 from ragdocs.text import number_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeStatus:
-    """A configured folder, and what is indexed of it; `problem` is why it cannot be looked at."""
+    """A configured folder and how much of it is indexed; `problem` is why it cannot be read."""
 
     name: str
     root: str
@@ -22,9 +22,9 @@ class TreeStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """How much the index holds. Passages are the chunks that want a vector.
+    """The contents of the index in numbers. Passages are the chunks that need a vector.
 
-    `files_waiting` are known to differ and not stored yet; None: not all were looked at so far.
+    `files_waiting` have changed and are not stored yet; None if not all files were checked so far.
     """
 
     documents: int = 0
@@ -35,20 +35,20 @@ class Holdings:
     files_waiting: int | None = None
     files_failed: int = 0
     files_with_loss: int = 0
-    """Indexed, but not all that stands in them can be found or shown: see `warnings`."""
+    """Indexed, but a part of their text cannot be found or shown: see `warnings`."""
     links_unresolved: int = 0
     unused_vector_bytes: int = 0
-    """Vectors of texts that are gone, kept for a while: as of the last look, once a day."""
+    """Vectors of deleted text, kept for a while; counted once a day."""
     generation: int = 0
     communities: int = 0
     """Groups of linked documents."""
     communities_generation: int | None = None
-    """The commit whose links they were computed from; None when none were computed."""
+    """The generation whose links they were computed from; None if they were not."""
     communities_current: bool = True
-    """Whether the links between documents are still those."""
+    """Whether the links between documents are still the same."""
 
     def communities_text(self) -> str:
-        """Empty when there is nothing to tell."""
+        """Empty if there is nothing to report."""
         if self.communities_generation is None:
             return "" if self.communities_current else "communities not computed"
         found = number_of(self.communities, "community", "communities")
@@ -57,27 +57,8 @@ class Holdings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedFile:
-    """A file that could not be indexed, and why."""
-
-    tree: str
-    path: str
-    kind: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarningCount:
-    """How many files have warnings of one kind, and how often it is there in all of them."""
-
-    kind: str
-    files: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WriterStatus:
-    """A process that writes at this moment; None where it could not be read."""
+    """The process that is writing now; None for what could not be read."""
 
     pid: int | None
     since: str | None
@@ -85,17 +66,17 @@ class WriterStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchStatus:
-    """Who keeps the index up to date with the files, and how; empty where nobody has said it.
+    """The process that keeps the index up to date, and how; empty for what it did not report.
 
-    `mode` is watching, polling or off, and `reason` why; `trouble` is what fails meanwhile.
+    `mode` is watching, polling or off, `reason` is why; `trouble` is what fails at the moment.
     """
 
     pid: int | None = None
     since: str | None = None
     is_ours: bool = False
-    """Whether it is this very process."""
+    """Whether it is this process."""
     is_heard: bool = True
-    """Whether it gave a sign of life: a process can be stopped and hold its lock."""
+    """Whether it has reported lately: a stopped process still holds its lock."""
     mode: str = ""
     reason: str = ""
     activity: str = ""
@@ -105,7 +86,7 @@ class WatchStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskUse:
-    """Bytes of the index directory, by part; `other` is not the program's, and not in `total`."""
+    """Bytes in the index directory, by part; `other` is not ours and not part of `total`."""
 
     store: int = 0
     log: int = 0
@@ -116,8 +97,8 @@ class DiskUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatus:
-    """A model as it is configured: `problem` is why it cannot be used, `place` where it was found,
-    in words, and `folder` where its files are. It has not been loaded for this.
+    """A configured model, which was not loaded for this: `problem` is why it cannot be used,
+    `place` says in words where it was found, `folder` has its files.
     """
 
     name: str
@@ -129,12 +110,12 @@ class ModelStatus:
     problem: str = ""
     notes: tuple[str, ...] = ()
     counts: EmbeddingCounts | None = None
-    """How texts met the model's window in this process, if any were embedded."""
+    """How many texts fitted the model's window in this process, if any were embedded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeywordStatus:
-    """What finds words, and how far it is: the store's own tables always are."""
+    """The keyword engine and its state; FTS5 is inside the store and so always up to date."""
 
     engine: str
     state: str
@@ -144,18 +125,18 @@ class KeywordStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantStatus:
-    """An index of the same documents, of whatever settings; `last_used` is empty when unknown."""
+    """An index of the same documents with any settings; `last_used` is empty if unknown."""
 
     path: str
     is_own: bool
-    """Whether it is the one that this program uses."""
+    """Whether this program uses it."""
     bytes: int
     last_used: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingDifference:
-    """A setting as the index was built with (`stored`) and as it is here (`own`), in JSON."""
+    """A setting's value in the index (`stored`) and in this program (`own`), as JSON."""
 
     key: str
     stored: str
@@ -164,7 +145,7 @@ class SettingDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """What this program expects of the store, and what the store says; None: it says nothing."""
+    """Format and settings: expected by this program, and found in the store (None if unknown)."""
 
     fingerprint: str
     stored_fingerprint: str | None
@@ -176,8 +157,8 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoredSetting:
-    """What a project's file sets and is not in force, because the file is not trusted; without a
-    key, the whole file. `meaning` is what the setting would let the project do.
+    """A setting that is ignored because its project file is not trusted; without a key, the whole
+    file is. `meaning` is what the setting would let the project do.
     """
 
     file: str
@@ -190,7 +171,7 @@ class IgnoredSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """All of it. `summary` is one line for people, `notes` what else they should know or do."""
+    """The whole status. `summary` is one line for people, `notes` is what else they should know."""
 
     state: Readiness
     summary: str
@@ -201,7 +182,7 @@ class Status:
     holdings: Holdings
     failures: tuple[FailedFile, ...]
     warnings: tuple[FileWarning, ...]
-    """Those of loss first; of very many only the first."""
+    """Those with loss first; only the first ones if there are many."""
     warning_counts: tuple[WarningCount, ...]
     index_directory: str
     disk: DiskUse
@@ -216,5 +197,5 @@ class Status:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is as it should be, or becomes so by waiting."""
+        """Whether the index is ready, or will be by waiting."""
         return self.state in (Readiness.READY, Readiness.BUILDING)

@@ -11,9 +11,9 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from ragdocs.errors import EvaluationError
-from ragdocs.evaluation.evaluating import Report
 from ragdocs.evaluation.metrics import METRICS
 from ragdocs.evaluation.reliability import Bin
+from ragdocs.evaluation.run import Report
 
 LETTER = 7.0
 """About the width of one at the usual size."""

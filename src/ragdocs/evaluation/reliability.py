@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ragdocs.evaluation.metrics import Estimate, estimate, estimate_of
-from ragdocs.evaluation.run import Cited
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +21,16 @@ SURE = 0.5
 """A near miss of this confidence or more is one that a reader would have believed."""
 NEAR_TIE = 0.05
 """Results within so much of one another may stand in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """One result as it was shown: where it stands, and how sure of it the search was."""
+
+    path: str
+    heading: str
+    confidence: float
+
 
 Firsts: TypeAlias = Mapping[str, Cited | None]
 """Question → its first result; none where nothing was found."""

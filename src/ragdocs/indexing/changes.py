@@ -7,14 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ragdocs.models import TreeName
-from ragdocs.parsers.ids import encode_path
 from ragdocs.store.records import FileFailure
-
-if TYPE_CHECKING:
-    from ragdocs.store.snapshot import Snapshot
 
 # Results of scanning a whole tree or some paths in it.
 
@@ -297,33 +293,3 @@ class Outcome:
         """Whether documents were added, removed or changed, so that search results may differ."""
         changed = self.added + self.modified + self.removed + self.moved
         return bool(changed or self.failed or self.rebuilt)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileWarning:
-    """What is odd about an indexed file: `kind` is a name for programs, `count` how often it occurs
-    (bytes, headings), `is_loss` whether some of the file cannot be found because of it."""
-
-    tree: str
-    path: str
-    kind: str
-    count: int
-    is_loss: bool
-    text: str
-
-
-def file_warnings(snapshot: "Snapshot") -> tuple[FileWarning, ...]:
-    """All warnings about the stored files; those about losses come first."""
-    found = [
-        FileWarning(
-            tree=document.tree,
-            path=encode_path(document.path),
-            kind=one.kind.value,
-            count=one.count,
-            is_loss=one.is_loss,
-            text=one.text,
-        )
-        for document in snapshot.documents_with_warnings()
-        for one in document.warnings
-    ]
-    return tuple(sorted(found, key=lambda one: not one.is_loss))

@@ -11,7 +11,7 @@ from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
 from ragdocs.indices.conditions import Condition
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.hits import KeywordHits
-from ragdocs.indices.keyword import FIELDS, KeywordQuery, Weights, weights_version
+from ragdocs.indices.keyword import FIELDS, KeywordQuery, Weights
 from ragdocs.indices.scopes import Scope
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex

@@ -13,7 +13,7 @@ from ragdocs.limits import (
     MAX_ANSWER_TOKENS,
     MAX_CURSOR_CHARS,
     MAX_FILTER_CHARS,
-    MAX_FILTER_TAGS,
+    MAX_FILTER_ITEMS,
     MAX_LINE,
     MAX_PAGE_ENTRIES,
     MAX_REFERENCE_CHARS,
@@ -112,7 +112,7 @@ class ListRequest:
         check_length("the cursor", self.cursor, MAX_CURSOR_CHARS)
         check_number("limit", self.limit, 1, MAX_PAGE_ENTRIES)
         check_number("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
-        check_number("the number of tags", len(self.tags), 0, MAX_FILTER_TAGS)
+        check_number("the number of tags", len(self.tags), 0, MAX_FILTER_ITEMS)
         for tag in self.tags:
             check_length("a tag", tag, MAX_FILTER_CHARS)
 

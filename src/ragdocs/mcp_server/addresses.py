@@ -1,4 +1,4 @@
-"""`ragdocs://` addresses of documents, sections and lines: exact, whatever is in a file's name.
+"""`ragdocs://` addresses of documents, sections and lines: exact for every file name.
 
 ragdocs://doc/TREE/PATH             a document
 ragdocs://doc/TREE/PATH#slug        a section of it
@@ -21,7 +21,7 @@ _LINES = re.compile(r"L(\d{1,9})-L(\d{1,9})")
 
 
 class AddressKind(StrEnum):
-    """What stands at an address."""
+    """What an address names."""
 
     DOCUMENT = "doc"
     TREE = "tree"
@@ -30,8 +30,8 @@ class AddressKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`name` is a document's id, a tree's name or a tag; `fragment` a slug; the lines 0 when none
-    are meant.
+    """`name` is a document's id, a tree's name or a tag; `fragment` is a slug; the lines are 0 if
+    the address has none.
     """
 
     kind: AddressKind
@@ -44,7 +44,7 @@ class Address:
 def document_uri(doc_id: str) -> str:
     tree, _, encoded = doc_id.partition(":")
     path = decode_path(encoded).encode("utf-8", "surrogateescape")
-    return f"{SCHEME}://{AddressKind.DOCUMENT}/{_quoted(tree)}/{quote(path)}"
+    return f"{SCHEME}://{AddressKind.DOCUMENT}/{_quote(tree)}/{quote(path)}"
 
 
 def lines_uri(doc_id: str, first: int, last: int) -> str:
@@ -52,29 +52,30 @@ def lines_uri(doc_id: str, first: int, last: int) -> str:
 
 
 def document_of(chunk_id: str) -> str:
-    """Whose chunk it is: in a path, `#` and `~` are encoded."""
+    """The id of the chunk's document; `#` and `~` are encoded in a path."""
     return chunk_id.partition("#")[0].partition("~")[0]
 
 
 def reference(doc_id: str) -> str:
-    """By which `get_document` finds it: the id, unless something in it must not be shown."""
+    """What `get_document` finds it by: the id, or the address if the id has invisible
+    characters."""
     return doc_id if Cleaner().clean(doc_id) == doc_id else document_uri(doc_id)
 
 
 def parse_address(uri: str) -> Address:
-    """Raises QueryError for what is not an address of ours."""
+    """Raises QueryError for anything but an address of ours."""
     try:
         parts = urlsplit(uri)
         kind = AddressKind(parts.netloc)
     except ValueError:
-        raise _unknown(uri) from None
+        raise _no_address(uri) from None
     if parts.scheme != SCHEME or parts.query:
-        raise _unknown(uri)
-    path, fragment = parts.path.lstrip("/"), _unquoted(parts.fragment)
+        raise _no_address(uri)
+    path, fragment = parts.path.lstrip("/"), _unquote(parts.fragment)
     if kind is not AddressKind.DOCUMENT:
-        return Address(kind, _unquoted(path))
+        return Address(kind, _unquote(path))
     tree, _, rest = path.partition("/")
-    doc_id = document_id(TreeName(_unquoted(tree)), _unquoted(rest))
+    doc_id = document_id(TreeName(_unquote(tree)), _unquote(rest))
     if found := _LINES.fullmatch(fragment):
         return Address(kind, doc_id, "", int(found[1]), int(found[2]))
     return Address(kind, doc_id, fragment)
@@ -84,14 +85,14 @@ def is_address(text: str) -> bool:
     return text.startswith(f"{SCHEME}://")
 
 
-def _unknown(uri: str) -> QueryError:
+def _no_address(uri: str) -> QueryError:
     shown = uri if len(uri) < 200 and uri.isprintable() else "it"
-    return QueryError(f"{shown} is no address of a document: they are {SCHEME}://doc/TREE/PATH")
+    return QueryError(f"{shown} is not the address of a document; use {SCHEME}://doc/TREE/PATH")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quote(text, safe="")
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return unquote_to_bytes(text).decode("utf-8", "surrogateescape")

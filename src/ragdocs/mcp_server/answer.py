@@ -1,6 +1,6 @@
-"""What all tools share: parameters and schemas, checked arguments, and answers as data and as text.
+"""Shared by all tools: parameters and schemas, checked arguments, answers as data and as text.
 
-Text from documents is fenced, and characters that nobody can see are removed and counted.
+Text from documents is fenced; invisible characters are removed and counted.
 """
 
 import difflib
@@ -24,12 +24,12 @@ from pydantic.json_schema import JsonSchemaMode
 from ragdocs.errors import IndexMissing, QueryError, RagdocsError
 from ragdocs.limits import (
     MAX_ANSWER_TOKENS,
-    MAX_ARGUMENT_CHARS,
     MAX_CURSOR_CHARS,
     MAX_ERROR_CHARS,
-    MAX_LIST_ITEMS,
-    MAX_PATH_CHARS,
+    MAX_FILTER_CHARS,
+    MAX_FILTER_ITEMS,
     MAX_PROBLEMS_NAMED,
+    MAX_REFERENCE_CHARS,
     MIN_ANSWER_TOKENS,
 )
 from ragdocs.search.budget import tokens
@@ -39,27 +39,27 @@ from ragdocs.text import Cleaner, hidden_ranges, json_value
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# The kinds of parameters: each with its range and its description, for schema and check alike.
+# The kinds of parameters, with range and description: used for the schema and for the check.
 
 
-PathText = Annotated[str, Field(max_length=MAX_PATH_CHARS)]
-Word = Annotated[str, Field(max_length=MAX_ARGUMENT_CHARS)]
+PathText = Annotated[str, Field(max_length=MAX_REFERENCE_CHARS)]
+Word = Annotated[str, Field(max_length=MAX_FILTER_CHARS)]
 
 
 def word_field(description: str) -> FieldInfo:
-    return Field(max_length=MAX_ARGUMENT_CHARS, description=description)
+    return Field(max_length=MAX_FILTER_CHARS, description=description)
 
 
 def path_field(description: str) -> FieldInfo:
-    return Field(max_length=MAX_PATH_CHARS, description=description)
+    return Field(max_length=MAX_REFERENCE_CHARS, description=description)
 
 
-def listed(description: str) -> FieldInfo:
-    """For tuples, which a list may stand for."""
-    return Field(strict=False, max_length=MAX_LIST_ITEMS, description=description)
+def list_field(description: str, most: int = MAX_FILTER_ITEMS) -> FieldInfo:
+    """A tuple in Python, a list in JSON."""
+    return Field(strict=False, max_length=most, description=description)
 
 
-def share(description: str) -> FieldInfo:
+def share_field(description: str) -> FieldInfo:
     return Field(ge=0, le=1, description=description)
 
 
@@ -73,47 +73,48 @@ Cursor = Annotated[
 ]
 
 
-# Text from files inside an answer: fenced, so that it cannot end its fence or be mistaken.
+# Text from files inside an answer is fenced, so that it cannot pass for our own text.
 
 _BACKTICKS = re.compile("`{3,}")
 _PLACE = r"(?<![\w~.:/…])/(?:[^\s/:]+/)+[^\s/:]+"
 _WINDOWS_ROOT = r"(?:[A-Za-z]:[\\/]|\\\\)"
-# From a drive or a server on: what comes before the last two names of the path.
+# A path from a drive or a server on; the last two names are kept.
 _WINDOWS_PLACE = re.compile(
     rf"(?<!\w){_WINDOWS_ROOT}(?:[^\s\\/:]+[\\/])*([^\s\\/:]+[\\/][^\s\\/:]+)"
 )
 
 
-def fenced(label: str, text: str) -> str:
-    """The fence is longer than any within."""
+def fence(label: str, text: str) -> str:
+    """The fence is longer than any fence in the text."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=3)
     fence = "`" * (longest + 1)
     return f"{fence}{label}\n{text.rstrip()}\n{fence}"
 
 
 def one_line(text: str) -> str:
-    """Names, titles and headings, which may have line ends in them."""
+    """For names, titles and headings, which may contain line ends."""
     return " ".join(text.split())
 
 
-def headed(title: str, heading_path: Sequence[str]) -> str:
-    """The way to a passage: its document's title, unless the first heading is that."""
+def heading_line(title: str, heading_path: Sequence[str]) -> str:
+    """The headings above a passage, after the document's title unless the first heading repeats
+    it."""
     parts = heading_path if heading_path[:1] == (title,) else (title, *heading_path)
     return " > ".join(map(one_line, parts))
 
 
 def without_home(text: str) -> str:
-    """The user's own folder as ~: an answer names no place outside the documents."""
+    """With ~ for the home folder: an answer names no path outside the documents."""
     try:
         home = Path.home()
-    except RuntimeError:  # nobody says where it is
+    except RuntimeError:  # it is not known
         return text
     return text.replace(os.path.join(home, ""), "~/") if len(home.parts) > 1 else text
 
 
 def without_places(text: str, roots: Iterable[str] = (), known: Iterable[str] = ()) -> str:
-    """Of a place outside the documents only the end is named. `roots` are the documents' folders;
-    `known` are places that may be in the text, and have blanks that would end a path."""
+    """Shortens each path outside the documents to its end. `roots` are the documents' folders;
+    `known` are paths that may be in the text and contain spaces, which would end a path."""
     kept = [re.escape(without_home(root)) for root in sorted(roots, key=len, reverse=True)]
     for place in sorted(known, key=len, reverse=True):
         if not any(place == root or place.startswith(os.path.join(root, "")) for root in roots):
@@ -125,7 +126,7 @@ def without_places(text: str, roots: Iterable[str] = (), known: Iterable[str] = 
 
 
 def _end(place: str) -> str:
-    """The last two names of a whole path, if it has more."""
+    """The last two names of an absolute path that has more."""
     is_windows = re.match(_WINDOWS_ROOT, place) is not None
     if not is_windows and not place.startswith("/"):
         return place
@@ -134,8 +135,8 @@ def _end(place: str) -> str:
     return "/".join(["…", *(names[-2:] if len(names) > 2 else names[-1:])])
 
 
-# JSON Schemas from types, without what no client needs: titles, docstrings, null, defaults that
-# are empty.
+# JSON Schemas from types, without what clients do not need: titles, docstrings, null, empty
+# defaults.
 
 Schema = dict[str, Any]
 
@@ -144,28 +145,28 @@ _NULL = {"type": "null"}
 
 @cache
 def schema_of(kind: type[Any], mode: JsonSchemaMode) -> Schema:
-    """`validation` for what is taken, `serialization` for what is given."""
+    """`validation` for arguments, `serialization` for answers."""
     schema = TypeAdapter(kind).json_schema(mode=mode)
     if mode == "validation":
-        schema = _inlined(schema, schema.pop("$defs", {}))
+        schema = _inline(schema, schema.pop("$defs", {}))
     return _compact(schema)
 
 
-def _inlined(value: Any, parts: Schema) -> Any:  # noqa: ANN401  any part of a schema
-    """Not every client's model follows a reference in what it is to write."""
+def _inline(value: Any, parts: Schema) -> Any:  # noqa: ANN401  any part of a schema
+    """Not every model follows a reference in the schema of its arguments."""
     if isinstance(value, list):
-        return [_inlined(each, parts) for each in cast(list[Any], value)]
+        return [_inline(each, parts) for each in cast(list[Any], value)]
     if not isinstance(value, dict):
         return value
     schema = cast(Schema, value)
     if "$ref" in schema:
-        return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
-    return {key: _inlined(each, parts) for key, each in schema.items()}
+        return _inline(parts[schema["$ref"].rpartition("/")[2]], parts)
+    return {key: _inline(each, parts) for key, each in schema.items()}
 
 
 def _compact(schema: Schema) -> Schema:
     found = {key: value for key, value in schema.items() if key != "title"}
-    if found.get("default") in ("", []):  # as if it were not given, which a reader expects
+    if found.get("default") in ("", []):  # the same as leaving it out
         del found["default"]
     if "properties" in found:
         found = _object(found)
@@ -179,7 +180,8 @@ def _compact(schema: Schema) -> Schema:
 
 
 def _object(schema: Schema) -> Schema:
-    """What is required first, because models read from the top; what may be null is not."""
+    """Required properties first, because models read from the top; one that may be null is
+    optional."""
     parts = cast(dict[str, Schema], schema["properties"])
     required = [key for key in schema.get("required", ()) if not _may_be_null(parts[key])]
     order = dict.fromkeys((*required, *parts))
@@ -189,7 +191,7 @@ def _object(schema: Schema) -> Schema:
 
 
 def _without_null(schema: Schema) -> Schema:
-    """A value that may be null is left out instead; so it has no default either."""
+    """A value that may be null is left out instead, so it needs no default either."""
     if not _may_be_null(schema):
         return schema
     choices = [_compact(each) for each in schema["anyOf"] if each != _NULL]
@@ -201,10 +203,8 @@ def _may_be_null(schema: Schema) -> bool:
     return _NULL in schema.get("anyOf", ())
 
 
-def moved(text: str, ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Where stretches of a text are when it has been cleaned; those of which nothing is left are
-    not among them.
-    """
+def map_ranges(text: str, ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The same ranges in the cleaned text, without those of which nothing is left."""
     ranges = tuple(ranges)
     dropped = list(hidden_ranges(text)) if ranges else []
     if not dropped:
@@ -217,15 +217,15 @@ def moved(text: str, ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int]
     return tuple((start, end) for start, end in placed if start < end)
 
 
-# What went wrong, in words: for whoever asked, and for the log.
+# Errors in words: for the caller, and for the log.
 
-_NO_INDEX = "there is no index yet: it is being built, ask again in a few seconds"
+_NO_INDEX = "there is no index yet; it is being built, so ask again in a few seconds"
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
 
 
-async def guarded(work: Awaitable[_Answer]) -> _Answer:
-    """For requests that are not calls of tools: an error of the protocol, without details."""
+async def guard(work: Awaitable[_Answer]) -> _Answer:
+    """For requests other than tool calls: turns an error into a protocol error without details."""
     try:
         return await work
     except MCPError:
@@ -233,17 +233,17 @@ async def guarded(work: Awaitable[_Answer]) -> _Answer:
     except RagdocsError as error:
         raise MCPError(code=INTERNAL_ERROR, message=error_text(error)) from None
     except Exception as error:
-        raise MCPError(code=INTERNAL_ERROR, message=_logged(error)) from None
+        raise MCPError(code=INTERNAL_ERROR, message=_log_failure(error)) from None
 
 
-def failed(error: Exception) -> CallToolResult:
-    """An expected error: its message says what to do."""
+def error_result(error: Exception) -> CallToolResult:
+    """An expected error, whose message tells the user what to do."""
     return CallToolResult(content=[TextContent(text=error_text(error))], is_error=True)
 
 
-def broken(error: Exception) -> CallToolResult:
-    """A mistake of ours."""
-    said = f"{_logged(error)}: try again; index_status says how the index is"
+def internal_error_result(error: Exception) -> CallToolResult:
+    """An unexpected error: logs it, and shows only its type."""
+    said = f"{_log_failure(error)}: try again; index_status shows the state of the index"
     return CallToolResult(content=[TextContent(text=said)], is_error=True)
 
 
@@ -254,32 +254,32 @@ def error_text(error: Exception) -> str:
     return text if len(text) <= MAX_ERROR_CHARS else f"{text[:MAX_ERROR_CHARS]}…"
 
 
-def _logged(error: Exception) -> str:
-    """What its message says may be text of a query or a document: that is for debugging only."""
+def _log_failure(error: Exception) -> str:
+    """The message may quote a query or a document, so it is logged only at level debug."""
     name = type(error).__name__
     _log.error("a request failed: %s", name)
     _log.debug("a request failed", exc_info=error)
     return f"internal error ({name})"
 
 
-# What a tool gives back: the same answer as data and as text, and what it costs to read.
+# A tool's answer: the same as data and as text, and its cost in tokens.
 
 FRAME_TOKENS = 150
-"""For what stands around texts and entries; when it takes more, less of them is asked for."""
+"""For everything except texts and entries; if it takes more, the answer is packed again."""
 MARGIN_TOKENS = 20
 ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLink:
-    """A resource that the answer speaks of."""
+    """A resource that the answer mentions."""
 
     uri: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ToolAnswer:
     """One answer in both forms."""
 
     structured: dict[str, Any]
@@ -288,14 +288,19 @@ class Given:
 
     @property
     def tokens(self) -> int:
-        """Of the dearer form: a client shows a model the one or the other."""
+        """The cost of the longer form: a client shows a model one or the other."""
         links = sum(map(_link_tokens, self.links))
         return max(tokens(self.text) + links, tokens(compact_json(self.structured)))
 
 
-def fitted(limit: int, pack: Callable[[int], Given]) -> Given:
-    """Packing counts the texts, not what else an answer says. So it is packed again, for less, when
-    all of it together is too much, which is rare.
+def fit(
+    limit: int, pack: Callable[[int], ToolAnswer], shorter: Iterable[ToolAnswer] = ()
+) -> ToolAnswer:
+    """Packs an answer into a budget of `limit` tokens.
+
+    Packing counts texts and entries only, so an answer whose other fields take too much room is
+    packed again with less. If even the smallest pack is too long, the first of `shorter` that fits
+    is returned, or the last.
     """
     room = limit - FRAME_TOKENS
     given = pack(max(1, room))
@@ -304,8 +309,12 @@ def fitted(limit: int, pack: Callable[[int], Given]) -> Given:
             break
         room = min(room - (given.tokens - limit) - MARGIN_TOKENS, room * limit // given.tokens)
         given = pack(max(1, room))
+    if given.tokens > limit:
+        for given in shorter:
+            if given.tokens <= limit:
+                break
     if given.tokens > MAX_ANSWER_TOKENS:
-        raise QueryError("the answer is too long to be given: ask for less of it")
+        raise QueryError("the answer is too long: ask for less of it")
     return given
 
 
@@ -313,25 +322,25 @@ def compact_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def plain(answer: "DataclassInstance", cleaner: Cleaner | None = None) -> dict[str, Any]:
-    """As JSON has it: texts cleaned, and without what is not there."""
+def to_json(answer: "DataclassInstance", cleaner: Cleaner | None = None) -> dict[str, Any]:
+    """As JSON values, with cleaned texts and without nulls."""
     clean = (cleaner or Cleaner()).clean
     return cast(dict[str, Any], json_value(answer, clean, has_null=False))
 
 
 def _link_tokens(link: AnswerLink) -> int:
     return tokens(
-        compact_json({"type": "resource_link", **plain(link), "mimeType": "text/markdown"})
+        compact_json({"type": "resource_link", **to_json(link), "mimeType": "text/markdown"})
     )
 
 
-# What a tool is called with: checked by its schema, and refused in words a model can act on.
+# A tool's arguments: checked by its schema, and refused with a message that a model can act on.
 
 _SHOWN_CHARS = 60
 
 
 class BadArguments(QueryError):
-    """A call that cannot be answered as it was made; the message says what to change."""
+    """Wrong arguments; the message says what to change."""
 
 
 class Arguments(BaseModel):
@@ -341,29 +350,31 @@ class Arguments(BaseModel):
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Null means: not given. A single value stands for a list of one."""
+        """Null means not given. A single value stands for a list of one."""
         known = input_schema(cls)["properties"]
         values = {
-            name: _listed(value, known.get(name, {}))
+            name: _as_list(value, known.get(name, {}))
             for name, value in given.items()
             if value is not None or name not in known
         }
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise BadArguments(_said(error, values, known)) from None
+            raise BadArguments(_describe_errors(error, values, known)) from None
 
 
 def input_schema(kind: type[Arguments]) -> Schema:
     return schema_of(kind, "validation")
 
 
-def _listed(value: object, schema: Schema) -> object:
+def _as_list(value: object, schema: Schema) -> object:
     is_list = schema.get("type") == "array"
     return [cast(object, value)] if is_list and isinstance(value, str | dict) else value
 
 
-def _said(error: ValidationError, values: Mapping[str, Any], parts: Mapping[str, Schema]) -> str:
+def _describe_errors(
+    error: ValidationError, values: Mapping[str, Any], parts: Mapping[str, Schema]
+) -> str:
     problems: dict[str, str] = {}
     for each in error.errors(include_url=False, include_context=False):
         name = str(each["loc"][0])
@@ -376,16 +387,16 @@ def _problem(name: str, kind: str, values: Mapping[str, Any], parts: Mapping[str
     if name not in parts:
         near = difflib.get_close_matches(name[:_SHOWN_CHARS], parts, n=1)
         meant = f", did you mean {near[0]}?" if near else ","
-        known = ", ".join(parts) or "none at all"
-        return f"there is no parameter {_shown(name)}{meant} there are: {known}"
-    expected = _expected(parts[name])
+        known = ", ".join(parts) or "none"
+        return f"there is no parameter {_show(name)}{meant} the parameters are: {known}"
+    expected = _describe_schema(parts[name])
     if kind == "missing" and name not in values:
         return f"{name} is missing: it must be {expected}"
-    return f"{name} is {_shown(values[name])}: it must be {expected}"
+    return f"{name} is {_show(values[name])}: it must be {expected}"
 
 
-def _shown(value: object) -> str:
-    """Its beginning, however large it is."""
+def _show(value: object) -> str:
+    """The beginning of the value, which may be of any size."""
     if isinstance(value, str):
         beginning = json.dumps(value[:_SHOWN_CHARS], ensure_ascii=False)
         more = f"… ({len(value):,} characters)" if len(value) > _SHOWN_CHARS else ""
@@ -395,9 +406,9 @@ def _shown(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
-def _expected(schema: Schema) -> str:
+def _describe_schema(schema: Schema) -> str:
     if "anyOf" in schema:
-        return " or ".join(_expected(each) for each in schema["anyOf"])
+        return " or ".join(_describe_schema(each) for each in schema["anyOf"])
     if "enum" in schema:
         return "one of " + ", ".join(map(str, schema["enum"]))
     match schema.get("type"):
@@ -409,26 +420,28 @@ def _expected(schema: Schema) -> str:
             return f"{noun} from {schema['minimum']:,} to {schema['maximum']:,}"
         case "array":
             items = cast(Schema, schema["items"])
-            return f"a list of at most {schema['maxItems']}, each {_expected(items)}"
+            return f"a list of at most {schema['maxItems']}, each {_describe_schema(items)}"
         case "boolean":
             return "true or false"
         case _:
-            return _expected_object(schema)
+            return _describe_object(schema)
 
 
-def _expected_object(schema: Schema) -> str:
+def _describe_object(schema: Schema) -> str:
     parts = cast(dict[str, Schema], schema.get("properties", {}))
-    return "{" + ", ".join(f"{name}: {_expected(part)}" for name, part in parts.items()) + "}"
+    return (
+        "{" + ", ".join(f"{name}: {_describe_schema(part)}" for name, part in parts.items()) + "}"
+    )
 
 
-# The state of the index, as every answer tells it.
+# The state of the index, as every answer shows it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefIndexNote:
-    """The index that answered. Not complete: something that should be in it is not, yet.
+    """The index that answered; it is not complete while something that belongs in it is missing.
 
-    `notices` are for the user: settings of a project's file that are ignored until it is trusted.
+    `notices` are for the user: settings of a project file that are ignored until it is trusted.
     """
 
     state: str
@@ -455,7 +468,7 @@ class BriefIndexNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexNote(BriefIndexNote):
-    """The same, with its figures."""
+    """The same, with figures."""
 
     documents: int
     passages: int
@@ -466,12 +479,12 @@ class IndexNote(BriefIndexNote):
 
     @property
     def _now(self) -> str:
-        """Nothing where the answer lacks nothing, as while the vocabulary gets its vectors."""
+        """Empty if the answer lacks nothing, as while the vocabulary gets its vectors."""
         return f"; now {self.activity}" if self.activity and not self.complete else ""
 
 
 def brief_note(state: IndexState) -> BriefIndexNote:
-    """For answers that are about one document: its own facts need the room."""
+    """For answers about one document, which need the room for the document."""
     return BriefIndexNote(
         state=state.state.value,
         complete=state.complete,

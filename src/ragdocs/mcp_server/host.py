@@ -1,27 +1,30 @@
-"""What the server asks of the application, opened behind the handshake, and the threads that ask
-it.
+"""The backend of the server: opened after the handshake, called in a few threads, and implemented
+by the application.
 """
 
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from ragdocs.limits import LOOKS_AT_ONCE, SEARCHES_AT_ONCE
+from ragdocs.errors import IndexStoreError
+from ragdocs.limits import READS_AT_ONCE, SEARCHES_AT_ONCE
 
 if TYPE_CHECKING:
+    from ragdocs.app import App
     from ragdocs.diagnosis.status import Status
     from ragdocs.library.library import Library
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import IndexState, SearchResponse
 
-# All that the server asks of the rest of the program.
+# Everything that the server needs from the rest of the program.
 
 
 class Backend(Protocol):
-    """One index that is being kept up to date; every method may be called by several threads."""
+    """One index that is kept up to date; several threads may call every method."""
 
     @property
     def hyde_enabled(self) -> bool:
@@ -36,7 +39,7 @@ class Backend(Protocol):
         ...
 
     def index_state(self) -> "IndexState":
-        """As it is told with a list; never raises."""
+        """The state that is shown with a list; never raises."""
         ...
 
     def status(self) -> "Status":
@@ -44,24 +47,24 @@ class Backend(Protocol):
         ...
 
     def changed_settings(self) -> Mapping[str, str]:
-        """The settings that have not their default, as they would be written in a file."""
+        """The settings that differ from their default, as they would be written in a file."""
         ...
 
     def document_ids(self) -> Sequence[str]:
-        """Of all that is indexed, in order; none while there is no index."""
+        """The ids of all documents, in order; empty while there is no index."""
         ...
 
     def activity(self) -> str:
-        """What is being indexed at this moment, in words; empty when nothing is. Never waits."""
+        """What is being indexed now, in words; empty if nothing is. Never waits."""
         ...
 
     def close(self) -> None: ...
 
 
-# The backend, opened behind the handshake, and the threads that ask it.
+# The host: opens the backend, and calls it in a few threads.
 #
-# Opening imports most of the program, so it begins once the client has its first answer. When it
-# fails (say, the configuration is wrong) the next call tries again: no restart is needed.
+# Opening imports most of the program, so it starts after the client has its first answer. If it
+# fails (a wrong configuration, say), the next call tries again, so no restart is needed.
 
 
 Answer = TypeVar("Answer")
@@ -69,18 +72,18 @@ _log = logging.getLogger(__name__)
 
 
 class Host:
-    """Opens the backend once, and runs what is asked of it in a few threads."""
+    """Opens the backend once, and runs calls to it in a few threads."""
 
     def __init__(self, open_backend: Callable[[], Backend]) -> None:
         self._open = open_backend
         self._lock = threading.Lock()
         self._opening: Future[Backend] | None = None
-        self._in_line = 0
+        self._queued = 0
         self._searches = ThreadPoolExecutor(SEARCHES_AT_ONCE, "mcp-search")
-        self._looks = ThreadPoolExecutor(LOOKS_AT_ONCE, "mcp-look")
+        self._reads = ThreadPoolExecutor(READS_AT_ONCE, "mcp-library")
 
     def start(self) -> "Future[Backend]":
-        """Begins to open the backend, unless it is open or being opened."""
+        """Starts to open the backend, unless it is open or being opened."""
         with self._lock:
             opening = self._opening
             if opening is None or (opening.done() and opening.exception() is not None):
@@ -91,32 +94,32 @@ class Host:
             return opening
 
     async def search(self, work: Callable[[Backend], Answer]) -> Answer:
-        """In line with the other searches. Cancelled, it leaves the line."""
-        self._in_line += 1
+        """Queued with the other searches; leaves the queue if it is cancelled."""
+        self._queued += 1
         try:
             return await asyncio.wrap_future(self._searches.submit(self._do, work))
         finally:
-            self._in_line -= 1
+            self._queued -= 1
 
-    async def look(self, work: Callable[[Backend], Answer]) -> Answer:
-        """Something quick."""
-        return await asyncio.wrap_future(self._looks.submit(self._do, work))
+    async def read(self, work: Callable[[Backend], Answer]) -> Answer:
+        """For quick calls."""
+        return await asyncio.wrap_future(self._reads.submit(self._do, work))
 
     def activity(self) -> str:
-        """What is waited for, in words."""
+        """What a call is waiting for, in words."""
         opening = self._opening
         if opening is None or not opening.done():
             return "opening the index"
         said = [] if opening.exception() is not None else [opening.result().activity()]
-        if self._in_line > SEARCHES_AT_ONCE:
-            said.append(f"{self._in_line} searches in line")
+        if self._queued > SEARCHES_AT_ONCE:
+            said.append(f"{self._queued} searches waiting or running")
         return "; ".join(filter(None, said)) or "searching"
 
     def close(self) -> None:
-        """Waits for nothing that runs."""
+        """Does not wait for running calls."""
         with self._lock:
             opening = self._opening
-        for threads in (self._searches, self._looks):
+        for threads in (self._searches, self._reads):
             threads.shutdown(wait=False, cancel_futures=True)
         if opening is not None and opening.done() and opening.exception() is None:
             opening.result().close()
@@ -132,3 +135,76 @@ class Host:
             opening.set_exception(error)
         else:
             opening.set_result(backend)
+
+
+# The application as this backend.
+
+FIRST_SECONDS = 2.0
+"""Within this time the first documents of a small folder are indexed."""
+_PAUSE = 0.05
+
+
+class ServedApp:
+    """An application whose index is kept up to date.
+
+    During the first `patience` seconds, a call waits until an empty index has its first documents;
+    later it reports at once that there are none.
+    """
+
+    def __init__(self, app: "App", patience: float = 0.0) -> None:
+        self._app = app
+        self._patient_until = time.monotonic() + patience
+
+    @property
+    def hyde_enabled(self) -> bool:
+        return self._app.config.search.advanced.hyde_enabled
+
+    def search(self, request: "QueryRequest") -> "SearchResponse":
+        self._wait_for_documents()
+        return self._app.search(request)
+
+    @property
+    def library(self) -> "Library":
+        self._wait_for_documents()
+        return self._app.library
+
+    def index_state(self) -> "IndexState":
+        return self._app.index_state()
+
+    def status(self) -> "Status":
+        from ragdocs.diagnosis.collector import collect_status
+
+        return collect_status(self._app, self._app.service.state)
+
+    def changed_settings(self) -> Mapping[str, str]:
+        from ragdocs.config.problems import OriginKind
+        from ragdocs.text import toml_value
+
+        return {
+            one.key: toml_value(one.value)
+            for one in self._app.config.in_force()
+            if one.origin.kind is not OriginKind.DEFAULT
+        }
+
+    def document_ids(self) -> Sequence[str]:
+        try:
+            with self._app.reader.snapshot() as snapshot:
+                return snapshot.document_ids()
+        except IndexStoreError:
+            return ()
+
+    def activity(self) -> str:
+        progress = self._app.service.state.progress
+        return f"{progress.phase}: {progress.done:,} of {progress.total:,}" if progress else ""
+
+    def close(self) -> None:
+        self._app.close()
+
+    def _wait_for_documents(self) -> None:
+        """At most until `patience` has run out."""
+        while time.monotonic() < self._patient_until:
+            state = self._app.index_state()
+            if state.documents or state.complete:
+                self._patient_until = 0.0
+            else:
+                time.sleep(_PAUSE)

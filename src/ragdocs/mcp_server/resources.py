@@ -1,4 +1,4 @@
-"""Documents as resources: listed, read by their address, and named by templates."""
+"""Documents as resources: a list, reading by address, and address templates."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from ragdocs.limits import MAX_ANSWER_TOKENS
 from ragdocs.mcp_server.addresses import Address, AddressKind, document_uri, parse_address
 from ragdocs.mcp_server.answer import error_text, one_line
 from ragdocs.mcp_server.host import Backend, Host
-from ragdocs.mcp_server.library_tools import ListArguments, list_documents, resolved
+from ragdocs.mcp_server.library_tools import ListArguments, list_documents, resolve
 from ragdocs.text import Cleaner
 
 MARKDOWN = "text/markdown"
@@ -31,12 +31,12 @@ DOCUMENT = "ragdocs://doc/{tree}/{+path}"
 TREE = "ragdocs://tree/{tree}"
 TAG = "ragdocs://tag/{tag}"
 _NOT_FOUND = -32002
-"""What it was until 2025-11-25; since then it is a parameter that is wrong."""
+"""The code until protocol 2025-11-25; since then it is INVALID_PARAMS."""
 
 
 async def list_resources(host: Host, cursor: str | None) -> ListResourcesResult:
     try:
-        return await host.look(lambda backend: _listed(backend, cursor))
+        return await host.read(lambda backend: _list(backend, cursor))
     except QueryError as error:
         raise MCPError(code=INVALID_PARAMS, message=error_text(error)) from None
 
@@ -46,7 +46,7 @@ async def read_resource(
 ) -> ReadResourceResult:
     try:
         address = parse_address(uri)
-        return await host.look(lambda backend: _read(backend, address, uri))
+        return await host.read(lambda backend: _read(backend, address, uri))
     except RagdocsError as error:
         is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         code = INVALID_PARAMS if is_modern else _NOT_FOUND
@@ -72,7 +72,7 @@ def list_templates() -> ListResourceTemplatesResult:
     )
 
 
-def _listed(backend: Backend, cursor: str | None) -> ListResourcesResult:
+def _list(backend: Backend, cursor: str | None) -> ListResourcesResult:
     request = ListRequest(max_tokens=MAX_ANSWER_TOKENS, cursor=cursor or "")
     try:
         listing = backend.library.list(request)
@@ -97,7 +97,7 @@ def _resource(entry: DocumentEntry) -> Resource:
 
 def _read(backend: Backend, address: Address, uri: str) -> ReadResourceResult:
     if address.kind is AddressKind.DOCUMENT:
-        where = resolved(uri)
+        where = resolve(uri)
         request = DocumentRequest(
             reference=where.reference,
             start_line=where.start_line,
@@ -118,6 +118,6 @@ def _contents(found: DocumentText, uri: str) -> list[TextResourceContents]:
     if found.cursor:
         left = found.total_tokens - found.tokens
         rest = f"{document_uri(found.doc_id)}#L{found.line_end}-L{found.total_lines}"
-        said = f"Cut here, {left:,} tokens are left out: read on at {rest}"
+        said = f"Cut here; {left:,} tokens left out. Continue at {rest}"
         contents.append(TextResourceContents(uri=rest, mime_type="text/plain", text=said))
     return contents

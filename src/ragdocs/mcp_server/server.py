@@ -1,6 +1,5 @@
-"""The server process and the SDK's server with our handlers, which import the rest at the first
-call.
-"""
+"""The server process: the SDK's server with our handlers, which import the rest at the first
+call."""
 
 import logging
 import os
@@ -33,7 +32,7 @@ from ragdocs.mcp_server.stdio import Wire, claim
 from ragdocs.memory import collect_seldom
 from ragdocs.shutdown import Ending
 
-# The SDK's server with our handlers. Until a request comes in nothing but the SDK is imported.
+# The SDK's server with our handlers. Until the first request, only the SDK is imported.
 
 NAME = "ragdocs"
 INSTRUCTIONS = (
@@ -68,8 +67,8 @@ def create_server(host: Host) -> Server[Any]:
 
 
 class _Handlers:
-    """Each imports what it needs when it is first called, in a thread: pings are answered
-    meanwhile."""
+    """Each handler imports what it needs at its first call, in a thread, so that pings are still
+    answered."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -83,14 +82,14 @@ class _Handlers:
     async def list_tools(
         self, _context: _Context, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        await self._import("calls")
-        from ragdocs.mcp_server.calls import list_tools
+        await self._import("tools")
+        from ragdocs.mcp_server.tools import list_tools
 
         return await list_tools(self._host)
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> CallToolResult:
-        await self._import("calls")
-        from ragdocs.mcp_server.calls import call_tool
+        await self._import("tools")
+        from ragdocs.mcp_server.tools import call_tool
 
         return await call_tool(self._host, context, params)
 
@@ -98,10 +97,10 @@ class _Handlers:
         self, _context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         await self._import("resources")
-        from ragdocs.mcp_server.answer import guarded
+        from ragdocs.mcp_server.answer import guard
         from ragdocs.mcp_server.resources import list_resources
 
-        return await guarded(list_resources(self._host, params.cursor if params else None))
+        return await guard(list_resources(self._host, params.cursor if params else None))
 
     async def list_templates(
         self, _context: _Context, _params: PaginatedRequestParams | None
@@ -115,24 +114,24 @@ class _Handlers:
         self, context: _Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         await self._import("resources")
-        from ragdocs.mcp_server.answer import guarded
+        from ragdocs.mcp_server.answer import guard
         from ragdocs.mcp_server.resources import read_resource
 
-        return await guarded(read_resource(self._host, context, params.uri))
+        return await guard(read_resource(self._host, context, params.uri))
 
     async def complete(self, _context: _Context, params: CompleteRequestParams) -> CompleteResult:
-        await self._import("calls")
-        from ragdocs.mcp_server.answer import guarded
-        from ragdocs.mcp_server.calls import complete
+        await self._import("tools")
+        from ragdocs.mcp_server.answer import guard
+        from ragdocs.mcp_server.tools import complete
 
-        return await guarded(complete(self._host, params))
+        return await guard(complete(self._host, params))
 
 
-# The server as a process of its own, from its first line to its last.
+# The server process, from start to exit.
 
 
 def run(open_backend: Callable[[], Backend], log_level: str = "warning") -> None:
-    """Serves until the client is gone or the process is told to end; does not return."""
+    """Serves until the client disconnects or the process is asked to end; does not return."""
     wire = claim()
     collect_seldom()
     with Ending() as ending:
@@ -141,7 +140,7 @@ def run(open_backend: Callable[[], Backend], log_level: str = "warning") -> None
         )
         _serve(wire, open_backend, ending)
     logging.shutdown()
-    # Threads that read, write or search may still be in a call that nothing can interrupt.
+    # A thread may still be inside a read, write or search that cannot be interrupted.
     os._exit(ending.exit_code)
 
 
@@ -150,14 +149,14 @@ def _serve(wire: Wire, open_backend: Callable[[], Backend], ending: Ending) -> N
     from anyio.from_thread import BlockingPortal
 
     from ragdocs.mcp_server.host import Host
-    from ragdocs.mcp_server.stdio import connected
+    from ragdocs.mcp_server.stdio import connect
 
     host = Host(open_backend)
 
     main_thread = threading.get_ident()
 
     def call_in(portal: BlockingPortal, action: Callable[[], None]) -> None:
-        """The end may have begun during imports: then this is the loop's own thread."""
+        """If shutdown began during imports, this already is the event loop's thread."""
         if threading.get_ident() == main_thread:
             action()
         else:
@@ -167,7 +166,7 @@ def _serve(wire: Wire, open_backend: Callable[[], Backend], ending: Ending) -> N
         server = create_server(host)
         async with BlockingPortal() as portal, anyio.create_task_group() as group:
             ending.when_begun(lambda: call_in(portal, group.cancel_scope.cancel))
-            async with connected(wire, host.start) as (incoming, outgoing):
+            async with connect(wire, host.start) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
             group.cancel_scope.cancel()
 

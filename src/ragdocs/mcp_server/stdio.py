@@ -33,22 +33,22 @@ from mcp.types import (
 
 from ragdocs.limits import MAX_MESSAGE_BYTES, MAX_UNANSWERED_REQUESTS
 
-# Bytes as they arrive → lines, none of them longer than what memory is given to.
+# Bytes as they arrive → lines, with a limit on the memory for each.
 
 HEAD_BYTES = 2**12
-"""What is kept of a line that is too long: enough to tell which request it was."""
+"""How much is kept of a line that is too long: enough to find the request's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlong:
-    """A line over the limit: how it begins, and how long it was."""
+    """A line over the limit: its beginning and its length."""
 
     head: bytes
     size: int
 
 
 class Lines:
-    """Keeps the unfinished line. Of one that is too long only the beginning is kept."""
+    """Keeps the unfinished line; of a line that is too long, only the beginning."""
 
     def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
         self._limit = limit
@@ -56,7 +56,7 @@ class Lines:
         self._size = 0
 
     def feed(self, received: bytes) -> Iterator[bytes | Overlong]:
-        """Every line that these bytes finish, without its end."""
+        """Yields every line that these bytes complete, without its line end."""
         *finished, rest = received.split(b"\n")
         for piece in finished:
             self._keep(piece)
@@ -65,7 +65,7 @@ class Lines:
         self._keep(rest)
 
     def end(self) -> bytes | Overlong:
-        """What stands after the last line end."""
+        """What follows the last line end."""
         return self._take()
 
     def _keep(self, piece: bytes) -> None:
@@ -83,14 +83,14 @@ class Lines:
         return kept.strip() if size <= self._limit else Overlong(kept, size)
 
 
-# One line → one message of the protocol, or why it is none.
+# One line → one message of the protocol, or the reason why it is not one.
 #
-# What cannot be text in UTF-8 (invalid bytes, half a surrogate pair) is replaced, so that a request
-# which carries it is answered: a client that gets no answer waits.
+# Invalid UTF-8 and lone surrogates are replaced, so that the request is answered: a client without
+# an answer waits.
 
 
 class Refusal(Enum):
-    """Why a line is no message: the code of the answer, and its text."""
+    """Why a line is not a message: the error code and text of the answer."""
 
     NO_JSON = (PARSE_ERROR, "Parse error: the line is not JSON")
     TOO_LONG = (
@@ -113,8 +113,8 @@ class Refusal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A line that is no message; with the id of the request it was meant to be, if that can be
-    told. What was meant as a notification or a response gets no answer."""
+    """A line that is not a message, with the id of the request if it can be found. Something meant
+    as a notification or a response gets no answer."""
 
     refusal: Refusal
     request_id: RequestId | None = None
@@ -133,14 +133,14 @@ def parse(line: bytes | Overlong) -> JSONRPCMessage | Refused:
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        return _repaired(line)
-    # An id that is none is dropped by the validation, and the request waited for in vain.
+        return _repair(line)
+    # The validation drops an invalid id, so the client would wait for an answer forever.
     if isinstance(message, JSONRPCNotification) and b'"id"' in line:
-        return _repaired(line)
+        return _repair(line)
     return message
 
 
-def _repaired(line: bytes) -> JSONRPCMessage | Refused:
+def _repair(line: bytes) -> JSONRPCMessage | Refused:
     try:
         value: object = json.loads(line.decode("utf-8-sig", "replace"))
     except json.JSONDecodeError:
@@ -151,10 +151,10 @@ def _repaired(line: bytes) -> JSONRPCMessage | Refused:
         return Refused(Refusal.BATCH)
     if not isinstance(value, dict):
         return Refused(Refusal.NO_MESSAGE)
-    return _validated(cast(dict[str, Any], value))
+    return _validate(cast(dict[str, Any], value))
 
 
-def _validated(value: dict[str, Any]) -> JSONRPCMessage | Refused:
+def _validate(value: dict[str, Any]) -> JSONRPCMessage | Refused:
     found = value.get("id")
     is_usable = isinstance(found, int | str) and not isinstance(found, bool)
     is_request = "method" in value or not {"result", "error"} & value.keys()
@@ -178,10 +178,13 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?![\d.eE])|[\[\]{}:,]|[^\s\[\]{}:,
 
 
 def _id_at_the_head(head: bytes) -> RequestId | None:
-    """The outermost `id` of an object of which only the beginning can be read."""
+    """The outermost `id` of an object, from its beginning alone."""
     depth, before = 0, ["", "", ""]
     for token in _TOKEN.findall(head.decode("utf-8-sig", "replace")):
-        if depth == 1 and before[:2] == ['"id"', ":"]:  # and the token after it is whole, too
+        if depth == 1 and before[:2] == [
+            '"id"',
+            ":",
+        ]:  # the next token shows that this one is complete
             return _plain_id(before[2])
         depth += (token in "[{") - (token in "]}")
         before = [*before[1:], token]
@@ -197,9 +200,9 @@ def _plain_id(token: str) -> RequestId | None:
     return cast(RequestId, found) if is_usable else None
 
 
-# The protocol's two ends, moved to where nothing else can reach them.
+# The protocol's two descriptors, moved to where nothing else can reach them.
 #
-# Afterwards what any library prints goes to stderr, and what reads standard input gets nothing.
+# Afterwards anything a library prints goes to stderr, and standard input is empty.
 
 _FIRST_PRIVATE = 3
 
@@ -213,8 +216,8 @@ class Wire:
 
 
 def claim() -> Wire:
-    """Takes standard input and output for the protocol alone, for as long as the process lives."""
-    wire = Wire(_private(0, os.O_RDONLY), _private(1, os.O_WRONLY))
+    """Reserves standard input and output for the protocol, for the rest of the process."""
+    wire = Wire(_make_private(0, os.O_RDONLY), _make_private(1, os.O_WRONLY))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     try:
@@ -226,19 +229,19 @@ def claim() -> Wire:
     return wire
 
 
-def _private(descriptor: int, flags: int) -> int:
+def _make_private(descriptor: int, flags: int) -> int:
     try:
         os.fstat(descriptor)
-    except OSError:  # it was closed: nobody speaks or listens there
-        return _above(os.open(os.devnull, flags))
-    with suppress(ImportError):  # Windows would change line ends, and take ^Z for the end
+    except OSError:  # it is closed: nobody is at the other end
+        return _duplicate_above(os.open(os.devnull, flags))
+    with suppress(ImportError):  # Windows would change line ends and stop at ^Z
         system: Any = import_module("msvcrt")
         system.setmode(descriptor, getattr(os, "O_BINARY", 0))
-    return _above(descriptor)
+    return _duplicate_above(descriptor)
 
 
-def _above(descriptor: int) -> int:
-    """A duplicate beyond the three that programs share; no child inherits it."""
+def _duplicate_above(descriptor: int) -> int:
+    """A duplicate above the three standard descriptors; no child inherits it."""
     lower: list[int] = []
     try:
         while (found := os.dup(descriptor)) < _FIRST_PRIVATE:
@@ -251,8 +254,8 @@ def _above(descriptor: int) -> int:
 
 # The protocol over two descriptors, for the SDK's server.
 #
-# Both ends block in a thread of their own. No more is read while many requests are unanswered: a
-# client that sends without reading is held back by its own pipe, not by this process's memory.
+# Each end blocks in its own thread. Reading stops while too many requests are unanswered, so that a
+# client which sends without reading fills its own pipe, not this process's memory.
 
 _READ_BYTES = 1 << 16
 _log = logging.getLogger(__name__)
@@ -262,10 +265,10 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 @asynccontextmanager
-async def connected(
+async def connect(
     wire: Wire, after_first_answer: Callable[[], object]
 ) -> AsyncGenerator[tuple[Incoming, Outgoing]]:
-    """The streams that a server runs over. They end when the client is gone, however it went."""
+    """The streams that a server runs over; they end when the client is gone for any reason."""
     received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
     outgoing, sent = anyio.create_memory_object_stream[SessionMessage]()
     flow = _Flow()
@@ -275,13 +278,13 @@ async def connected(
         group.start_soon(reader.run)
         group.start_soon(writer.run, sent, group)
         yield incoming, outgoing
-        # The server is done: what it said is still written, what blocks in a read not waited for.
+        # The server is done: its answers are still written, but a blocked read is not waited for.
         reader.stop()
         await writer.done.wait()
 
 
 class _Flow:
-    """How many requests have been read and not yet answered."""
+    """Counts requests that have been read and not yet answered."""
 
     def __init__(self) -> None:
         self._free = anyio.Semaphore(MAX_UNANSWERED_REQUESTS)
@@ -296,12 +299,12 @@ class _Flow:
     async def admit_refusal(self) -> None:
         await self._free.acquire()
 
-    def answered(self) -> None:
+    def mark_answered(self) -> None:
         self._free.release()
 
     async def _settle(self) -> None:
-        """A request that was cancelled gets no answer."""
-        self.answered()
+        """A cancelled request gets no answer."""
+        self.mark_answered()
 
 
 class _Reader:
@@ -373,16 +376,16 @@ class _Writer:
                 async for each in sent:
                     await self._write(each.message)
         except OSError as error:
-            _log.info("the client reads no more: %s", error.strerror)
+            _log.info("the client has stopped reading: %s", error.strerror)
             group.cancel_scope.cancel()
         finally:
             self.done.set()
 
     async def _write(self, message: JSONRPCMessage) -> None:
-        line = _encoded(message)
+        line = _encode(message)
         await asyncio.wrap_future(self._thread.submit(_write_all, self._descriptor, line))
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._flow.answered()
+            self._flow.mark_answered()
             if (then := self._after_first_answer) is not None:
                 self._after_first_answer = None
                 then()
@@ -391,7 +394,7 @@ class _Writer:
 def _read_some(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, _READ_BYTES)
-    except OSError:  # a terminal that hung up: as good as the end
+    except OSError:  # a terminal that hung up, which is the end of input
         return b""
 
 
@@ -401,11 +404,11 @@ def _write_all(descriptor: int, line: bytes) -> None:
         left = left[os.write(descriptor, left) :]
 
 
-def _encoded(message: JSONRPCMessage) -> bytes:
+def _encode(message: JSONRPCMessage) -> bytes:
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-    except ValueError:  # something that is no text slipped through: the request is still answered
+    except ValueError:  # invalid text slipped through; the request still gets an answer
         _log.exception("an answer could not be written")
         error = ErrorData(code=INTERNAL_ERROR, message="the answer could not be written as JSON")
         asked = message.id if isinstance(message, JSONRPCResponse | JSONRPCError) else None
-        return _encoded(JSONRPCError(jsonrpc="2.0", id=asked, error=error))
+        return _encode(JSONRPCError(jsonrpc="2.0", id=asked, error=error))

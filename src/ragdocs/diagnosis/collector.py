@@ -1,4 +1,4 @@
-"""Collects the status of every part without ever failing, and derives one state and its advice."""
+"""Collects the status of every part, without ever failing, and derives one state with advice."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,22 +8,21 @@ from ragdocs import __version__
 from ragdocs.app import App
 from ragdocs.config.resolved import Tree
 from ragdocs.config.trust import Ignored, in_words
-from ragdocs.diagnosis.looks import (
+from ragdocs.diagnosis.file_problems import MAX_WARNINGS, warning_counts
+from ragdocs.diagnosis.probes import (
     BUSY_SECONDS,
-    MAX_WARNINGS,
     EngineState,
-    StoreLook,
+    StoreProbe,
     disk_use,
     exposure_of,
     is_upgraded,
-    look_at_keyword,
-    look_at_model,
-    look_at_reranker,
-    look_at_store,
-    look_at_watcher,
-    look_at_writer,
+    probe_keyword,
+    probe_model,
+    probe_reranker,
+    probe_store,
+    probe_watcher,
+    probe_writer,
     variants_of,
-    warning_counts,
 )
 from ragdocs.diagnosis.status import (
     Agreement,
@@ -55,19 +54,19 @@ from ragdocs.store.reader import Reader
 from ragdocs.store.schema import SCHEMA_VERSION
 from ragdocs.text import advised, number_of, printable, process_text, toml_value
 
-# From what was looked at to one state, and to words that say what to do next. Pure.
+# From evidence to one state, and to advice on what to do next. Pure functions.
 
-_WORDS_ONLY = "passages are found by their words only, because there is no usable model"
+_WORDS_ONLY = "search uses keywords only, because there is no usable model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusEvidence:
-    """All that counts for the state."""
+    """Everything that determines the state."""
 
     holdings: Holdings
     error: IndexStoreError | None
     read_only: str
-    """Why the index is only read: it is another program's."""
+    """Why this program only reads the index: another one owns it."""
     agreement: Agreement
     trees: Sequence[TreeStatus]
     model: ModelStatus
@@ -77,13 +76,13 @@ class StatusEvidence:
     watcher: WatchStatus | None
     health: Health
     is_upgraded: bool = False
-    """There is an index of these documents in the format of another version of this program."""
+    """Whether there is an index of these documents in the format of another version."""
     exposure: str = ""
-    """Why the index folder is not its user's alone."""
+    """Why other accounts have access to the index folder."""
 
     @property
     def worker(self) -> str:
-        """Who works on the index now; empty when nobody does."""
+        """The process that works on the index now; empty if none does."""
         at_work = self.watcher or self.writer
         if at_work is None:
             return ""
@@ -94,7 +93,7 @@ class StatusEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The state, one line about it, and what else should be known."""
+    """The state, one line about it, and notes."""
 
     state: Readiness
     summary: str
@@ -106,7 +105,7 @@ def judge(evidence: StatusEvidence) -> Verdict:
         is_begun = evidence.error is not None and evidence.health.comes_by_waiting(evidence.error)
         state = Readiness.BUILDING if is_begun else Readiness.UNAVAILABLE
         return Verdict(state, f"{state.value}: {problem}", tuple(_notes(evidence, state)))
-    found = with_health(_held(evidence), evidence.health)
+    found = with_health(_state_of(evidence), evidence.health)
     if evidence.read_only:
         found = found.behind(evidence.read_only)
     if evidence.keyword.state == EngineState.NOT_INSTALLED:
@@ -115,7 +114,7 @@ def judge(evidence: StatusEvidence) -> Verdict:
 
 
 def _why_unusable(evidence: StatusEvidence) -> str:
-    """What happened, and what makes it good; empty when the store can be read."""
+    """What happened and what repairs it; empty if the store can be read."""
     error = evidence.error
     if error is None:
         return ""
@@ -129,14 +128,14 @@ def _why_unusable(evidence: StatusEvidence) -> str:
         return "the index is busy; try again"
     if isinstance(error, IndexFolderForeign):
         return str(error)
-    return f"{error}; {advised('doctor')} says what can be done"
+    return f"{error}; {advised('doctor')} shows what can be done"
 
 
 def _why_missing(evidence: StatusEvidence) -> str:
     if evidence.health.error:
-        return f"the index cannot be made: {evidence.health.error}"
+        return f"the index cannot be built: {evidence.health.error}"
     if evidence.worker:
-        return f"{evidence.worker} has begun to make the index: ask again soon"
+        return f"{evidence.worker} has started to build the index: ask again soon"
     if evidence.is_upgraded:
         return (
             "the index is in the format of another version of this program; "
@@ -145,19 +144,19 @@ def _why_missing(evidence: StatusEvidence) -> str:
     away = [tree for tree in evidence.trees if tree.problem]
     if away and len(away) == len(evidence.trees):
         named = ", ".join(f"{tree.root} {tree.problem}" for tree in away)
-        return f"there is no index yet, and nothing to make it from: {named}; correct the path"
-    return f"there is no index yet; {advised('update')} makes it, and so does a server"
+        return f"there is no index yet, and nothing to build it from: {named}; correct the path"
+    return f"there is no index yet; {advised('update')} builds it, and so does a server"
 
 
 def _why_incompatible(evidence: StatusEvidence) -> str:
     agreement = evidence.agreement
     if agreement.stored_fingerprint is None and agreement.stored_schema is None:
-        return "store.db is not an index of this program: move it away"
+        return "store.db is not an index of this program; move it elsewhere"
     return str(evidence.error)
 
 
-def _held(evidence: StatusEvidence) -> IndexState:
-    """As answers have it, by what is in the store and whether there is a model."""
+def _state_of(evidence: StatusEvidence) -> IndexState:
+    """The state as in answers, by what is in the store and whether there is a model."""
     holdings = evidence.holdings
     state = state_of(
         generation=holdings.generation,
@@ -173,7 +172,7 @@ def _held(evidence: StatusEvidence) -> IndexState:
 
 def _notes(evidence: StatusEvidence, state: Readiness) -> Iterator[str]:
     if state is Readiness.BUILDING and evidence.error is None:
-        yield _who_goes_on(evidence)
+        yield _progress_note(evidence)
     if isinstance(evidence.error, IndexCorrupt):
         yield str(evidence.error)
     if evidence.exposure:
@@ -182,54 +181,53 @@ def _notes(evidence: StatusEvidence, state: Readiness) -> Iterator[str]:
         yield evidence.model.problem
     yield from evidence.model.notes
     if evidence.reranker.problem:
-        yield f"re-ranking does nothing: {evidence.reranker.name} {evidence.reranker.problem}"
+        yield f"re-ranking has no effect: {evidence.reranker.name} {evidence.reranker.problem}"
     for tree in evidence.trees:
         if tree.problem and tree.documents:
             kept = number_of(tree.documents, "document")
-            stays = "stays as it was" if tree.documents == 1 else "stay as they were"
-            yield f"the folder of {tree.name} {tree.problem}: its {kept} {stays} last seen"
-    yield from _on_watcher(evidence)
+            yield f"the folder of {tree.name} {tree.problem}: keeping its {kept} as last indexed"
+    yield from _watcher_notes(evidence)
 
 
-def _on_watcher(evidence: StatusEvidence) -> Iterator[str]:
+def _watcher_notes(evidence: StatusEvidence) -> Iterator[str]:
     watcher = evidence.watcher
     if watcher and watcher.trouble:
-        yield f"{evidence.worker} says: {watcher.trouble}"
+        yield f"{evidence.worker} reports: {watcher.trouble}"
     if watcher and not watcher.is_heard:
-        silent = f"{evidence.worker} should keep the index in step, and is not heard of"
-        yield f"{silent}: is it stopped? {advised('update')} finds changes too"
+        silent = f"{evidence.worker} should keep the index up to date, but does not respond"
+        yield f"{silent}; is it stopped? {advised('update')} finds changes too"
 
 
-def _who_goes_on(evidence: StatusEvidence) -> str:
+def _progress_note(evidence: StatusEvidence) -> str:
     if not evidence.worker:
-        return f"nobody works on it now: {advised('update')} goes on, and so does a server"
+        return f"no process works on it now: {advised('update')} continues, and so does a server"
     activity = evidence.watcher.activity if evidence.watcher else ""
-    return f"{evidence.worker} is at it" + (f": {activity}" if activity else "")
+    return f"{evidence.worker} works on it" + (f": {activity}" if activity else "")
 
 
-# `status`: looks at every part and never fails; what cannot be told is said to be so.
+# `status`: probes every part and never fails; it reports what could not be read.
 
 
-def gather_status(app: App, service: ServiceState | None = None) -> Status:
-    """`service` is what this process's own indexing thread says, where there is one."""
+def collect_status(app: App, service: ServiceState | None = None) -> Status:
+    """`service` is the state of this process's own indexing thread, if there is one."""
     config = app.config
     directory = app.directory
-    model = look_at_model(app)
-    look = look_at_store(directory, model.identity)
-    hindrance = _hindrance(app)
+    model = probe_model(app)
+    probe = probe_store(directory, model.identity)
+    obstacle = _obstacle(app)
     evidence = StatusEvidence(
-        holdings=look.holdings,
-        error=look.error or (hindrance if isinstance(hindrance, IndexStoreError) else None),
-        read_only=hindrance if isinstance(hindrance, str) else "",
-        agreement=_agreement(app, look),
-        trees=tuple(_tree_status(tree, look) for tree in config.trees),
+        holdings=probe.holdings,
+        error=probe.error or (obstacle if isinstance(obstacle, IndexStoreError) else None),
+        read_only=obstacle if isinstance(obstacle, str) else "",
+        agreement=_agreement(app, probe),
+        trees=tuple(_tree_status(tree, probe) for tree in config.trees),
         model=model,
-        reranker=look_at_reranker(app),
-        keyword=look_at_keyword(directory, config.search.keyword_engine, look.holdings.generation),
-        writer=look_at_writer(directory),
-        watcher=look_at_watcher(directory, service),
-        health=_health(app, look, service),
-        is_upgraded=isinstance(look.error, IndexMissing) and is_upgraded(directory),
+        reranker=probe_reranker(app),
+        keyword=probe_keyword(directory, config.search.keyword_engine, probe.holdings.generation),
+        writer=probe_writer(directory),
+        watcher=probe_watcher(directory, service),
+        health=_health(app, probe, service),
+        is_upgraded=isinstance(probe.error, IndexMissing) and is_upgraded(directory),
         exposure=exposure_of(directory),
     )
     verdict = judge(evidence)
@@ -240,10 +238,10 @@ def gather_status(app: App, service: ServiceState | None = None) -> Status:
         version=__version__,
         config_files=tuple(printable(str(file)) for file in config.files),
         trees=tuple(evidence.trees),
-        holdings=look.holdings,
-        failures=look.failures,
-        warnings=look.warnings[:MAX_WARNINGS],
-        warning_counts=warning_counts(look.warnings),
+        holdings=probe.holdings,
+        failures=probe.failures,
+        warnings=probe.warnings[:MAX_WARNINGS],
+        warning_counts=warning_counts(probe.warnings),
         index_directory=printable(str(directory)),
         disk=disk_use(directory),
         variants=variants_of(directory),
@@ -268,19 +266,19 @@ def _ignored(one: Ignored) -> IgnoredSetting:
     )
 
 
-def _health(app: App, look: StoreLook, service: ServiceState | None) -> Health:
+def _health(app: App, probe: StoreProbe, service: ServiceState | None) -> Health:
     found = app.health(service)
-    if look.is_as_left or found.doubt:
+    if probe.is_as_left or found.doubt:
         return found
     return replace(found, doubt=unchecked())
 
 
-def _hindrance(app: App) -> IndexStoreError | str:
-    """What keeps answers from a store that can be read: it lacks what they need; or why it is only
-    read, in words: it is of other settings."""
+def _obstacle(app: App) -> IndexStoreError | str:
+    """Why a readable store cannot answer (the error: it lacks tables), or why it is only read (in
+    words: it has other settings)."""
     try:
         tables = app.tables
-    except ConfigError:  # no such keyword engine is installed, which is said elsewhere
+    except ConfigError:  # the keyword engine is not installed, which is reported elsewhere
         tables = ()
     making = app.making
     try:
@@ -307,22 +305,22 @@ def _why_read_only(app: App, error: OtherSettings) -> IndexStoreError | str:
         return found
 
 
-def _agreement(app: App, look: StoreLook) -> Agreement:
+def _agreement(app: App, probe: StoreProbe) -> Agreement:
     return Agreement(
         fingerprint=app.fingerprint,
-        stored_fingerprint=look.fingerprint,
+        stored_fingerprint=probe.fingerprint,
         schema=SCHEMA_VERSION,
-        stored_schema=look.schema,
-        same_settings=look.fingerprint == app.fingerprint,
+        stored_schema=probe.schema,
+        same_settings=probe.fingerprint == app.fingerprint,
         differences=tuple(
             SettingDifference(key=one.key, stored=printable(one.stored), own=printable(one.own))
-            for one in app.differences(look.settings)
+            for one in app.differences(probe.settings)
         ),
     )
 
 
-def _tree_status(tree: Tree, look: StoreLook) -> TreeStatus:
-    documents, chunks = look.by_tree.get(tree.name, (0, 0))
+def _tree_status(tree: Tree, probe: StoreProbe) -> TreeStatus:
+    documents, chunks = probe.by_tree.get(tree.name, (0, 0))
     return TreeStatus(
         name=tree.name,
         root=printable(str(tree.root)),

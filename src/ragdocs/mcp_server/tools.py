@@ -1,7 +1,5 @@
-"""Runs a call of a tool or a completion in a thread, with progress, and turns every error into
-words.
-
-The table of tools is here.
+"""The table of tools, and how a call of a tool or a completion runs: in a thread, with progress,
+and with every error as a message.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -33,10 +31,10 @@ from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.limits import MAX_ANSWER_TOKENS, MAX_COMPLETIONS, MAX_PAGE_ENTRIES
 from ragdocs.mcp_server.answer import (
     Arguments,
-    Given,
-    broken,
-    failed,
+    ToolAnswer,
+    error_result,
     input_schema,
+    internal_error_result,
     schema_of,
 )
 from ragdocs.mcp_server.host import Backend, Host
@@ -58,7 +56,8 @@ from ragdocs.mcp_server.search_tool import HypothesisArguments, QueryArguments, 
 from ragdocs.parsers.ids import decode_path
 from ragdocs.text import Cleaner
 
-# What may stand for a template's variable: paths, trees and tags that begin with, or have, it.
+# Completions of a template's variable: paths, trees and tags that start with the text or contain
+# it.
 
 
 async def complete(host: Host, params: CompleteRequestParams) -> CompleteResult:
@@ -67,7 +66,7 @@ async def complete(host: Host, params: CompleteRequestParams) -> CompleteResult:
     given = (params.context.arguments if params.context else None) or {}
     name, value = params.argument.name, params.argument.value
     try:
-        names = await host.look(lambda backend: list(_names(backend, name, given.get("tree", ""))))
+        names = await host.read(lambda backend: list(_names(backend, name, given.get("tree", ""))))
     except RagdocsError:  # no index, no names
         names = []
     return _result(names, value)
@@ -96,7 +95,7 @@ def _result(names: Iterable[str], value: str) -> CompleteResult:
     ranked = [
         (not name.casefold().startswith(wanted), name)
         for name in dict.fromkeys(names)
-        # One that cannot be shown as it is could not be used as it was shown.
+        # A name with invisible characters would not work as it is shown.
         if wanted in name.casefold() and clean(name) == name
     ]
     values = [name for _, name in sorted(ranked)]
@@ -109,29 +108,31 @@ def _result(names: Iterable[str], value: str) -> CompleteResult:
     )
 
 
-# Says how it goes while a call is waited for, to a client that gave a token for that.
+# Reports progress during a call, to a client that sent a progress token.
 
 SECONDS_BETWEEN = 0.5
 
 Answer = TypeVar("Answer")
 
 
-async def told(
+async def with_progress(
     context: ServerRequestContext[Any, Any], words: Callable[[], str], work: Awaitable[Answer]
 ) -> Answer:
-    """Nothing is said after the answer, nor after the call was cancelled; nor without a token.
+    """Reports nothing after the answer, after cancellation, or without a token.
 
-    The work must not raise: a group of tasks would wrap it.
+    `work` must not raise: the task group would wrap the exception.
     """
     async with anyio.create_task_group() as group:
-        group.start_soon(_tell, context, words)
+        group.start_soon(_report_progress, context, words)
         answer = await work
         group.cancel_scope.cancel()
         return answer
-    raise AssertionError("a group of tasks swallows nothing")
+    raise AssertionError("a task group swallows no exception")
 
 
-async def _tell(context: ServerRequestContext[Any, Any], words: Callable[[], str]) -> None:
+async def _report_progress(
+    context: ServerRequestContext[Any, Any], words: Callable[[], str]
+) -> None:
     seconds = 0.0
     while True:
         await context.session.report_progress(seconds, message=words())
@@ -139,7 +140,7 @@ async def _tell(context: ServerRequestContext[Any, Any], words: Callable[[], str
         seconds += SECONDS_BETWEEN
 
 
-# The tools: what each is called, says of itself, takes and gives. Their order is the list's.
+# The tools, in the order in which they are listed.
 
 HYPOTHESIS = "search_with_hypothesis"
 _HINTS = ToolAnnotations(
@@ -149,16 +150,16 @@ _HINTS = ToolAnnotations(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolKind:
-    """One tool. A search stands in line with other searches; the rest are quick."""
+    """One tool. A search is queued with other searches; the other tools are quick."""
 
     name: str
     description: str
     arguments: type[Arguments]
     answer: type[Any]
-    give: Callable[[Backend, Any], Given]
+    give: Callable[[Backend, Any], ToolAnswer]
     is_search: bool = False
 
-    def listed(self) -> Tool:
+    def to_tool(self) -> Tool:
         return Tool(
             name=self.name,
             description=self.description,
@@ -241,16 +242,16 @@ _ALL = (
 TOOLS: Mapping[str, ToolKind] = MappingProxyType({tool.name: tool for tool in _ALL})
 
 
-# A call of a tool: checked, run in a thread, answered; whatever goes wrong is said in words.
+# A call of a tool: check the arguments, run it in a thread, answer; every error becomes a message.
 
 SECONDS_FOR_SETTINGS = 5.0
-"""To read them takes a tenth of a second; the disk they are on may not answer."""
+"""Reading them takes a tenth of a second, unless their disk does not answer."""
 
 
 async def list_tools(host: Host) -> ListToolsResult:
     is_offered = await _offers_hypothesis(host)
     return ListToolsResult(
-        tools=[tool.listed() for tool in TOOLS.values() if is_offered or tool.name != HYPOTHESIS]
+        tools=[tool.to_tool() for tool in TOOLS.values() if is_offered or tool.name != HYPOTHESIS]
     )
 
 
@@ -260,25 +261,27 @@ async def call_tool(
     tool = TOOLS.get(params.name)
     if tool is None:
         known = ", ".join(TOOLS)
-        raise MCPError(code=INVALID_PARAMS, message=f"there is no such tool; there are: {known}")
+        raise MCPError(
+            code=INVALID_PARAMS, message=f"there is no such tool; the tools are: {known}"
+        )
     try:
         arguments = tool.arguments.read(params.arguments or {})
     except RagdocsError as error:
-        return failed(error)
-    return await told(context, host.activity, _answer(host, tool, arguments))
+        return error_result(error)
+    return await with_progress(context, host.activity, _answer(host, tool, arguments))
 
 
 async def _answer(host: Host, tool: ToolKind, arguments: Arguments) -> CallToolResult:
-    run = host.search if tool.is_search else host.look
+    run = host.search if tool.is_search else host.read
     try:
-        return given(await run(lambda backend: tool.give(backend, arguments)))
+        return to_result(await run(lambda backend: tool.give(backend, arguments)))
     except RagdocsError as error:
-        return failed(error)
+        return error_result(error)
     except Exception as error:
-        return broken(error)
+        return internal_error_result(error)
 
 
-def given(answer: Given) -> CallToolResult:
+def to_result(answer: ToolAnswer) -> CallToolResult:
     links = (
         ResourceLink(uri=link.uri, name=link.name, mime_type="text/markdown")
         for link in answer.links
@@ -288,10 +291,10 @@ def given(answer: Given) -> CallToolResult:
 
 
 async def _offers_hypothesis(host: Host) -> bool:
-    """Unless the settings say that it does not; a client is not kept waiting for them."""
+    """True unless the settings switch it off; a client does not wait long for them."""
     with anyio.move_on_after(SECONDS_FOR_SETTINGS):
         try:
-            return await host.look(lambda backend: backend.hyde_enabled)
-        except Exception:  # every call says it
+            return await host.read(lambda backend: backend.hyde_enabled)
+        except Exception:  # every call reports it
             return True
     return True

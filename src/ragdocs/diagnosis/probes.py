@@ -1,12 +1,11 @@
-"""Reads the state of one part each (folder, store, keyword engine, models, watcher), read-only and
+"""Probes, one for each part (folder, store, keyword engine, models, watcher): read-only, and
 without loading a model.
 """
 
 import os
 import re
 import stat
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,14 +17,18 @@ from typing import TYPE_CHECKING
 from ragdocs.app import App
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.resolved import Config
+from ragdocs.diagnosis.file_problems import (
+    FailedFile,
+    FileWarning,
+    failed_files,
+    file_warnings,
+)
 from ragdocs.diagnosis.status import (
     DiskUse,
-    FailedFile,
     Holdings,
     KeywordStatus,
     ModelStatus,
     VariantStatus,
-    WarningCount,
     WatchStatus,
     WriterStatus,
 )
@@ -33,11 +36,9 @@ from ragdocs.embedding.base import Embedder, EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.errors import IndexStoreError, RagdocsError
 from ragdocs.files import user_id
-from ragdocs.indexing.changes import FileWarning, file_warnings
 from ragdocs.indexing.service import Role, ServiceState
 from ragdocs.locks import Holder
 from ragdocs.models import TreeName
-from ragdocs.parsers.ids import encode_path
 from ragdocs.store.database import SIDE_FILES, Database, store_path
 from ragdocs.store.folder import (
     MARK_FILE,
@@ -66,13 +67,13 @@ from ragdocs.text import advised, printable
 if TYPE_CHECKING:
     from ragdocs.indices.engine_folder import State
 
-# What lies in an index directory: looked at from outside, never opened, and never followed.
+# The files in an index directory: listed, never opened, links never followed.
 #
-# Only names that the program gives count as its own: a user may have put the index into a folder
-# that holds other things.
+# Only names that this program uses count as its own: the user may have put the index into a folder
+# with other files.
 
 MAX_ENTRIES = 20_000
-"""No index has so many files; whatever has is not ours to walk through."""
+"""No index has so many files; a folder with more is not ours to walk through."""
 LOCKS = (WRITE_LOCK, WATCH_LOCK)
 _ENGINES = frozenset(f"{ENGINE_PREFIX}{engine.value}" for engine in KeywordEngineName)
 _LOGS = frozenset(STORE_FILE + side for side in SIDE_FILES)
@@ -95,16 +96,16 @@ class Part(StrEnum):
     SEAL = "seal"
     MARK = "mark"
     USE = "use"
-    """When it was last used."""
+    """Records when the index was last used."""
     VARIANT = "variant"
-    """An index of other settings, or what is left of one."""
+    """An index with other settings, or the remains of one."""
     ENGINE = "engine"
     FOREIGN = "foreign"
 
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """Something in the directory, or below one of the engines' folders."""
+    """Anything in the directory, or in the folder of a keyword engine."""
 
     path: Path
     part: Part
@@ -120,7 +121,7 @@ class FolderEntry:
 
     @property
     def kind(self) -> str:
-        """What it is, with its article."""
+        """The kind of file, with its article."""
         return kind_of(self.status.st_mode)
 
 
@@ -129,12 +130,12 @@ def kind_of(mode: int) -> str:
 
 
 def entries(directory: Path) -> Iterator[FolderEntry]:
-    """All that is the program's, and what else lies directly beside it. Raises OSError."""
+    """Yields everything of ours, and whatever else is directly beside it. Raises OSError."""
     seen = 0
     pending: list[tuple[Path, Part | None]] = [(directory, None)]
     while pending and seen < MAX_ENTRIES:
         folder, within = pending.pop()
-        for entry in _listed(folder, within):
+        for entry in _list_folder(folder, within):
             seen += 1
             yield entry
             if entry.part is Part.ENGINE and entry.is_folder:
@@ -142,11 +143,11 @@ def entries(directory: Path) -> Iterator[FolderEntry]:
 
 
 def disk_use(directory: Path) -> DiskUse:
-    """What can be seen of it: nothing where there is no folder."""
+    """Counts what can be read; zero if there is no folder."""
     sizes = dict.fromkeys(Part, 0)
     try:
         for entry in entries(directory):
-            # Readers share memory through a file, which holds nothing by itself.
+            # The shared-memory file of readers has no contents of its own.
             is_content = entry.is_file and not entry.path.name.endswith(_SHARED_MEMORY)
             sizes[entry.part] += entry.status.st_size if is_content else 0
     except OSError:
@@ -161,8 +162,8 @@ def disk_use(directory: Path) -> DiskUse:
 
 
 def exposure_of(directory: Path) -> str:
-    """Why others can read or change the index, in words; empty when they cannot, or when there is
-    none. A folder that is not ours has a message of its own."""
+    """Why other accounts can read or change the index; empty if they cannot, or if there is none. A
+    folder that is not ours has its own message."""
     try:
         status = os.stat(directory)
         is_index = folder_state(directory) is FolderState.OURS
@@ -188,7 +189,7 @@ def exposure_of(directory: Path) -> str:
 
 
 def variants_of(directory: Path) -> tuple[VariantStatus, ...]:
-    """All indices of the same documents, the own one included."""
+    """All indices of the same documents, including our own."""
     return tuple(
         VariantStatus(
             path=printable(str(one.path)),
@@ -201,7 +202,7 @@ def variants_of(directory: Path) -> tuple[VariantStatus, ...]:
 
 
 def _moment(seconds: float | None) -> str:
-    """In UTC; empty where it is not known."""
+    """In UTC; empty if it is not known."""
     try:
         return datetime.fromtimestamp(seconds or 0, UTC).isoformat(timespec="seconds") * bool(
             seconds
@@ -210,7 +211,7 @@ def _moment(seconds: float | None) -> str:
         return ""
 
 
-def _listed(folder: Path, within: Part | None) -> Iterator[FolderEntry]:
+def _list_folder(folder: Path, within: Part | None) -> Iterator[FolderEntry]:
     try:
         with os.scandir(folder) as listing:
             found = sorted(listing, key=lambda entry: entry.name)
@@ -244,30 +245,30 @@ def _part_of(name: str) -> Part:
     return Part.ENGINE if name in _ENGINES else Part.FOREIGN
 
 
-# How far the keyword engine is that the settings choose.
+# The state of the configured keyword engine.
 
 MAX_STATE_BYTES = 10_000_000
-"""Its list of files is a few kilobytes; whatever is larger was not written by us."""
+"""Our list of files has a few kilobytes; anything larger was not written by us."""
 
 
 class EngineState(StrEnum):
-    """Where an engine stands. Whatever lags or is damaged is made good by the next query."""
+    """The state of an engine. The next query updates or rebuilds it."""
 
     INSIDE = "inside the store"
-    IN_STEP = "in step"
-    BEHIND = "behind: the next query brings it in step"
-    NOT_MADE = "not made yet: the next query makes it"
-    DAMAGED = "damaged: the next query makes it anew"
+    UP_TO_DATE = "up to date"
+    BEHIND = "behind: the next query updates it"
+    NOT_BUILT = "not built yet: the next query builds it"
+    DAMAGED = "damaged: the next query rebuilds it"
     NOT_INSTALLED = "not installed"
 
 
 def engine_folder(directory: Path, engine: KeywordEngineName) -> Path:
-    """As `keyword_engines.keyword_folder`, which loads every engine."""
+    """Like `keyword_folder` in `indices/engines.py`, which would import every engine."""
     return directory / f"{ENGINE_PREFIX}{engine.value}"
 
 
-def look_at_keyword(directory: Path, engine: KeywordEngineName, generation: int) -> KeywordStatus:
-    """`generation` is the store's."""
+def probe_keyword(directory: Path, engine: KeywordEngineName, generation: int) -> KeywordStatus:
+    """`generation` is that of the store."""
     if engine is KeywordEngineName.FTS5:
         return KeywordStatus(engine=engine.value, state=EngineState.INSIDE, generation=generation)
     if find_spec(engine.value) is None:
@@ -280,14 +281,14 @@ def look_at_keyword(directory: Path, engine: KeywordEngineName, generation: int)
     except Damaged as error:
         return KeywordStatus(engine=engine.value, state=EngineState.DAMAGED, problem=str(error))
     if state is None:
-        return KeywordStatus(engine=engine.value, state=EngineState.NOT_MADE)
+        return KeywordStatus(engine=engine.value, state=EngineState.NOT_BUILT)
     at = state.position.generation
-    how = EngineState.IN_STEP if at == generation else EngineState.BEHIND
+    how = EngineState.UP_TO_DATE if at == generation else EngineState.BEHIND
     return KeywordStatus(engine=engine.value, state=how, generation=at)
 
 
 def read_engine_state(folder: Path) -> "State | None":
-    """None when there is none yet; Damaged for what cannot be one."""
+    """None if there is none yet. Raises Damaged for a file that cannot be one."""
     from ragdocs.indices.engine_folder import STATE_FILE, Damaged, DerivedFolder
 
     if is_foreign(folder.parent):
@@ -297,19 +298,19 @@ def read_engine_state(folder: Path) -> "State | None":
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Damaged(f"{STATE_FILE} cannot be looked at: {error.strerror}") from error
+        raise Damaged(f"{STATE_FILE} cannot be read: {error.strerror}") from error
     if size > MAX_STATE_BYTES:
-        raise Damaged(f"{STATE_FILE} has {size} bytes, more than it ever could")
+        raise Damaged(f"{STATE_FILE} has {size} bytes, which is too large")
     return DerivedFolder(folder).state()
 
 
-# Whether there are models, and where: known by their files, without loading anything.
+# Which models are available, and where: judged by their files, without loading anything.
 
-_BY_NAME = "is known by its name only: name a folder in rerank_model, or install `huggingface`"
+_BY_NAME = "is only a name: set rerank_model to a folder, or install `huggingface`"
 
 
-def look_at_model(app: App) -> ModelStatus:
-    """The embedder's; an identity is there whenever there is an embedder."""
+def probe_model(app: App) -> ModelStatus:
+    """The embedding model. It has an identity whenever there is an embedder."""
     try:
         embedder = app.embedder
     except RagdocsError as error:
@@ -333,8 +334,8 @@ def look_at_model(app: App) -> ModelStatus:
         except (RagdocsError, OSError) as error:
             problem = str(error)
     dimension = embedder.dimension
-    if not dimension:  # it is not there, or its server does not answer
-        problem = problem or f"the model cannot be used now: {advised('doctor')} says why"
+    if not dimension:  # it is missing, or its server does not answer
+        problem = problem or f"the model cannot be used now: {advised('doctor')} shows why"
     return ModelStatus(
         name=embedder.name,
         identity=embedder.identity,
@@ -347,7 +348,7 @@ def look_at_model(app: App) -> ModelStatus:
     )
 
 
-def look_at_reranker(app: App) -> ModelStatus:
+def probe_reranker(app: App) -> ModelStatus:
     settings = app.config.search
     name = printable(str(settings.rerank_model))
     if not settings.rerank_enabled:
@@ -367,8 +368,8 @@ def look_at_reranker(app: App) -> ModelStatus:
 
 
 def missing_reranker(config: Config) -> str:
-    """What is missing of the model that is to re-rank; empty when it is there. Only whether its
-    files are there: what is in them is for `doctor`."""
+    """What is missing for reranking; empty if nothing is. Checks only that the files exist;
+    `doctor` loads them."""
     from ragdocs.embedding.cross_encoder import (
         OnnxCrossEncoder,
         TorchCrossEncoder,
@@ -391,7 +392,7 @@ def missing_reranker(config: Config) -> str:
 
 
 def _folder(model: object) -> Path:
-    # Not Path.expanduser, which raises for a user that is not known.
+    # Not Path.expanduser, which raises for an unknown user.
     return Path(os.path.expanduser(str(model)))
 
 
@@ -411,50 +412,49 @@ def _is_complete(folder: Path) -> bool:
         return False
 
 
-# What the store says of itself, or why it says nothing: read-only, short, and without a model.
+# The contents of the store, or why it cannot be read: read-only, quick, without a model.
 #
-# Counts come from the ledger where it has them; the others are counted along an index, which takes
-# some ten milliseconds at 100,000 chunks.
+# Counts come from the ledger if it has them; others are counted along an index, which takes about
+# ten milliseconds for 100,000 chunks.
 
 BUSY_SECONDS = 1.0
-MAX_FAILURES = MAX_WARNINGS = 100
 _PRECISION = re.compile(r";precision=[^;]*")
 
 
 @dataclass(frozen=True, slots=True)
-class StoreLook:
-    """Facts of one commit; or the error that keeps us from them, with what else can be told."""
+class StoreProbe:
+    """The facts of one generation; or the error that prevents reading them."""
 
     holdings: Holdings = field(default_factory=Holdings)
     by_tree: Mapping[TreeName, tuple[int, int]] = field(
         default_factory=dict[TreeName, tuple[int, int]]
     )
-    """Documents and chunks by the tree's name."""
+    """Tree → its documents and chunks."""
     failures: tuple[FailedFile, ...] = ()
     warnings: tuple[FileWarning, ...] = ()
     fingerprint: str | None = None
     settings: str = ""
-    """What the fingerprint is of."""
+    """The settings behind the fingerprint."""
     schema: int | None = None
     error: IndexStoreError | None = None
     is_as_left: bool = True
-    """Whether the store is as the last commit left it."""
+    """Whether the store is unchanged since our last commit."""
 
 
-def look_at_store(directory: Path, model: str) -> StoreLook:
-    """`model`: the identity whose vectors count; empty when there is no model."""
+def probe_store(directory: Path, model: str) -> StoreProbe:
+    """`model` is the identity whose vectors count; empty if there is no model."""
     try:
         with (
             closing(Reader(directory, timeout=BUSY_SECONDS)) as reader,
             reader.snapshot() as snapshot,
         ):
-            return replace(_look(snapshot, model), is_as_left=snapshot.state.is_sound)
+            return replace(_read(snapshot, model), is_as_left=snapshot.state.is_sound)
     except IndexStoreError as error:
-        return StoreLook(error=error, schema=stored_schema(directory))
+        return StoreProbe(error=error, schema=stored_schema(directory))
 
 
 def stored_schema(directory: Path) -> int | None:
-    """None when there is no store, or nothing that could be one of ours."""
+    """None if there is no store of ours."""
     try:
         with closing(Database(store_path(directory), write=False, timeout=BUSY_SECONDS)) as found:
             return schema_version(found)
@@ -463,7 +463,7 @@ def stored_schema(directory: Path) -> int | None:
 
 
 def is_upgraded(directory: Path) -> bool:
-    """Whether another version of this program has an index of the same documents beside it."""
+    """Whether there is an index of the same documents in the format of another version."""
     found = (stored_schema(one.path) for one in siblings(directory))
     return any(schema not in (None, SCHEMA_VERSION) for schema in found)
 
@@ -471,8 +471,8 @@ def is_upgraded(directory: Path) -> bool:
 def vectors_model(stored: Mapping[str, int], wanted: str) -> str:
     """The identity under which the wanted model's vectors are stored.
 
-    A precision that the machine cannot run is replaced when the model is loaded, and only then
-    does the identity say so.
+    A precision that this machine cannot run is replaced when the model is loaded; only then does
+    the identity change.
     """
     if wanted in stored:
         return wanted
@@ -480,13 +480,13 @@ def vectors_model(stored: Mapping[str, int], wanted: str) -> str:
     return next((one for one in stored if _PRECISION.sub("", one) == bare), wanted)
 
 
-def _look(snapshot: Snapshot, model: str) -> StoreLook:
+def _read(snapshot: Snapshot, model: str) -> StoreProbe:
     warnings = file_warnings(snapshot)
     lossy = {(one.tree, one.path) for one in warnings if one.is_loss}
-    return StoreLook(
+    return StoreProbe(
         holdings=replace(_holdings(snapshot, model), files_with_loss=len(lossy)),
         by_tree=snapshot.tree_sizes(),
-        failures=_failures(snapshot),
+        failures=failed_files(snapshot),
         warnings=warnings,
         fingerprint=snapshot.fingerprint,
         settings=snapshot.settings,
@@ -519,41 +519,19 @@ def _holdings(snapshot: Snapshot, model: str) -> Holdings:
     )
 
 
-def _failures(snapshot: Snapshot) -> tuple[FailedFile, ...]:
-    return tuple(
-        FailedFile(
-            tree=found.tree, path=encode_path(found.path), kind=found.kind, reason=found.reason
-        )
-        for found in snapshot.failures(MAX_FAILURES)
-    )
+# Which process writes and which one watches, by the locks or by this process's own state.
 
-
-def warning_counts(warnings: Iterable[FileWarning]) -> tuple[WarningCount, ...]:
-    """By kind, in the order in which they come."""
-    files: dict[str, set[tuple[str, str]]] = {}
-    counts: Counter[str] = Counter()
-    for one in warnings:
-        files.setdefault(one.kind, set()).add((one.tree, one.path))
-        counts[one.kind] += one.count
-    return tuple(
-        WarningCount(kind=kind, files=len(having), count=counts[kind])
-        for kind, having in files.items()
-    )
-
-
-# Who writes and who watches, as the locks tell; or what this process knows of itself.
-
-# Otherwise another process has the index, or nobody.
+# With any other role, another process or none keeps the index up to date.
 _AT_WORK = (Role.STARTING, Role.WATCHING, Role.UNWATCHED)
 
 
-def look_at_writer(directory: Path) -> WriterStatus | None:
+def probe_writer(directory: Path) -> WriterStatus | None:
     found = writing(directory)
     return WriterStatus(pid=found.pid, since=_iso(found.since)) if found else None
 
 
-def look_at_watcher(directory: Path, service: ServiceState | None = None) -> WatchStatus | None:
-    """None when nobody watches. `service` is this process's own, which knows better."""
+def probe_watcher(directory: Path, service: ServiceState | None = None) -> WatchStatus | None:
+    """None if no process is watching. `service` is the state of this process's own service."""
     found = watching(directory)
     error = service.error if service else ""
     if service is not None and (service.role in _AT_WORK or (error and not found)):
