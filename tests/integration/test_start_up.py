@@ -1,12 +1,11 @@
 """What start-up costs: nothing heavy is imported before it is needed."""
 
-import subprocess
-import sys
 from types import ModuleType
 
 import pytest
 
 import ragdocs
+from tests.support.processes import run_code
 
 HEAVY = ("numpy", "faiss", "onnxruntime", "torch", "llama_index", "tokenizers", "networkx")
 
@@ -17,10 +16,7 @@ HEAVY = ("numpy", "faiss", "onnxruntime", "torch", "llama_index", "tokenizers", 
 )
 def test_importing_loads_nothing_heavy(module):
     code = f"import sys, {module}; print(*[m for m in {HEAVY} if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
-    )
-    assert done.stdout.split() == []
+    assert run_code(code).split() == []
 
 
 def test_the_public_names_are_exactly_these():
