@@ -1,7 +1,6 @@
 """`models fetch` against a small Hub on this machine, and the model used without it afterwards."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 from ragdocs.embedding.hub import find_folder
 from tests.support.http_servers import COMMIT, HubServer
 from tests.support.machine import trust_files
+from tests.support.processes import environment, run_ragdocs
 
 NAME = "tiny/e5-words"
 WEIGHTS = "model.safetensors"
@@ -28,24 +28,13 @@ def hub(models, tmp_path):
         yield running
 
 
-def environment(hub):
-    environ = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_XET": "1"}
-    environ.pop("HF_HUB_OFFLINE", None)
-    return environ
+def with_hub(hub):
+    place = {"HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_XET": "1"}
+    return environment(without=("HF_HUB_OFFLINE",), **place)
 
 
 def ragdocs(*words, hub, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "ragdocs", *words],
-        env=environment(hub),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=480,
-    )
-    assert done.returncode == code, (done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr
-    return done
+    return run_ragdocs(*words, code=code, env=with_hub(hub))
 
 
 def stopped_by(number, hub):
@@ -53,7 +42,7 @@ def stopped_by(number, hub):
     hub.stops_in = WEIGHTS
     with subprocess.Popen(
         [sys.executable, "-m", "ragdocs", "models", "fetch", NAME],
-        env=environment(hub),
+        env=with_hub(hub),
         stderr=subprocess.PIPE,
         encoding="utf-8",
         # A program that was started in the background may have been told to ignore it.
@@ -80,14 +69,7 @@ def use_it(docs):
 
 def is_fetched(hub):
     """As the list of models says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ragdocs", "models", "--json"],
-        env=environment(hub),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=480,
-    )
+    done = ragdocs("models", "--json", hub=hub, code=None)
     told = json.loads(done.stdout)
     assert (done.returncode == 0) == (not told["embedding"]["problem"]) == (NAME in told["fetched"])
     return done.returncode == 0

@@ -5,8 +5,6 @@ Each writes a marker as soon as its code runs.
 
 import pickle
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from ragdocs.errors import ConfigError, ModelMissing, ModelRefused
 from tests.support.http_servers import HubServer
 from tests.support.machine import move_home
 from tests.support.model_files import ANY_MODEL, WITH_MODULES, HostileMaker, code, pickled
+from tests.support.processes import run_code, run_ragdocs
 
 HUGGINGFACE = "llama_index.embeddings.huggingface:HuggingFaceEmbedding"
 
@@ -122,8 +121,8 @@ def test_a_module_of_the_working_folder_is_not_imported_by_the_program(marker: P
     settings.write_text(
         '[embedding]\nprovider = "llama-index"\nclass_name = "evil:Evil"\n', encoding="utf-8"
     )
-    command = [sys.executable, "-m", "ragdocs", "update", "--docs", "docs", "--config", "own.toml"]
-    done = subprocess.run(command, cwd=marker.parent, capture_output=True, text=True, timeout=300)
+    words = ("update", "--docs", "docs", "--config", "own.toml")
+    done = run_ragdocs(*words, cwd=marker.parent, code=None)
     assert "evil:Evil cannot be imported" in done.stdout + done.stderr
     assert not marker.exists()
 
@@ -158,5 +157,5 @@ def test_the_code_runs_where_it_is_trusted(models: Path, marker: Path, make: Hos
         "import sys\nfrom sentence_transformers import SentenceTransformer\n"
         "SentenceTransformer(sys.argv[1], trust_remote_code=True, local_files_only=True)\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, timeout=300)
+    run_code(program, folder, code=None)
     assert marker.exists()

@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from ragdocs.config.settings import ChunkingConfig, EmbeddingConfig
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, EmbeddingError, ModelMissing
 from ragdocs.search.requests import Filters
+from tests.support.processes import run_python
 
 PROJECT = Path(__file__).parents[2]
 MOCK = "llama_index.core.embeddings.mock_embed_model:MockEmbedding"
@@ -154,14 +153,7 @@ def test_our_chunker_is_a_node_parser():
 
 
 def test_the_example_runs(docs):
-    done = subprocess.run(
-        [sys.executable, PROJECT / "examples/llama_index_retriever.py", docs, "how do I log in?"],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=480,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python(PROJECT / "examples/llama_index_retriever.py", docs, "how do I log in?")
     assert "auth.md:4-6" in done.stdout.splitlines()[0]
 
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from ragdocs.cli.main import main
 from ragdocs.text import OPTIONS, OPTIONS_OF, advised, remember_typed
+from tests.support.indexes import write_all
 from tests.support.machine import move_home
-from tests.support.mcp_clients import written
 
 SOURCE = Path(__file__).parents[2] / "src" / "ragdocs"
 TEXTS = {
@@ -115,7 +115,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     move_home(monkeypatch, tmp_path / "home")
     (tmp_path / "home").mkdir()
     work = tmp_path / "work"
-    written(work / "my notes", {"a.md": "# Apples\n\nThe apple is a fruit.\n"})
+    write_all(work / "my notes", {"a.md": "# Apples\n\nThe apple is a fruit.\n"})
     (work / "conf.toml").write_text("[search]\nrecency_bias = 0.0\n", encoding="utf-8")
     return work
 

@@ -3,15 +3,15 @@
 import json
 import os
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import environment, run_code, run_python
 from tests.support.program import called
 
-PROGRAM = [sys.executable, "-c", "from ragdocs.cli.main import main; main()"]
+PROGRAM = "from ragdocs.cli.main import main; main()"
 
 
 @pytest.fixture
@@ -31,29 +31,8 @@ def run(folder: Path, *arguments: str, **environ: str) -> "subprocess.CompletedP
 
 def run_process(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """The real program, where its streams and its status are what is asked about."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGDOCS_")}
-    return subprocess.run(
-        [*PROGRAM, *arguments],
-        cwd=folder,
-        env={**kept, **home_of(folder)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-
-
-def run_code(folder: Path, code: str) -> str:
-    """What Python code prints that must not fail."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    env = environment(without=("RAGDOCS_",), **home_of(folder))
+    return run_python("-c", PROGRAM, *arguments, cwd=folder, env=env, code=None)
 
 
 def configure(folder: Path, text: str) -> Path:
@@ -210,7 +189,7 @@ def test_help_loads_nothing_heavy(project):
         "heavy = {'numpy', 'faiss', 'onnxruntime', 'torch', 'llama_index', 'mcp', 'pydantic'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
-    assert "check-config" in run_code(project, code)
+    assert "check-config" in run_code(code, cwd=project)
 
 
 def test_reading_the_configuration_loads_nothing_heavy(project):
@@ -219,14 +198,12 @@ def test_reading_the_configuration_loads_nothing_heavy(project):
         "heavy = {'numpy', 'faiss', 'onnxruntime', 'torch', 'llama_index', 'mcp'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
-    assert run_code(project, code).strip() == "[]"
+    assert run_code(code, cwd=project).strip() == "[]"
 
 
 def test_the_generator_finds_the_kept_files_up_to_date():
     script = Path(__file__).resolve().parents[2] / "scripts" / "generate_config_docs.py"
 
-    done = subprocess.run(
-        [sys.executable, str(script), "--check"], capture_output=True, encoding="utf-8", check=False
-    )
+    done = run_python(script, "--check")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.stdout, done.stderr) == ("", "")

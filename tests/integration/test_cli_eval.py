@@ -13,7 +13,7 @@ from ragdocs.cli.main import main
 from ragdocs.evaluation.labelled_set import read_set
 from ragdocs.evaluation.metrics import METRICS
 from ragdocs.evaluation.run import ask_all, index_folder, settings_for
-from tests.support.indexes import write
+from tests.support.indexes import write, write_all
 
 DOCUMENTS = {
     "fruit/apple.md": "# Apples\n\nAn apple keeps for months in a cold cellar.\n",
@@ -32,8 +32,7 @@ LABELS = "q1\tfruit/apple.md\t2\nq2\tcraft/kiln #1.md\t1\nq3\tfruit/pear.md\t1\n
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("eval")
-    for path, text in DOCUMENTS.items():
-        write(folder, f"set/corpus/{path}", text)
+    write_all(folder / "set" / "corpus", DOCUMENTS)
     write(folder, "set/queries.jsonl", "\n".join(map(json.dumps, QUERIES)))
     write(folder, "set/qrels.tsv", LABELS)
     # The index goes to a cache of its own; the prepared model is shared with the other tests.

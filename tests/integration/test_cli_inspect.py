@@ -2,9 +2,9 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.support.processes import run_ragdocs
 from tests.support.program import called
 
 NOTE = """---
@@ -27,15 +27,7 @@ def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_the_tree_is_drawn_with_lines_and_sizes(tmp_path):
     (tmp_path / "a note.md").write_text(NOTE, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "ragdocs", "inspect", "doc", "a note.md"],
-        cwd=tmp_path,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0
+    done = run_ragdocs("inspect", "doc", "a note.md", cwd=tmp_path)
     assert done.stdout.startswith("Handbook  (docs:a note.md)\n")
     assert "1 heading, 1 link, 1 code block" in done.stdout
     assert "└─ #guide  lines 5-11, 53 characters" in done.stdout

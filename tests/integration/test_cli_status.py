@@ -1,7 +1,6 @@
 """`status` and `doctor` as a user meets them: the real program, its output, its exit code."""
 
 import json
-import os
 import re
 import sqlite3
 import subprocess
@@ -14,8 +13,9 @@ import pytest
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
-from tests.support.indexes import write
+from tests.support.indexes import write, write_all
 from tests.support.models import CountingEmbedder
+from tests.support.processes import environment, run_ragdocs
 
 PAGE = Path(__file__).parents[2] / "docs" / "status-and-doctor.md"
 NOTES = {
@@ -38,8 +38,7 @@ def home(tmp_path, monkeypatch):
 
 def build(home: Path, texts=NOTES, **sections) -> None:
     """By a tiny model that says to be the built-in one: `status` never asks it for a vector."""
-    for path, text in texts.items():
-        write(home / "notes", path, text)
+    write_all(home / "notes", texts)
     place = {"documents_path": str(home / "notes"), "index_path": str(home / "index")}
     config = load_config(cwd=home, environ={"HOME": str(home)}, flags={"indexing": place})
     app = App(config, CountingEmbedder(BuiltinEmbedder().identity))
@@ -50,17 +49,9 @@ def build(home: Path, texts=NOTES, **sections) -> None:
 
 
 def run(home: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGDOCS_")}
-    places = {"XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": "", "XDG_DATA_HOME": ""}
-    return subprocess.run(
-        [sys.executable, "-m", "ragdocs", *arguments],
-        cwd=home,
-        env={**kept, "HOME": str(home), **places, **environ},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
+    places = dict.fromkeys(("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"), "")
+    env = environment(without=("RAGDOCS_",), HOME=str(home), **places, **environ)
+    return run_ragdocs(*arguments, cwd=home, env=env, code=None)
 
 
 def shown(command: str) -> str:
@@ -178,8 +169,7 @@ def test_a_file_name_cannot_speak_to_the_terminal(home):
 
 def damaged_word(home: Path) -> None:
     """One letter of a word in the keyword index: every row of the store is whole."""
-    for path, text in NOTES.items():
-        write(home / "notes", path, text)
+    write_all(home / "notes", NOTES)
     run(home, "update", *PLACE)
     store = home / "index" / "store.db"
     with closing(sqlite3.connect(store)) as connection:

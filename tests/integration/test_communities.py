@@ -1,10 +1,6 @@
 """Communities are in the index: the command line, Python and every server answer alike, and whoever
 indexes keeps them up to date."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,10 +10,11 @@ from ragdocs.app import App
 from ragdocs.library.requests import RelatedRequest
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import StoreWriter
-from tests.support.indexes import write
+from tests.support.indexes import write, write_all
 from tests.support.machine import until
-from tests.support.mcp_clients import PROJECT, ServerProcess
+from tests.support.mcp_clients import ServerProcess
 from tests.support.models import CountingEmbedder
+from tests.support.processes import environment, read_json
 from tests.support.program import ServedProcess, config_of, served, started
 
 OTTERS = {
@@ -30,26 +27,14 @@ RAISED = {"docs:leader.md": 1.1, "docs:member.md": 1.1, "docs:stranger.md": 1.0}
 
 @pytest.fixture
 def docs(tmp_path):
-    for path, text in OTTERS.items():
-        # Younger than two seconds, it would be read again, and that be another generation.
-        os.utime(write(tmp_path / "docs", path, text), (1_700_000_000, 1_700_000_000))
-    return tmp_path / "docs"
+    # Younger than two seconds, they would be read again, and that be another generation.
+    return write_all(tmp_path / "docs", OTTERS, 1_700_000_000)
 
 
 def ragdocs(command, *words, docs, index):
-    """The command in a process of its own; what it prints with `--json`."""
-    options = ["--docs", str(docs), "--index", str(index), "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "ragdocs", command, *words, *options],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=180,
-        cwd=PROJECT,
-        env={**os.environ, "HOME": str(docs.parent)},
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(done.stdout)
+    """What the command prints, in a process of its own."""
+    options = ("--docs", docs, "--index", index)
+    return read_json(command, *words, *options, env=environment(HOME=str(docs.parent)))
 
 
 def factors(explanation):

@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from ragdocs.mcp_server.host import ServedApp
 from ragdocs.search.stages import run_stages
 from tests.support.engine import candidates
 from tests.support.mcp_clients import indexed_app
+from tests.support.processes import run_python
 from tests.support.stores import ANALYZER, Corpus
 
 PROJECT = Path(__file__).parents[2]
@@ -42,9 +41,7 @@ def example(heading):
 def test_one_file_and_one_test_are_run_as_is_said(line):
     words = shlex.split(line)
     assert words[:3] == [".venv/bin/python", "-m", "pytest"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[3:]]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    done = run_python("-m", "pytest", "-q", "-p", "no:cacheprovider", *words[3:], cwd=PROJECT)
     assert re.search(r"\d+ passed", done.stdout)
     assert ("deselected" in done.stdout) == ("-k" in words)
 

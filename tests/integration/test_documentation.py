@@ -9,7 +9,6 @@ import shlex
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from tests.support.documents import parse
 from tests.support.indexes import write
 from tests.support.machine import move_home
 from tests.support.models import CountingEmbedder
+from tests.support.processes import environment, run_ragdocs
 
 PROJECT = Path(__file__).parents[2]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
@@ -307,21 +307,12 @@ def test_the_question_that_is_shown_is_asked(typed, project, monkeypatch):
 
 
 def test_the_server_that_is_shown_starts_and_ends_with_its_input(project):
-    environ = {**os.environ, "HOME": str(project.parent), "XDG_CACHE_HOME": str(project / "cache")}
+    environ = environment(HOME=str(project.parent), XDG_CACHE_HOME=str(project / "cache"))
     shown = {tuple(each.words) for each in RUN_ELSEWHERE if each.words[:2] == ["ragdocs", "mcp"]}
     places = ("~/notes", "/home/you/notes")
     assert shown == {("ragdocs", "mcp", "--docs", place) for place in places}
-    done = subprocess.run(
-        [sys.executable, "-m", "ragdocs", "mcp", "--docs", str(project.parent / "notes")],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        env=environ,
-        cwd=project,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "")
+    done = run_ragdocs("mcp", "--docs", project.parent / "notes", env=environ, cwd=project)
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "stress", "bundle", "docs", "wheel"])

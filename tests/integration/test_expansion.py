@@ -9,7 +9,7 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.wordnet import WordNet
 from tests.support.engine import Engine
-from tests.support.indexes import write
+from tests.support.indexes import write_all
 from tests.support.mcp_clients import ServerProcess
 from tests.support.model_files import write_wordnet
 from tests.support.program import called
@@ -111,8 +111,7 @@ CRON = "# Jobs\n\nA cron job runs every night. The cron table lists all jobs of 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("expansion")
-    for name, text in {**NOTES, "jobs.md": CRON}.items():
-        write(folder, f"docs/{name}", text)
+    write_all(folder / "docs", {**NOTES, "jobs.md": CRON})
     return folder
 
 

@@ -52,7 +52,7 @@ def test_damage_under_two_servers_is_told_by_both(scene):
 
 def test_a_header_of_a_format_that_sqlite_only_reads_is_damage(scene):
     """It was said to be opened when it was read-only, by servers and commands, for ever."""
-    index = scene._copied(scene.at_rest[0])
+    index = scene.copy_index(scene.at_rest[0])
     with (index / "store.db").open("r+b") as store:
         store.seek(18)
         store.write(b"\x0a")

@@ -9,19 +9,13 @@ from ragdocs import open_index
 from ragdocs.app import App
 from ragdocs.cli.main import main
 from tests.support.documents import ENGLISH, PAGES, QUESTIONS, documentation
+from tests.support.indexes import write_all
 from tests.support.machine import move_home, until
 from tests.support.mcp_clients import in_memory
 from tests.support.model_files import TinyExport
 from tests.support.program import config_of
 
 ADVICE = "translate the question into English"
-
-
-def write(folder, texts):
-    for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
 
 
 @pytest.fixture
@@ -36,7 +30,7 @@ def advised(index, text):
 
 
 def test_over_english_documents_every_foreign_question_gets_it_and_no_english_one(home):
-    with open_index(write(home / "docs", documentation())) as index:
+    with open_index(write_all(home / "docs", documentation())) as index:
         for language, texts in QUESTIONS.items():
             assert [text for text in texts if not advised(index, text)] == [], language
         asked = [text for text in ENGLISH if text.strip()]
@@ -51,13 +45,13 @@ def test_documents_in_the_language_of_the_question_need_no_translation(home, lan
     """One page of four: the others are English."""
     texts = dict(list(documentation().items())[:3])
     page = f"# {language}\n\n{PAGES[language]}\n"
-    with open_index(write(home / "docs", {**texts, "page.md": page})) as index:
+    with open_index(write_all(home / "docs", {**texts, "page.md": page})) as index:
         question = PAGES[language].partition(":")[0].partition("\u3001")[0]
         assert not advised(index, question)
 
 
 def test_a_model_that_may_know_the_language_gives_no_advice(home):
-    docs = write(home / "docs", documentation())
+    docs = write_all(home / "docs", documentation())
     for name, expected in (("multilingual-e5-tiny", False), ("bge-tiny-en", True)):
         folder = TinyExport().write(home / name)
         settings = {"embedding": {"provider": "onnx", "model": str(folder)}}
@@ -68,7 +62,7 @@ def test_a_model_that_may_know_the_language_gives_no_advice(home):
 
 
 def test_the_command_line_tells_it(home, one_model):
-    docs = write(home / "docs", documentation())
+    docs = write_all(home / "docs", documentation())
     words = ["query", "как сбросить пароль", "--docs", str(docs), "--index", str(home / "index")]
     told = CliRunner().invoke(main, words, catch_exceptions=False)
     assert ADVICE in told.output
@@ -77,7 +71,7 @@ def test_the_command_line_tells_it(home, one_model):
 
 
 def test_a_client_is_told_in_both_forms_of_the_answer(home, one_model):
-    docs = write(home / "docs", documentation())
+    docs = write_all(home / "docs", documentation())
     app = App(config_of(docs, home / "index"))
     app.service.start()
     until(lambda: app.index_state().complete)

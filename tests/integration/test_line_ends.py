@@ -1,6 +1,5 @@
 """A tree checked out with Windows' line ends: the same chunks, lines and answers as with LF."""
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from ragdocs import open_index
 from ragdocs.api import Index
 from ragdocs.library.requests import ListKind, ListRequest
 from tests.support.documents import documentation
+from tests.support.indexes import write_all
 from tests.support.models import CountingEmbedder
 
 QUERIES = (
@@ -27,12 +27,8 @@ _OF_BYTES = ("bytes", "byte_start", "byte_end", "tokens")
 
 def told(tmp_path: Path, name: str, ending: str) -> dict[str, Any]:
     """All that a user sees of the documentation, with these line ends."""
-    folder = tmp_path / name / "docs"
-    for path, text in documentation().items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.replace("\n", ending).encode())
-        os.utime(file, (TIME, TIME))
+    texts = {path: text.replace("\n", ending) for path, text in documentation().items()}
+    folder = write_all(tmp_path / name / "docs", texts, TIME)
     settings = {"indexing": {"index_path": str(tmp_path / name / "index")}}
     with open_index(folder, embedder=CountingEmbedder(), settings=settings) as index:
         return {

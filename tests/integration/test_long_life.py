@@ -2,9 +2,6 @@
 
 import os
 import random
-import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 from ragdocs.indexing.manager import IndexManager
@@ -15,7 +12,9 @@ from tests.support.indexes import held, settled, setup, tree, write
 from tests.support.machine import until
 from tests.support.mcp_clients import in_memory
 from tests.support.models import CountingEmbedder
+from tests.support.processes import python_process, read_line
 from tests.support.program import ask, paths, served
+from tests.support.stores import run_sql
 from tests.support.storms.editor import Editor
 from tests.support.storms.soaking import Asker, own_memory
 from tests.support.storms.words import Words
@@ -47,11 +46,7 @@ def file_bytes(index: Path) -> int:
 
 
 def counted(index: Path, sql: str) -> int:
-    connection = sqlite3.connect(f"file:{store_path(index)}?mode=ro", uri=True)
-    try:
-        return connection.execute(sql).fetchone()[0] or 0
-    finally:
-        connection.close()
+    return run_sql(index, sql)[0][0] or 0
 
 
 def test_the_store_gives_space_back_after_deletions(tmp_path):
@@ -112,17 +107,9 @@ def test_a_kill_while_space_is_given_back_leaves_a_sound_store(tmp_path):
     docs, index = deleted(tmp_path, 120, 10)
     before, rng = held(index), random.Random("kills")
     for _ in range(6):
-        process = subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(docs), str(index)],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-        assert process.stdout
-        with process, process.stdout:
+        with python_process(CHILD, docs, index) as process:
             for _ in range(rng.randint(1, 4)):
-                process.stdout.readline()
-            process.kill()
+                read_line(process)
         assert held(index) == before
     with IndexManager(setup(index, tree(docs)), CountingEmbedder(), control=settled()) as manager:
         outcome = manager.update()
@@ -195,10 +182,7 @@ def test_a_store_that_could_not_be_converted_is_not_stepped_through_for_ever(tmp
 
 def make_unshrinkable(index: Path) -> None:
     """As an earlier version made its stores."""
-    connection = sqlite3.connect(store_path(index))
-    connection.execute("PRAGMA auto_vacuum = NONE")
-    connection.execute("VACUUM")
-    connection.close()
+    run_sql(index, "PRAGMA auto_vacuum = NONE", "VACUUM")
     assert counted(index, "PRAGMA auto_vacuum") == 0
 
 

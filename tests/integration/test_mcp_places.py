@@ -17,8 +17,9 @@ from mcp.types import PromptReference, ResourceTemplateReference
 from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.embedding.builtin import BuiltinEmbedder
+from tests.support.indexes import write_all
 from tests.support.machine import until
-from tests.support.mcp_clients import ERAS, in_memory, written
+from tests.support.mcp_clients import ERAS, in_memory
 from tests.support.models import CountingEmbedder
 
 TEXTS = {
@@ -118,7 +119,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def an_app(base: Path, embedder: Any = None, **sections: dict[str, object]) -> App:
-    docs = written(base / "docs", TEXTS)
+    docs = write_all(base / "docs", TEXTS)
     config_file = base / "settings" / "ragdocs.toml"
     config_file.parent.mkdir(exist_ok=True)
     config_file.write_text(

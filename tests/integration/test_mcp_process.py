@@ -13,8 +13,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.support.children import ALLOWED_SECONDS
+from tests.support.indexes import write_all
 from tests.support.machine import until
-from tests.support.mcp_clients import PROJECT, Asked, ServerProcess, written
+from tests.support.mcp_clients import PROJECT, Asked, ServerProcess
 
 TEXTS = {"auth.md": "# Signing in\n\nHow to sign in with a token.\n"}
 SECONDS_TO_END = ALLOWED_SECONDS
@@ -115,7 +116,7 @@ def test_the_handshake_comes_before_all_imports_and_a_signal_ends_it_in_time(
 
 
 def test_only_the_protocol_is_written_and_no_query_is_logged(tmp_path):
-    written(tmp_path / "docs", TEXTS)
+    write_all(tmp_path / "docs", TEXTS)
     with server(
         "noisy", tmp_path, "--log-level", "info", PYTHONWARNINGS="always", LC_ALL="C"
     ) as process:
@@ -179,7 +180,7 @@ def test_it_ends_when_its_parent_is_gone_though_its_pipes_stay_open(tmp_path):
 
 
 def test_the_command_answers_a_real_client_over_real_files(tmp_path):
-    docs = written(tmp_path / "docs", TEXTS)
+    docs = write_all(tmp_path / "docs", TEXTS)
     place = ["--docs", str(docs), "--index", str(tmp_path / "index")]
     command = StdioServerParameters(command=sys.executable, args=["-m", "ragdocs", "mcp", *place])
 
@@ -211,12 +212,12 @@ def answers(process, tool, **arguments):
 
 
 def come_as_a_folder(tmp_path, folder):
-    written(folder, TEXTS)
+    write_all(folder, TEXTS)
 
 
 def come_as_a_link(tmp_path, folder):
     """As a disk that is mounted elsewhere."""
-    written(tmp_path / "elsewhere", TEXTS)
+    write_all(tmp_path / "elsewhere", TEXTS)
     folder.parent.mkdir()
     folder.symlink_to(tmp_path / "elsewhere")
 
@@ -243,7 +244,7 @@ def test_a_folder_that_is_away_at_the_start_is_said_and_served_when_it_comes(tmp
 
 
 def test_of_two_folders_the_one_that_is_there_answers_until_the_other_comes(tmp_path):
-    here = written(tmp_path / "here", {"noon.md": "# Noon\n\nLizards bask at noon.\n"})
+    here = write_all(tmp_path / "here", {"noon.md": "# Noon\n\nLizards bask at noon.\n"})
     away = tmp_path / "away"
     with served_folders(tmp_path, here, away) as process:
         process.initialize()
@@ -253,7 +254,7 @@ def test_of_two_folders_the_one_that_is_there_answers_until_the_other_comes(tmp_
         index = next(lizards)["index"]
         assert (index["state"], index["complete"]) == ("degraded", False)
         assert "the folder of away is missing" in index["summary"]
-        written(away, TEXTS)
+        write_all(away, TEXTS)
         tokens = answers(process, "query_documents", query="token")
         until(lambda: [one["id"].split(":")[0] for one in next(tokens)["results"][:1]] == ["away"])
         until(lambda: next(lizards)["index"]["complete"])

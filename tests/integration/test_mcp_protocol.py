@@ -14,8 +14,9 @@ from ragdocs.limits import SEARCHES_AT_ONCE
 from ragdocs.mcp_server import tools
 from ragdocs.mcp_server.host import Host, ServedApp
 from ragdocs.mcp_server.server import create_server
+from tests.support.indexes import write_all
 from tests.support.machine import until
-from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app, written
+from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app
 from tests.support.program import served
 
 LEGACY, MODERN = ERAS
@@ -74,11 +75,14 @@ class Wire:
         message = JSONRPCNotification(jsonrpc="2.0", method=method, params=params)
         await self._write.send(SessionMessage(message))
 
+    async def receive(self):
+        return (await self._read.receive()).message
+
     async def answer(self, request_id, seconds=60):
         """What came before it is in `seen`."""
         with anyio.fail_after(seconds):
             while True:
-                message = (await self._read.receive()).message
+                message = await self.receive()
                 self.seen.append(message)
                 if getattr(message, "id", None) == request_id:
                     return message
@@ -178,7 +182,7 @@ def test_progress_is_told_to_who_gave_a_token_and_to_nobody_else(app, era):
             await wire.send(number, "tools/call", **QUERY, **token)
         told = []
         while len(told) < 6:
-            message = (await wire._read.receive()).message
+            message = await wire.receive()
             assert message.method == "notifications/progress"
             told.append(message.params)
         held.go.set()
@@ -284,7 +288,7 @@ def test_search_by_a_hypothesis_can_be_switched_off(tmp_path):
 
 
 def test_before_there_is_an_index_it_is_said_and_nothing_waits(tmp_path):
-    app = served(written(tmp_path / "docs", TEXTS), tmp_path / "index")
+    app = served(write_all(tmp_path / "docs", TEXTS), tmp_path / "index")
     with in_memory(app) as server:
         asked = server.call("query_documents", query="token")
         assert not asked.is_error
@@ -313,7 +317,7 @@ def test_before_there_is_an_index_it_is_said_and_nothing_waits(tmp_path):
     [("query_documents", {"query": "token"}), ("get_document", {"document": "auth.md"})],
 )
 def test_who_asks_first_waits_for_the_first_documents_and_not_for_long(tmp_path, tool, arguments):
-    app = served(written(tmp_path / "docs", TEXTS), tmp_path / "index")
+    app = served(write_all(tmp_path / "docs", TEXTS), tmp_path / "index")
     with InMemory(Host(lambda: ServedApp(app, patience=60))) as server:
         app.service.start()
         asked = server.call(tool, **arguments)

@@ -2,19 +2,17 @@
 Python, and of a server."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import fields
 
 import pytest
 
 from ragdocs import open_index
 from ragdocs.errors import QueryError
-from tests.support.indexes import write
+from tests.support.indexes import write, write_all
 from tests.support.machine import until
-from tests.support.mcp_clients import PROJECT, ServerProcess
+from tests.support.mcp_clients import ServerProcess
 from tests.support.model_files import TinyCrossEncoder
+from tests.support.processes import environment, read_json
 
 GUIDE = """---
 title: Signing in
@@ -53,28 +51,15 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def docs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("named") / "docs"
-    for path, text in TEXTS.items():
-        os.utime(write(folder, path, text), (1_700_000_000, 1_700_000_000))
-    return folder
+    return write_all(tmp_path_factory.mktemp("named") / "docs", TEXTS, 1_700_000_000)
 
 
 def query(docs, *words, index=None, config=None):
     """What the command prints with `--json`, in a process of its own."""
-    options = ["--docs", str(docs), "--index", str(index or docs.parent / "index"), "--json"]
+    options = ["--docs", docs, "--index", index or docs.parent / "index"]
     if config:
-        options += ["--config", str(write(docs.parent, "ragdocs.toml", config))]
-    done = subprocess.run(
-        [sys.executable, "-m", "ragdocs", "query", *words, *options],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=180,
-        cwd=PROJECT,
-        env={**os.environ, "HOME": str(docs.parent)},
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(done.stdout)
+        options += ["--config", write(docs.parent, "ragdocs.toml", config)]
+    return read_json("query", *words, *options, env=environment(HOME=str(docs.parent)))
 
 
 @pytest.fixture(scope="module")
@@ -295,9 +280,7 @@ NIGHT = {
 
 @pytest.fixture
 def night(tmp_path):
-    for path, text in NIGHT.items():
-        os.utime(write(tmp_path / "docs", path, text), (1_700_000_000, 1_700_000_000))
-    return tmp_path / "docs"
+    return write_all(tmp_path / "docs", NIGHT, 1_700_000_000)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.http import HttpEmbedder
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.responses import Readiness
+from ragdocs.store.reader import Reader
 from tests.support.http_servers import EmbeddingServer
 from tests.support.machine import move_home, trust_files, until
 from tests.support.mcp_clients import ServerProcess
@@ -102,7 +103,7 @@ def settings(server, model):
 
 
 def models_in(index):
-    with index._app.reader.snapshot() as snapshot:
+    with Reader.open(index.directory) as reader, reader.snapshot() as snapshot:
         return {
             identity
             for (identity,) in snapshot.select(

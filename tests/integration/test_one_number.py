@@ -6,6 +6,7 @@ from ragdocs.app import App
 from ragdocs.config.loading import load_config
 from ragdocs.search.candidates import ALIKE
 from ragdocs.search.requests import QueryRequest
+from tests.support.indexes import write_all
 
 PAGES = {
     "tls.md": "# Certificates\n\nRenew the TLS certificate with `certbot renew` every 60 days.\n",
@@ -21,11 +22,7 @@ def ask(tmp_path):
     """Asks the real program about these files; paths with their numbers, in order."""
 
     def asked(pages, question):
-        docs = tmp_path / f"docs-{len(list(tmp_path.iterdir()))}"
-        for path, text in pages.items():
-            file = docs / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+        docs = write_all(tmp_path / f"docs-{len(list(tmp_path.iterdir()))}", pages)
         flags = {"indexing": {"documents_path": str(docs), "index_path": f"{docs}-index"}}
         environ = {"HOME": str(tmp_path)}
         with App(load_config(cwd=tmp_path, environ=environ, flags=flags)) as app:

@@ -1,18 +1,18 @@
 """The provider `onnx` through the program: fetched, listed, used, changed, told by `status`."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
 from ragdocs import open_index
+from ragdocs.app import Assembly
 from ragdocs.search.candidates import Strategy
+from ragdocs.store.reader import Reader
 from tests.support.http_servers import HubServer
 from tests.support.machine import trust_files
 from tests.support.model_files import DIMENSION, TinyExport
+from tests.support.processes import environment, run_ragdocs
 
 NAME = "tiny/multilingual-e5-tiny"
 QUANTISED = "onnx/model_quantized.onnx"
@@ -45,21 +45,9 @@ def hub(tmp_path):
 
 
 def ragdocs(*words, hub=None, code=0):
-    environ = {**os.environ, "HF_HUB_DISABLE_XET": "1"}
-    environ.pop("HF_HUB_OFFLINE", None)
-    if hub is not None:
-        environ["HF_ENDPOINT"] = hub.url
-    done = subprocess.run(
-        [sys.executable, "-m", "ragdocs", *words],
-        env=environ,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == code, (done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr
-    return done
+    place = {"HF_ENDPOINT": hub.url} if hub else {}
+    env = environment(without=("HF_HUB_OFFLINE",), HF_HUB_DISABLE_XET="1", **place)
+    return run_ragdocs(*words, code=code, env=env)
 
 
 def configure(docs, model):
@@ -151,9 +139,13 @@ def test_check_config_knows_the_settings_and_names_those_without_effect(docs):
     assert "pooling" in done.stdout + done.stderr
 
 
+def identity_of(index):
+    return Assembly(index.config).embedder.identity
+
+
 def missing_vectors(index):
-    with index._app.reader.snapshot() as snapshot:
-        return snapshot.count_missing_embeddings(index._app.embedder.identity)
+    with Reader.open(index.directory) as reader, reader.snapshot() as snapshot:
+        return snapshot.count_missing_embeddings(identity_of(index))
 
 
 def test_another_model_embeds_everything_again(docs, tmp_path):
@@ -170,5 +162,5 @@ def test_another_model_embeds_everything_again(docs, tmp_path):
             after = index.search("reset password").results[0]
             assert after.path == "access.md"
             assert Strategy.SEMANTIC in after.found_by
-            seen.add(index._app.embedder.identity)
+            seen.add(identity_of(index))
     assert len(seen) == 2

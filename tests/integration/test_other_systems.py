@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.indexes import write_all
 from tests.support.machine import until
 from tests.support.mcp_clients import PROJECT, ServerProcess
+from tests.support.processes import environment, run_python
 from tests.support.systems import needs
 
 HERE = Path(__file__).parents[1] / "support" / "systems"
@@ -30,23 +32,12 @@ NOTES = {
 pytestmark = needs.linux  # what is taken away must be there first, and /proc says what is open
 
 
-def environment(mode: str) -> dict[str, str]:
+def without_posix(mode: str) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(HERE), str(PROJECT)]), "WITHOUT_POSIX": mode}
 
 
-def run(*words: str, mode: str = "files", code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=PROJECT,
-        env={**os.environ, **environment(mode)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=DEADLINE,
-        check=False,
-    )
-    assert done.returncode == code, (words, done.stdout[-3000:], done.stderr[-3000:])
-    return done.stdout
+def run(*words: str, mode: str = "files") -> str:
+    return run_python(*words, cwd=PROJECT, env=environment(**without_posix(mode))).stdout
 
 
 def test_the_calls_are_gone_and_the_program_is_imported_whole():
@@ -91,17 +82,13 @@ def test_the_tests_of_what_differs_pass_there_too(file: str):
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    folder = tmp_path / "notes"
-    for name, text in NOTES.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
+    return write_all(tmp_path / "notes", NOTES)
 
 
 @contextmanager
 def server(notes: Path, index: Path) -> Iterator[ServerProcess]:
     place = ("--docs", str(notes), "--index", str(index))
-    with ServerProcess("-m", "ragdocs", "mcp", *place, **environment("files")) as process:
+    with ServerProcess("-m", "ragdocs", "mcp", *place, **without_posix("files")) as process:
         assert process.initialize()["result"]["serverInfo"]
         yield process
 
@@ -237,7 +224,7 @@ def test_an_orphan_ends(tmp_path: Path, notes: Path):
     with subprocess.Popen(
         [sys.executable, "-c", code, str(notes), str(tmp_path / "index")],
         cwd=PROJECT,
-        env={**os.environ, **environment("files")},
+        env=environment(**without_posix("files")),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=(reading, writing),

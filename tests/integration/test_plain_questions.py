@@ -11,6 +11,7 @@ from ragdocs.cli.main import main
 from ragdocs.errors import QueryError
 from ragdocs.search.requests import Filters, QueryRequest
 from tests.support.engine import Engine
+from tests.support.indexes import write_all
 from tests.support.mcp_clients import in_memory, indexed_app
 
 ENGINES = ("fts5", "whoosh", "tantivy")
@@ -164,15 +165,11 @@ def test_the_tool_explains_and_takes_strict(tmp_path):
 
 @pytest.fixture
 def run(tmp_path, one_model):
-    folder = tmp_path
-    docs = folder / "docs"
-    docs.mkdir()
-    for name, text in NOTES.items():
-        (docs / name).write_text(text, encoding="utf-8")
-    runner = CliRunner(env={"HOME": str(folder)})
+    docs = write_all(tmp_path / "docs", NOTES)
+    runner = CliRunner(env={"HOME": str(tmp_path)})
 
     def invoke(*words):
-        where = ["--docs", str(docs), "--index", str(folder / "index")]
+        where = ["--docs", str(docs), "--index", str(tmp_path / "index")]
         return runner.invoke(main, [*words, *where], catch_exceptions=False)
 
     return invoke
@@ -206,8 +203,7 @@ def test_inspecting_a_query_shows_the_same(run):
 
 
 def test_the_python_interface_takes_strict(tmp_path, one_model):
-    for name, text in NOTES.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_all(tmp_path, NOTES)
     with open_index(
         tmp_path, settings={"indexing": {"index_path": str(tmp_path / ".ix")}}
     ) as index:

@@ -9,7 +9,7 @@ import pytest
 
 from ragdocs import open_index
 from ragdocs.search.candidates import Strategy
-from tests.support.indexes import write
+from tests.support.indexes import write, write_all
 from tests.support.mcp_clients import ServerProcess
 from tests.support.models import MeaningModel
 from tests.support.program import called
@@ -31,8 +31,7 @@ SEEDS = {"score_calibration_threshold": 0.035, "score_calibration_steepness": 15
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
-    for name, text in NOTES.items():
-        write(folder, f"docs/{name}", text)
+    write_all(folder / "docs", NOTES)
     return folder
 
 

@@ -56,11 +56,10 @@ class Editor:
 
 def search_while_edited(folder, keyword_engine, times):
     with Engine(folder, BEFORE, WordEmbedder(), keyword_engine=keyword_engine) as engine:
-        orchestrator = engine.orchestrator
         editor = Editor(engine, times)
         keyword = Interrupted(engine.indices.keyword, editor)
         index = EmbeddedIndex(engine.reader, replace(engine.indices, keyword=keyword))
-        interrupted = QueryOrchestrator(index, engine.tools, orchestrator._settings)
+        interrupted = QueryOrchestrator(index, engine.tools, engine.settings)
         try:
             return interrupted.search(QueryRequest(queries=("lark",))), editor.edits
         finally:

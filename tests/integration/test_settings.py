@@ -17,7 +17,7 @@ from ragdocs.config.locations import user_file
 from ragdocs.config.problems import ANY, key_text, settings
 from ragdocs.config.settings import NEEDS
 from ragdocs.library.requests import ListKind, ListRequest
-from tests.support.indexes import write
+from tests.support.indexes import write, write_all
 from tests.support.mcp_clients import ServerProcess
 from tests.support.models import MeaningModel
 from tests.support.program import called
@@ -235,10 +235,8 @@ ELSEWHERE = {
 def seen(tmp_path_factory):
     """All passages and all answers with some settings, as a Python program sees them."""
     folder = tmp_path_factory.mktemp("settings")
-    for name, text in {f"docs/{name}": text for name, text in NOTES.items()}.items():
-        write(folder, name, text)
-    for name, text in HOME.items():
-        write(folder, name, text)
+    write_all(folder / "docs", NOTES)
+    write_all(folder, HOME)
 
     @cache
     def observe(chosen: str) -> str:

@@ -1,18 +1,17 @@
 """What start-up costs: nothing heavy is imported before it is needed."""
 
-import subprocess
-import sys
 from types import ModuleType
 
 import pytest
 
 import ragdocs
+from tests.support.processes import run_code
 
 UNASKED = (
-    "ragdocs.diagnosis",
+    "ragdocs.diagnosis.probes",
+    "ragdocs.diagnosis.status",
     "ragdocs.health",
     "ragdocs.indexing.service",
-    "ragdocs.indices.entries",
     "ragdocs.indices.tantivy_engine",
     "ragdocs.indices.vector",
     "ragdocs.indices.view",
@@ -31,10 +30,7 @@ HEAVY = ("numpy", "faiss", "onnxruntime", "torch", "llama_index", "tokenizers", 
 )
 def test_importing_loads_nothing_heavy(module):
     code = f"import sys, {module}; print(*[m for m in {HEAVY} if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
-    )
-    assert done.stdout.split() == []
+    assert run_code(code).split() == []
 
 
 @pytest.mark.parametrize("command", ["update", "rebuild-index"])
@@ -50,10 +46,7 @@ def test_indexing_imports_nothing_that_only_answers_need(command, tmp_path):
         f"{str(tmp_path / 'index')!r}]\n"
         "sys.exit(main())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
-    )
-    assert done.stdout.splitlines()[-1] == "imported"
+    assert run_code(code).splitlines()[-1] == "imported"
 
 
 def test_the_public_names_are_exactly_these():

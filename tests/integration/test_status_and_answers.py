@@ -14,10 +14,11 @@ from ragdocs.library.requests import ListRequest
 from ragdocs.search.responses import Readiness
 from ragdocs.store import lock
 from ragdocs.store.lock import try_watch_lock, watching
-from tests.support.indexes import Bench, change, holding, write
+from tests.support.indexes import Bench, holding, write
 from tests.support.machine import bound_by_permissions, until
 from tests.support.models import CountingEmbedder
 from tests.support.program import STATUS, ServedProcess, ask, paths, served, started
+from tests.support.stores import run_sql
 from tests.support.systems.needs import resource
 
 READY, BUILDING = Readiness.READY, Readiness.BUILDING
@@ -118,7 +119,7 @@ def test_indexing_that_fails_heals_and_is_known_to_all(apps, docs, index):
 def test_one_that_failed_leaves_no_lock(apps, docs, index):
     """Its store is someone else's database, which is never emptied."""
     index.mkdir()
-    change(Bench(index.parent), "CREATE TABLE theirs (x)")
+    run_sql(index, "CREATE TABLE theirs (x)")
     server = started(apps, docs, index)
     until(lambda: server.service.state.role is Role.FAILING)
     assert_agree(UNAVAILABLE, server, apps(served(docs, index)))
@@ -186,12 +187,12 @@ def test_a_store_that_cannot_be_used(bench, damage):
         case "cut":
             bench.store.write_bytes(raw[:5000])
         case "meta":
-            change(bench, "UPDATE meta SET generation = 99")
+            run_sql(bench.index, "UPDATE meta SET generation = 99")
         case "tables":
-            change(bench, "DELETE FROM stored_indices")
+            run_sql(bench.index, "DELETE FROM stored_indices")
         case "not ours":
             bench.store.unlink()
-            change(bench, "CREATE TABLE theirs (x)")
+            run_sql(bench.index, "CREATE TABLE theirs (x)")
         case _:
             pass
     if damage == "folders":

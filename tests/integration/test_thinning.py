@@ -14,6 +14,7 @@ from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.stages import StageName
 from tests.support.documents import copies, distractors, documentation
 from tests.support.engine import Engine, mean_cosine
+from tests.support.machine import record_calls
 from tests.support.models import MeaningEmbedder
 
 PLAIN = {"graph_weight": 0.0, "merge_threshold": 0, "cutoff_ratio": 0.0, "recency_bias": 0.0}
@@ -213,13 +214,8 @@ def test_ngram_dedup_performance(engine, monkeypatch):
     signatures were stored with the index, so that a query makes none; and trigrams are compared as
     sets only for the few pairs whose signatures leave a doubt.
     """
-    made, compared = [], []
-
-    def counting(function, calls):
-        return lambda *given: calls.append(given) or function(*given)
-
-    monkeypatch.setattr(dedup, "ngram_signature", counting(dedup.ngram_signature, made))
-    monkeypatch.setattr(dedup, "ngrams", counting(dedup.ngrams, compared))
+    made = record_calls(monkeypatch, dedup, "ngram_signature")
+    compared = record_calls(monkeypatch, dedup, "ngrams")
     response = answer(engine, "kitchen rota of the server")
     [count] = [stage for stage in response.stages if stage.name == StageName.NGRAM]
     assert count.before >= 60

@@ -15,8 +15,10 @@ from click.testing import CliRunner
 from ragdocs import open_index
 from ragdocs.cli.main import main
 from tests.support.http_servers import EmbeddingServer
+from tests.support.indexes import write, write_all
 from tests.support.machine import move_home, trust_files, until
 from tests.support.mcp_clients import ServerProcess
+from tests.support.processes import environment, run_python
 from tests.support.program import run
 
 NOTE = "# Garden\n\nTomatoes need sun and water every day.\n"
@@ -47,13 +49,6 @@ class HubEmbedding(BaseEmbedding):
 }
 
 
-def write(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     folder = tmp_path.resolve() / "home"
@@ -81,18 +76,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def ragdocs(folder: Path, *words: str, code: int = 0, **environ: str):
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "ragdocs", *words],
-        cwd=folder,
-        env={**os.environ, **environ},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=300,
+    return run_python(
+        "-P", "-m", "ragdocs", *words, cwd=folder, code=code, env=environment(**environ)
     )
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return done
 
 
 def server(repository: Path, **environ: str) -> ServerProcess:
@@ -121,10 +107,7 @@ def complete_search(process: ServerProcess, query: str):
 @pytest.fixture
 def packages(tmp_path):
     """Installed beside the program."""
-    folder = tmp_path / "packages"
-    for name, text in PACKAGES.items():
-        write(folder, name, text)
-    return str(folder)
+    return str(write_all(tmp_path / "packages", PACKAGES))
 
 
 def with_code(repository: Path, marker: Path, argument: str) -> None:

@@ -5,13 +5,10 @@ shuts another one out.
 import gc
 import json
 import os
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +22,7 @@ from tests.support.indexes import write
 from tests.support.machine import until
 from tests.support.mcp_clients import PROJECT, ServerProcess
 from tests.support.models import CountingEmbedder
+from tests.support.processes import run_python
 from tests.support.program import ServedProcess, ask, called, paths
 
 STEADY = {"lark.md": "lark", "heron.md": "heron", "wren.md": "wren"}
@@ -134,28 +132,13 @@ def holds(server: ServerProcess, documents: int) -> bool:
     return told["state"] == "ready" and told["documents"] == documents
 
 
-class OtherVersion(ServedProcess):
-    """The same server as another version of the program."""
-
-    def __init__(self, kind: str, docs: Path, index: Path) -> None:
-        words = ["served", str(docs), str(index)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.children", kind, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=PROJECT,
-            text=True,
-            encoding="utf-8",
-        )
-
-
 @pytest.mark.parametrize("kind", ["schema", "tables"])
 def test_two_versions_in_a_named_folder_both_answer_and_neither_rebuilds(docs, index, kind):
     with ServedProcess(docs, index) as first:
         until(lambda: first.ask("lark")["readiness"] == "ready", PATIENCE)
         generation = first.ask("lark")["generation"]
         store = (index / "store.db").stat().st_ino
-        with OtherVersion(kind, docs, index) as second:
+        with ServedProcess(docs, index, (kind,)) as second:
             until(lambda: second.ask("lark")["readiness"] == "ready", PATIENCE)
             theirs = second.ask("lark")["generation"]
             for server in (first, second) * 10:
@@ -167,7 +150,7 @@ def test_two_versions_in_a_named_folder_both_answer_and_neither_rebuilds(docs, i
                 until(lambda one=server: one.ask("zebra")["paths"][:1] == ["new.md"], PATIENCE)
             assert second.end() == 0
         assert (index / "store.db").stat().st_ino == store
-        with OtherVersion(kind, docs, index) as again:
+        with ServedProcess(docs, index, (kind,)) as again:
             until(lambda: again.ask("zebra")["readiness"] == "ready", PATIENCE)
             assert again.ask("zebra")["generation"] > theirs
 
@@ -176,9 +159,8 @@ def test_after_an_upgrade_the_status_tells_that_the_index_must_be_upgraded(docs,
     place = ["--docs", str(docs), "--index", str(index)]
     with ServedProcess(docs, index) as first:
         until(lambda: first.ask("lark")["readiness"] == "ready", PATIENCE)
-    words = [sys.executable, "-m", "tests.support.children", "schema"]
-    status = partial(subprocess.run, capture_output=True, encoding="utf-8", cwd=PROJECT)
-    told = json.loads(status([*words, "status", "--json", *place], check=False).stdout)
+    words = ("-m", "tests.support.children", "schema", "status", "--json", *place)
+    told = json.loads(run_python(*words, cwd=PROJECT, code=None).stdout)
     assert told["state"] == "unavailable"
     assert "in the format of another version of this program" in told["summary"]
     assert "no index yet" not in told["summary"]

@@ -12,6 +12,8 @@ from ragdocs import open_index
 from ragdocs.chunking.splitting import embedding_text
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.responses import Readiness
+from ragdocs.store.reader import Reader
+from tests.support.indexes import write
 from tests.support.models import CountingEmbedder
 
 MODELS = ("one@1", "two@1")
@@ -46,9 +48,7 @@ class Place:
         return open_index(self.docs, settings=where, update=update, embedder=self.embedders[model])
 
     def write(self, name, text):
-        file = self.docs / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        write(self.docs, name, text)
 
     def remove(self, name, _):
         (self.docs / name).unlink(missing_ok=True)
@@ -102,6 +102,7 @@ def test_an_answer_is_of_one_model_whoever_changed_it_before(history, last):
         assert shown(place.ask(last)) == shown(place.answer_of_a_fresh_index(last))
         (other,) = set(MODELS) - {last}
         place.ask(other)
-        with place.indices[last]._app.reader.snapshot() as snapshot:
+        directory = place.indices[last].directory
+        with Reader.open(directory) as reader, reader.snapshot() as snapshot:
             # The other model's vectors stay for a while, unused, for whoever goes back to it.
             assert last in snapshot.models() or not list(snapshot.leaves())

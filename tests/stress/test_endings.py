@@ -7,7 +7,8 @@ import pytest
 
 from ragdocs.store.lock import watching, writing
 from tests.support.children import PROMISED_SECONDS
-from tests.unit.test_lifecycle import CASES, DEADLINE, line, started
+from tests.support.processes import read_line
+from tests.unit.test_lifecycle import CASES, DEADLINE, started
 
 LOCKS = "writes, watches = try_write_lock(directory), try_watch_lock(directory)\n"
 
@@ -19,7 +20,7 @@ def test_the_end_comes_when_promised(tmp_path, measured, case):
     where, body, number, code = case
     usual = "lifecycle.ALARM_SECONDS = usual\n"
     with started(f"{LOCKS}{usual}with Ending() as ending:\n{body}", tmp_path) as process:
-        assert line(process) == "ready"
+        assert read_line(process) == "ready"
         began = time.monotonic()
         process.send_signal(number)
         ended = process.wait(timeout=DEADLINE)

@@ -4,6 +4,7 @@ of real documents, for one stage alone.
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations, count
@@ -24,7 +25,8 @@ from ragdocs.indices.vocabulary import Vocabulary
 from ragdocs.models import DocId, NodeKind, TreeName
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
-from ragdocs.search.requests import QueryRequest
+from ragdocs.search.requests import QueryRequest, Topic
+from ragdocs.search.retrieval import Retrieval, RunningQuery
 from ragdocs.search.vector_search import Bounds
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import ChunkKey, PendingText, StoredChunk, StoredDocument
@@ -34,16 +36,6 @@ from tests.support.models import WordEmbedder, stored_vectors
 from tests.support.stores import ENGLISH, indexed, store_communities
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def found_by(retrieval, view, topic):
-    """What every index finds for one topic."""
-    (started,) = retrieval.start([topic])
-    return retrieval.find(
-        view,
-        retrieval.read(view, started, QueryRequest(queries=(topic.words or "words",))),
-        Bounds(),
-    )
 
 
 class Engine:
@@ -79,6 +71,7 @@ class Engine:
         self.update(texts)
         self.orchestrator = self.configured(**settings)
         self.indices, self.tools = self.latest
+        self.settings = self._search_settings(settings)
         self.index = EmbeddedIndex(self.reader, self.indices)
 
     def _parts(self, search: SearchConfig) -> Assembly:
@@ -89,10 +82,13 @@ class Engine:
         parts.directory = self.folder
         return parts
 
+    def _search_settings(self, given: Mapping[str, object]) -> SearchConfig:
+        return SearchConfig(**{**self.usual, "stemmer": self._stemmer, **given})
+
     def configured(
         self, thesaurus=None, cross_encoder=None, surroundings=None, **settings
     ) -> QueryOrchestrator:
-        chosen = SearchConfig(**{**self.usual, "stemmer": self._stemmer, **settings})
+        chosen = self._search_settings(settings)
         parts = self._parts(chosen)
         tools = replace(parts.query_tools, cross_encoder=cross_encoder, thesaurus=thesaurus)
         self.latest = parts.indices, tools
@@ -146,6 +142,14 @@ class Engine:
             return orchestrator.search(request)
         finally:
             orchestrator.close()
+
+    def find(self, topic: Topic, **settings) -> RunningQuery:
+        """What every index finds for one topic, with these settings or its own."""
+        chosen = self._search_settings(settings) if settings else self.settings
+        with closing(Retrieval(self.tools, chosen)) as retrieval, self.index.view() as view:
+            (started,) = retrieval.start([topic])
+            request = QueryRequest(queries=(topic.words or "words",))
+            return retrieval.find(view, retrieval.read(view, started, request), Bounds())
 
     def paths(self, *queries: str, **request) -> list[str]:
         results = self.ask(*queries, **request).results

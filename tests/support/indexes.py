@@ -3,12 +3,9 @@
 import json
 import os
 import shutil
-import sqlite3
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from ragdocs.app import App
@@ -30,6 +27,7 @@ from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
 from tests.support.documents import SEED_SIZES
 from tests.support.models import CountingEmbedder
+from tests.support.processes import python_process, read_line
 from tests.support.stores import ENGLISH, keyword_tables
 
 DOCS = TreeName("docs")
@@ -71,6 +69,15 @@ def write(root: Path, path: str, text: str | bytes) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     return file
+
+
+def write_all(root: Path, texts: Mapping[str, str | bytes], time: float | None = None) -> Path:
+    """Returns the folder. All files are of one time, if it is given."""
+    for path, text in texts.items():
+        file = write(root, path, text)
+        if time is not None:
+            os.utime(file, (time, time))
+    return root
 
 
 def held(directory: Path) -> tuple[object, ...]:
@@ -196,8 +203,7 @@ class Bench:
         return open_case(self.reading(**sections), machine or self.machine(), app)
 
     def build(self, texts=None, *, vectors: bool = True, **sections) -> None:
-        for path, text in (NOTES if texts is None else texts).items():
-            write(self.docs, path, text)
+        write_all(self.docs, NOTES if texts is None else texts)
         with self.app(**sections) as app, app.manager() as manager:
             manager.update()
             if vectors:
@@ -226,14 +232,6 @@ def levels(findings: list[Finding]) -> list[str]:
     return [found.level.value for found in findings]
 
 
-def change(bench: Bench, *statements: str) -> None:
-    """Behind the program's back."""
-    with closing(sqlite3.connect(bench.store)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-        connection.commit()
-
-
 @contextmanager
 def holding(bench: Bench, function: str) -> Iterator[int]:
     """Another process that holds a lock, taken by this function of `indexing.lock`."""
@@ -242,18 +240,9 @@ def holding(bench: Bench, function: str) -> Iterator[int]:
         f"held = {function}(Path(sys.argv[1]))\nprint(held is not None, flush=True)\n"
         "sys.stdin.readline()\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, os.fspath(bench.index)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "True\n"
-        try:
-            yield process.pid
-        finally:
-            process.communicate("\n", timeout=30)
+    with python_process(code, bench.index) as process:
+        assert read_line(process) == "True"
+        yield process.pid
 
 
 def index_is_a_file(bench):

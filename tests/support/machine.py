@@ -1,5 +1,5 @@
 """The machine under the tests: waiting with a deadline, processor time, permissions, another home,
-trust in project files, and floats as other processors round them.
+recorded calls, trust in project files, and floats as other processors round them.
 
 As a program, `python -m tests.support.machine COMMAND...`, it runs the command with the kernels of
 an old processor.
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -109,6 +109,21 @@ def move_home(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     for name in [name for name in os.environ if name.startswith(("RAGDOCS_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
+
+
+def record_calls(
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> list[tuple[Any, ...]]:
+    """The arguments of each call from now on; of a method, with the object first."""
+    calls: list[tuple[Any, ...]] = []
+    original = getattr(owner, name)
+
+    def recorded(*given: object, **named: object) -> object:
+        calls.append(given)
+        return original(*given, **named)
+
+    monkeypatch.setattr(owner, name, recorded)
+    return calls
 
 
 def trust_files(start: Path, environ: Mapping[str, str] | None = None) -> None:

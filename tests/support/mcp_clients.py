@@ -23,6 +23,7 @@ from ragdocs.app import App
 from ragdocs.mcp_server.host import Host, ServedApp
 from ragdocs.mcp_server.server import create_server
 from ragdocs.search.budget import tokens
+from tests.support.indexes import write_all
 from tests.support.machine import until
 from tests.support.program import served
 
@@ -93,17 +94,9 @@ def in_memory(app: App) -> InMemory:
     return InMemory(Host(lambda: ServedApp(app)))
 
 
-def written(folder: Path, texts: dict[str, str]) -> Path:
-    for path, text in texts.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    return folder
-
-
 def indexed_app(folder: Path, texts: dict[str, str], **sections: dict[str, object]) -> App:
     """An application at work, whose index is complete."""
-    app = served(written(folder / "docs", texts), folder / "index", **sections)
+    app = served(write_all(folder / "docs", texts), folder / "index", **sections)
     app.service.start()
     until(lambda: app.index_state().complete)
     return app

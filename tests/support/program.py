@@ -106,10 +106,13 @@ class ServedProcess:
     environment: Mapping[str, str] | None = None
     """Of the process; this one's when there is none."""
 
-    def __init__(self, docs: Path, index: Path, **sections: dict[str, object]) -> None:
-        command = [sys.executable, "-m", "tests.support.children", "served", str(docs), str(index)]
+    def __init__(
+        self, docs: Path, index: Path, version: tuple[str, ...] = (), **sections: dict[str, object]
+    ) -> None:
+        """`version`: the kind of another version of the program, see `children`."""
+        words = ("served", str(docs), str(index), json.dumps(sections))
         self.process = subprocess.Popen(
-            [*command, json.dumps(sections)],
+            [sys.executable, "-m", "tests.support.children", *version, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=Path(__file__).parents[2],

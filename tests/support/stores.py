@@ -1,14 +1,17 @@
 """Stores of a few documents: made by hand, or of texts, with the one index that a test asks."""
 
 import re
+import sqlite3
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from ragdocs.chunking.chunker import ChunkSizes, chunk_document
 from ragdocs.config.choices import Stemmer
@@ -48,6 +51,7 @@ from ragdocs.models import (
 from ragdocs.parsers.ids import PREAMBLE, SlugCounter, document_id
 from ragdocs.search.query_language import parse_query
 from ragdocs.search.requests import Filters, to_filter
+from ragdocs.store.database import store_path
 from ragdocs.store.integrity import seal
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import StoredDocument
@@ -56,6 +60,7 @@ from ragdocs.store.tables import CommunityOrigin
 from ragdocs.store.writer import StoreWriter
 from tests.support.documents import SEED_SIZES, parse
 from tests.support.models import WordModel, embed_missing
+from tests.support.processes import python_process
 
 FINGERPRINT = "settings-1"
 MODEL = "tiny@1 dimension=3"
@@ -193,6 +198,26 @@ def temporary_store() -> Iterator[tuple[StoreWriter, Reader]]:
         Reader.open(Path(directory)) as reader,
     ):
         yield writer, reader
+
+
+def store_process(code: str, directory: Path) -> AbstractContextManager["subprocess.Popen[str]"]:
+    """Runs code that finds all of this module, and the index directory in `directory`."""
+    prologue = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tests.support.stores import *\n"
+        "directory = Path(sys.argv[1])\n"
+    )
+    return python_process(prologue + code, directory)
+
+
+def run_sql(directory: Path, *statements: str) -> list[tuple[Any, ...]]:
+    """Changes a store behind the program's back; returns the rows of the last statement."""
+    rows: list[tuple[Any, ...]] = []
+    with closing(sqlite3.connect(store_path(directory), isolation_level=None)) as connection:
+        for statement in statements:
+            rows = connection.execute(statement).fetchall()
+    return rows
 
 
 def log_into_store(writer):

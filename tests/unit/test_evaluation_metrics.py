@@ -3,14 +3,13 @@
 import json
 import math
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ragdocs.evaluation.labelled_set import write_run
 from ragdocs.evaluation.metrics import METRICS, Estimate, estimate, percentile, score, score_all
+from tests.support.processes import run_python
 
 SCORER = Path(__file__).parents[3] / "shared" / "eval" / "score.py"
 SEED = 20261116
@@ -96,15 +95,8 @@ def test_the_shared_scorer_agrees_to_four_decimals(tmp_path, level):
     lines = [f"{q}\t{d}\t{g:g}\n" for q, grades in labels.items() for d, g in grades.items()]
     (tmp_path / "qrels.tsv").write_text("query-id\tpath\tgrade\n" + "".join(lines), "utf-8")
     write_run(tmp_path / "run.jsonl", run)
-    command = [sys.executable, str(SCORER), "run.jsonl", "qrels.tsv", "--json"]
-    done = subprocess.run(
-        [*command, "--rel-level", level],
-        cwd=tmp_path,
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-        timeout=60,
-    )
+    words = (SCORER, "run.jsonl", "qrels.tsv", "--json", "--rel-level", level)
+    done = run_python(*words, cwd=tmp_path)
     told = json.loads(done.stdout)
     scores = list(score_all(run, labels, float(level)).values())
     assert len(scores) == told["queries"] == 60

@@ -8,7 +8,7 @@ import pytest
 from ragdocs.models import DateSource
 from ragdocs.parsers.front_matter import parse_date, read_front_matter
 from tests.support.documents import chunk, leaves, parse
-from tests.support.machine import takes_less_than
+from tests.support.machine import record_calls, takes_less_than
 
 
 def read(yaml: str):
@@ -203,13 +203,9 @@ def test_a_block_after_a_blank_line_is_text():
 
 @pytest.mark.parametrize("text", ["---\ntitle: x\n---\n", "+++\ntitle = 'x'\n+++\n"])
 def test_the_block_is_read_by_python_frontmatter(text, monkeypatch):
-    asked = []
-    parse_text = frontmatter.parse
-    monkeypatch.setattr(
-        frontmatter, "parse", lambda *a, **b: asked.append(a[0]) or parse_text(*a, **b)
-    )
+    calls = record_calls(monkeypatch, frontmatter, "parse")
     assert read_front_matter(text).metadata.title == "x"
-    assert asked == [text]
+    assert [given[0] for given in calls] == [text]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ragdocs.indices.fts5 import (
 )
 from ragdocs.indices.keyword import FIELDS, MOST
 from ragdocs.models import QueryField
+from tests.support.machine import record_calls
 from tests.support.stores import Corpus
 
 WORDS = [f"w{number}x" for number in range(60)]
@@ -103,9 +104,7 @@ def test_both_ways_are_taken(tmp_path, monkeypatch):
     """Else the tests above would compare the plain way with itself."""
     from ragdocs.indices.fts5 import _Search
 
-    taken = []
-    every = _Search.every
-    monkeypatch.setattr(_Search, "every", lambda *given: taken.append(1) or every(*given))
+    taken = record_calls(monkeypatch, _Search, "every")
     chosen = random.Random(250)
     with Corpus(tmp_path, notes(250, seed=250)).snapshot() as snapshot:
         for _ in range(100):

@@ -6,7 +6,7 @@ from ragdocs.models import And, Boost, Field, Not, Or, Phrase, QueryField, Term
 from ragdocs.search.requests import Topic
 from ragdocs.search.spelling import FILTERS, Spelling, allow_misspellings, did_you_mean
 from ragdocs.search.understanding import WordOrigin
-from tests.support.engine import Engine, found_by
+from tests.support.engine import Engine
 from tests.support.stores import ANALYZER, index_over, vocabulary_store
 
 NOTES = {
@@ -178,10 +178,8 @@ def test_phrases_exclusions_and_filters_stay_exact(reader):
 
 def test_a_misspelt_query_finds_by_words_what_was_meant(engine):
     def found(query, is_strict=False, **settings):
+        lists = engine.find(Topic(query, is_strict=is_strict), **settings).lists
         with engine.index.view() as view:
-            retrieval = engine.configured(**settings)._retrieval
-            topic = Topic(query, is_strict=is_strict)
-            lists = found_by(retrieval, view, topic).lists
             chunks = view.chunks_by_key([hit.key for hit in lists["keyword"]])
             return [chunks[hit.key].chunk.doc_id for hit in lists["keyword"]]
 
@@ -197,9 +195,7 @@ def test_the_answer_asks_what_was_meant_and_explains_what_was_added(engine):
     response = engine.ask("recieve mail")
     assert response.did_you_mean == "receive mail"
     assert engine.ask("receive mail").did_you_mean is None
-    retrieval = engine.orchestrator._retrieval
-    with engine.index.view() as view:
-        found = found_by(retrieval, view, Topic("recieve mail"))
+    found = engine.find(Topic("recieve mail"))
     (added,) = found.understanding.added
     assert (added.word, added.stands_for, added.origin) == ("receive", "recieve", WordOrigin.FUZZY)
     assert added.distance == 1
@@ -213,7 +209,5 @@ def test_a_mistyped_stop_word_drags_in_nothing(tmp_path):
     }
     with Engine(tmp_path, texts) as engine:
         assert engine.ask("wwhich fish").did_you_mean == "which fish"
-        retrieval = engine.orchestrator._retrieval
-        with engine.index.view() as view:
-            found = found_by(retrieval, view, Topic("wwhich fish"))
+        found = engine.find(Topic("wwhich fish"))
         assert [word.word for word in found.understanding.added] == []

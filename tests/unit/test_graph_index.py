@@ -1,9 +1,4 @@
-import os
-import sqlite3
-import subprocess
-import sys
 import threading
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,6 +21,7 @@ from ragdocs.search.vector_search import neighbour_hits
 from ragdocs.store.records import Position
 from ragdocs.store.tables import CommunityOrigin
 from tests.support.models import WordModel, catch_up, embed_missing
+from tests.support.processes import environment, run_code
 from tests.support.stores import (
     Section,
     file,
@@ -33,6 +29,7 @@ from tests.support.stores import (
     put,
     related,
     remove,
+    run_sql,
     store_communities,
     wiki,
 )
@@ -228,10 +225,7 @@ def test_no_links_mean_no_communities_and_no_networkx():
         import sys
         from ragdocs.indices.graph import detect
         print(detect({}), "networkx" in sys.modules)"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
-    )
-    assert done.stdout.split() == ["{}", "False"]
+    assert run_code(code).split() == ["{}", "False"]
 
 
 def test_communities_are_current_until_other_documents_are_linked(writer, reader):
@@ -294,9 +288,7 @@ def test_communities_of_another_history_or_older_than_the_stored_are_not_stored(
 def test_a_damaged_community_is_noticed(writer, reader, tmp_path):
     put(writer, *two_circles())
     store_communities(writer, reader)
-    database = sqlite3.connect(tmp_path / "store.db")
-    with closing(database), database:
-        database.execute("UPDATE communities SET number = 1 WHERE number = 0")
+    run_sql(tmp_path, "UPDATE communities SET number = 1 WHERE number = 0")
     with reader.snapshot() as snapshot:
         for look in (
             lambda: snapshot.communities_of([doc("l0")]),
@@ -321,10 +313,7 @@ def test_neighbours_are_found_without_networkx(writer, tmp_path):
                 graph.catch_up(snapshot)
         print(*(near.doc_id for near in graph.neighbours({{"docs:a.md": 1.0}})))
         print("networkx" in sys.modules)"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
-    )
-    assert done.stdout.split() == ["docs:b.md", "False"]
+    assert run_code(code).split() == ["docs:b.md", "False"]
 
 
 def test_communities_are_the_same_in_every_process():
@@ -340,14 +329,7 @@ def test_communities_are_the_same_in_every_process():
         print(sorted(found.items()))"""
     source = str(Path(ragdocs.__file__).parents[1])
     answers = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            encoding="utf-8",
-            check=True,
-            timeout=60,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": source},
-        ).stdout
+        run_code(code, env=environment(PYTHONHASHSEED=seed, PYTHONPATH=source))
         for seed in ("1", "2", "3")
     }
     assert len(answers) == 1

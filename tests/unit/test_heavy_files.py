@@ -1,12 +1,8 @@
 """One heavy file: what it costs is bounded, and what is beyond a limit is said and still found."""
 
 import json
-import sqlite3
-import subprocess
-import sys
 import time
-from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from threading import Event
@@ -30,13 +26,15 @@ from ragdocs.parsers.markdown import MAX_CODE_BLOCKS, MAX_HEADINGS, MAX_LINES, M
 from ragdocs.search.candidates import ChunkTree
 from ragdocs.search.requests import QueryRequest
 from ragdocs.store import links
-from ragdocs.store.folder import STORE_FILE
 from ragdocs.store.reader import Reader
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.writer import StoreWriter
 from tests.support.documents import chunk, parse
 from tests.support.indexes import Place
+from tests.support.machine import record_calls
 from tests.support.models import CountingEmbedder
+from tests.support.processes import run_code
+from tests.support.stores import run_sql
 
 MEGABYTE = 1_000_000
 INDEXED = """
@@ -56,10 +54,7 @@ print(json.dumps([peak, outcome.documents, len(outcome.failed)]))
 
 def indexing_peak(folder: Path) -> int:
     """Bytes of a process that indexes the notes of a folder, at most."""
-    done = subprocess.run(
-        [sys.executable, "-c", INDEXED, str(folder)], stdout=subprocess.PIPE, check=True
-    )
-    peak, documents, failed = json.loads(done.stdout)
+    peak, documents, failed = json.loads(run_code(INDEXED, folder))
     assert (documents > 0, failed) == (True, 0)
     return peak
 
@@ -227,8 +222,7 @@ def test_a_leaf_that_is_lost_is_noticed(tmp_path):
         place.update()
         with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
             one, lost, *_ = snapshot.leaves(DocId("docs:a.md"))
-        with closing(sqlite3.connect(place.index / STORE_FILE)) as database, database:
-            database.execute("DELETE FROM chunks WHERE key = ?", (lost.key,))
+        run_sql(place.index, f"DELETE FROM chunks WHERE key = {lost.key}")
         with (
             Reader.open(place.index) as reader,
             reader.snapshot() as snapshot,
@@ -317,19 +311,12 @@ def test_texts_are_analysed_before_the_lock_is_taken(tmp_path, monkeypatch):
 
 
 def test_what_belongs_to_a_document_is_analysed_once_for_all_of_its_leaves(tmp_path, monkeypatch):
-    seen = Counter()
-    column = Fts5Index._column
-
-    def analyse(table, text):
-        seen[text] += 1
-        return column(table, text)
-
-    monkeypatch.setattr(Fts5Index, "_column", analyse)
+    calls = record_calls(monkeypatch, Fts5Index, "_column")
     place = Place(tmp_path)
     with place.manager:
         place.write("a.md", f"---\ntags: [one, two, three]\n---\n{SECTIONS}")
         place.update()
-    assert seen["one\ntwo\nthree"] == 1
+    assert [text for _, text in calls].count("one\ntwo\nthree") == 1
 
 
 def test_links_are_resolved_a_few_at_a_time(tmp_path, monkeypatch):

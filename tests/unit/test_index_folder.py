@@ -4,8 +4,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -33,9 +31,10 @@ from ragdocs.store.folder import (
 from ragdocs.store.lock import try_watch_lock, try_write_lock, watching, write_lock, writing
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import StoreWriter
-from tests.support.indexes import NOTES, Bench, write
+from tests.support.indexes import NOTES, Bench, write, write_all
 from tests.support.machine import until
 from tests.support.models import CountingEmbedder
+from tests.support.processes import run_python
 from tests.support.stores import FINGERPRINT, file, put
 
 Made = Callable[[Path], None]
@@ -143,8 +142,7 @@ def test_nobody_asks_the_locks_of_a_foreign_folder(foreign: Path, ask: Callable[
 
 def test_the_whole_application_leaves_a_foreign_folder_alone(foreign: Path, tmp_path: Path):
     bench = Bench(tmp_path)
-    for path, text in NOTES.items():
-        write(bench.docs, path, text)
+    write_all(bench.docs, NOTES)
     before = look(foreign)
     with bench.app() as app:
         with pytest.raises(IndexFolderForeign), app.manager() as manager:
@@ -322,8 +320,7 @@ def test_a_folder_of_another_account_is_refused(tmp_path: Path):
     folder.chmod(0o777)
     tmp_path.chmod(0o755)
     os.chown(folder, 12345, 12345)
-    command = [sys.executable, "-c", CLAIMED_BY_ANOTHER]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = run_python("-c", CLAIMED_BY_ANOTHER, cwd=tmp_path, code=1)
     assert "IndexFolderForeign: index belongs to another account (12345)" in done.stderr
     assert list(folder.iterdir()) == []
 

@@ -3,8 +3,6 @@
 import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -44,6 +42,7 @@ from tests.support.indexes import (
     write,
 )
 from tests.support.models import CountingEmbedder
+from tests.support.processes import python_process, read_line
 from tests.support.stores import ANALYZER, keyword_engine
 
 ROOT = Path(__file__).parents[2]
@@ -940,17 +939,8 @@ print("done", flush=True)
 
 def run_until(place: Place, lines: int) -> bool:
     """A real process, killed after it has said so much; whether it came to its end before."""
-    with subprocess.Popen(
-        [sys.executable, "-c", WORKER, os.fspath(place.index), os.fspath(place.root)],
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env=os.environ | {"PYTHONPATH": os.fspath(ROOT)},
-    ) as process:
-        assert process.stdout
-        said = [process.stdout.readline().strip() for _ in range(lines)]
-        process.kill()
-        process.wait(timeout=60)
+    with python_process(WORKER, place.index, place.root) as process:
+        said = [read_line(process) for _ in range(lines)]
     return "done" in said
 
 

@@ -1,14 +1,12 @@
 """What keeps the tests from depending on one processor's rounding."""
 
 import ast
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.machine import narrow_environment
+from tests.support.processes import PROJECT, environment, run_code
 
 TESTS = Path(__file__).parents[1]
 
@@ -79,16 +77,8 @@ if libraries:
 
 def test_the_narrow_settings_are_obeyed():
     """Without a complaint of numpy, which takes only names of what the processor has."""
-    told = subprocess.run(
-        [sys.executable, "-c", LOOK],
-        cwd=TESTS.parent,
-        env={**os.environ, **narrow_environment()},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-        timeout=120,
-    )
-    features, faiss, *core = told.stdout.splitlines()
+    told = run_code(LOOK, cwd=PROJECT, env=environment(**narrow_environment()))
+    features, faiss, *core = told.splitlines()
     assert features == ""
     assert faiss == "faiss.swigfaiss"
     assert core in ([], ["Nehalem"])

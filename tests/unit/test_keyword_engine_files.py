@@ -283,12 +283,17 @@ def test_any_state_file_is_survived(notes, text):
     assert answers(notes.restarted()) == EXPECTED
 
 
-def test_a_state_that_names_files_elsewhere_is_not_followed(notes):
-    from ragdocs.indices.engine_folder import _hash
+def forged_hash(body):
+    """As anyone can compute it who may write into the folder."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
+
+def test_a_state_that_names_files_elsewhere_is_not_followed(notes):
     found = json.loads((notes.files / "state.json").read_bytes())
+    assert found["sha256"] == forged_hash(found["body"])
     found["body"]["files"]["../../store.db"] = [1, "x"]
-    found["sha256"] = _hash(found["body"])
+    found["sha256"] = forged_hash(found["body"])
     (notes.files / "state.json").write_text(json.dumps(found), encoding="utf-8")
     assert answers(notes.restarted()) == EXPECTED
 
@@ -309,8 +314,6 @@ def test_a_planted_index_of_whoosh_runs_no_code(tmp_path, is_written):
     from whoosh.filedb.filestore import FileStorage
     from whoosh.index import TOC
 
-    from ragdocs.indices.engine_folder import _hash
-
     notes = FolderCorpus(tmp_path / "index", NOTES, "whoosh")
     notes.search("engine")
     state = json.loads((notes.files / "state.json").read_bytes())
@@ -323,7 +326,7 @@ def test_a_planted_index_of_whoosh_runs_no_code(tmp_path, is_written):
     found.write(storage, "MAIN")
     data = toc.read_bytes()
     state["body"]["files"][toc.name] = [len(data), hashlib.sha256(data).hexdigest()]
-    state["sha256"] = _hash(state["body"])
+    state["sha256"] = forged_hash(state["body"])
     (notes.files / "state.json").write_text(json.dumps(state), encoding="utf-8")
     if is_written:
         notes.update({"zebra.md": "# Zebra\n\nA zebra.\n"})

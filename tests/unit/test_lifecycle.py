@@ -18,6 +18,7 @@ from ragdocs.store.folder import MARK_FILE
 from ragdocs.store.lock import watching, writing
 from tests.support.children import ALLOWED_SECONDS, LATE_SECONDS
 from tests.support.machine import until
+from tests.support.processes import read_line
 from tests.support.systems import needs
 
 DEADLINE = 60.0
@@ -72,11 +73,6 @@ def started(code: str, directory: Path) -> Iterator["subprocess.Popen[str]"]:
             kill()
 
 
-def line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
 def ends(process: "subprocess.Popen[str]") -> tuple[int, float]:
     """Its exit code, and how long that took."""
     began = time.monotonic()
@@ -122,7 +118,7 @@ def test_a_process_that_hangs_ends_in_time_and_leaves_no_lock(tmp_path):
             directory = tmp_path / str(number)
             processes[directory] = stack.enter_context(started(program, directory))
         for directory, process in processes.items():
-            assert line(process) == "ready"
+            assert read_line(process) == "ready"
             assert writing(directory).pid == watching(directory).pid == process.pid
         began = time.monotonic()
         for process, (_, _, number, _) in zip(processes.values(), CASES, strict=True):
@@ -158,7 +154,7 @@ def test_what_was_printed_comes_out_and_what_nobody_reads_keeps_no_process_alive
     )
     with started(last_words, tmp_path) as says, started(blocked, tmp_path) as waits:
         for process in (says, waits):
-            assert line(process) == "ready"
+            assert read_line(process) == "ready"
             process.send_signal(signal.SIGTERM)
         ended, seconds = ends(waits)
         assert (ended, seconds < ALLOWED_SECONDS) == (143, True)
@@ -175,9 +171,9 @@ def test_a_process_that_ends_by_itself_is_not_disturbed(tmp_path):
         "sys.exit(7)\n"
     )
     with started(code, tmp_path) as process:
-        line(process)
+        read_line(process)
         process.send_signal(signal.SIGINT)
-        assert line(process) == "SIGINT 130"
+        assert read_line(process) == "SIGINT 130"
         assert process.wait(timeout=DEADLINE) == 7
 
 
@@ -205,7 +201,7 @@ def test_a_process_whose_parent_was_killed_ends_in_time(tmp_path):
             )
             processes[said] = stack.enter_context(started(middle, tmp_path / str(len(said))))
         for said, process in processes.items():
-            assert line(process) == "ready"
+            assert read_line(process) == "ready"
             assert watching(tmp_path / str(len(said))).pid != process.pid
         began = time.monotonic()
         for process in processes.values():
@@ -243,9 +239,9 @@ def test_not_every_orphan_ends(tmp_path):
         f"    say(ending.begun.wait({4 * PARENT_SECONDS}))\n"
     )
     with started(service, tmp_path) as one, started(background, tmp_path) as two:
-        assert (line(one), line(two)) == ("ready", "ready")
+        assert (read_line(one), read_line(two)) == ("ready", "ready")
         two.kill()
-        assert (line(one), line(two)) == ("False", "False")
+        assert (read_line(one), read_line(two)) == ("False", "False")
 
 
 # Signals
@@ -254,7 +250,7 @@ def test_not_every_orphan_ends(tmp_path):
 def test_a_second_signal_ends_it_at_once(tmp_path):
     code = "with Ending(limit=600) as ending:\n    say('ready')\n    hang()\n"
     with started(code, tmp_path) as process:
-        line(process)
+        read_line(process)
         deadline = time.monotonic() + DEADLINE
         while process.poll() is None and time.monotonic() < deadline:
             process.send_signal(signal.SIGINT)
@@ -273,17 +269,17 @@ def test_the_echo_of_a_signal_is_no_second_one(tmp_path):
         "say('ended')\n"
     )
     with started(code, tmp_path) as process:
-        line(process)
+        read_line(process)
         # Both while it is stopped, so that they come at once, however busy the machine is.
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)  # two that the kernel does not take for one
         process.send_signal(signal.SIGCONT)
-        assert line(process) == "begun"
+        assert read_line(process) == "begun"
         process.stdin.write("\n")
         process.stdin.flush()
-        assert line(process) == "ended"
+        assert read_line(process) == "ended"
         assert process.wait(timeout=DEADLINE) == 0
 
 
@@ -296,9 +292,9 @@ def test_signals_are_heard_when_an_event_loop_took_the_wakeup_descriptor(tmp_pat
         "    say(ending.reason)\n"
     )
     with started(code, tmp_path) as process:
-        line(process)
+        read_line(process)
         process.send_signal(signal.SIGTERM)
-        assert line(process) == "SIGTERM"
+        assert read_line(process) == "SIGTERM"
 
 
 def test_a_signal_just_before_the_end_of_the_with_is_heard(tmp_path):
@@ -311,7 +307,7 @@ def test_a_signal_just_before_the_end_of_the_with_is_heard(tmp_path):
         "say(ending.reason)\n"
     )
     with started(code, tmp_path) as process:
-        assert line(process) == "SIGINT"
+        assert read_line(process) == "SIGINT"
 
 
 # Within this process, without a limit

@@ -3,9 +3,7 @@ to that one, until somebody asks for a rebuild.
 """
 
 import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,7 @@ from ragdocs.indexing.manager import IndexManager
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import Place, did, settled
-from tests.support.stores import FINGERPRINT, file, put
+from tests.support.stores import FINGERPRINT, file, put, run_sql
 
 
 def making(root: str = "/notes", **more: object) -> Making:
@@ -58,11 +56,6 @@ def contents(directory: Path) -> dict[str, bytes]:
         for path in directory.iterdir()
         if not path.name.endswith("-shm") and path.stat().st_size
     }
-
-
-def run_sql(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(statement)
 
 
 def test_the_differences_are_told_with_both_values():
@@ -149,7 +142,7 @@ def test_absence_and_damage_are_repaired(place: Place):
 @pytest.mark.parametrize("header", ["user_version", "application_id"])
 def test_a_damaged_header_does_not_make_it_anothers(place: Place, header: str):
     place.manager.close()
-    run_sql(place.index / "store.db", f"PRAGMA {header} = 77")
+    run_sql(place.index, f"PRAGMA {header} = 77")
     place.manager = ours(place)
     outcome = place.update()
     assert outcome.rebuilt
@@ -160,8 +153,8 @@ def test_a_damaged_header_does_not_make_it_anothers(place: Place, header: str):
 def test_a_store_of_another_version_is_left_alone(tmp_path: Path):
     with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         put(writer, file("a.md"))
-    run_sql(tmp_path / "store.db", "PRAGMA user_version = 77")
-    run_sql(tmp_path / "store.db", "ALTER TABLE meta ADD COLUMN novelty TEXT")
+    run_sql(tmp_path, "PRAGMA user_version = 77")
+    run_sql(tmp_path, "ALTER TABLE meta ADD COLUMN novelty TEXT")
     before = (tmp_path / "store.db").read_bytes()
     with pytest.raises(OtherVersion, match="schema 77"):
         StoreWriter.open(tmp_path, FINGERPRINT, takes_over=False)

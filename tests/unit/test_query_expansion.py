@@ -17,7 +17,7 @@ from ragdocs.search.understanding import (
     choose_terms,
     move_vector,
 )
-from tests.support.engine import Engine, found_by
+from tests.support.engine import Engine
 from tests.support.machine import ROUNDING
 from tests.support.models import ConceptEmbedder, catch_up
 from tests.support.stores import ANALYZER
@@ -43,10 +43,7 @@ def terms_of(engine, limit=10_000):
 
 
 def understood(engine, query, meaning=None):
-    retrieval = engine.orchestrator._retrieval
-    with engine.index.view() as view:
-        found = found_by(retrieval, view, Topic(query, meaning))
-    return found.understanding
+    return engine.find(Topic(query, meaning)).understanding
 
 
 def expansion(engine, query):

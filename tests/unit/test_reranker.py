@@ -4,8 +4,6 @@ import json
 import math
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from importlib.metadata import distribution
@@ -30,6 +28,7 @@ from ragdocs.search.stages import Reranker, StageTools, build_stages, passage_te
 from tests.support.engine import ParsedCorpus, candidates, places, scores
 from tests.support.machine import ROUNDING
 from tests.support.model_files import DATA_FILE, OFFSET, SPECIAL, STEP, TinyCrossEncoder
+from tests.support.processes import run_python
 
 TINY = TinyCrossEncoder(meanings=["reset recover", "password passphrase", "printer"])
 QUERY = "how do I reset my password?"
@@ -419,10 +418,8 @@ def test_nothing_is_loaded_before_the_first_score(folder):
         "late = heavy - set(sys.modules)\n"
         "sys.exit(f'{early} {late}' if early or late else 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run_python("-c", script, folder)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_the_model_is_loaded_once_and_a_failure_is_not_remembered(tmp_path):

@@ -3,8 +3,6 @@
 import os
 import random
 import shutil
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -20,9 +18,16 @@ from ragdocs.store.writer import StoreWriter
 from tests.support.faults.damage import DAMAGES, Victim
 from tests.support.indexes import Place, settled
 from tests.support.machine import bound_by_permissions, until
+from tests.support.processes import ask, read_line, run_code
 from tests.support.program import served
-from tests.support.stores import FINGERPRINT, Section, file, log_into_store, put
-from tests.unit.test_store_processes import ask, start
+from tests.support.stores import (
+    FINGERPRINT,
+    Section,
+    file,
+    log_into_store,
+    put,
+    store_process,
+)
 
 
 @pytest.fixture
@@ -127,7 +132,7 @@ def zero_page(path, page):
     code = (
         "import os, sys; os.pwrite(os.open(sys.argv[1], os.O_RDWR), bytes(4096), int(sys.argv[2]))"
     )
-    subprocess.run([sys.executable, "-c", code, path, str(page * 4096)], check=True)
+    run_code(code, path, page * 4096)
 
 
 def test_a_long_log_is_sealed_as_a_whole(writer, tmp_path):
@@ -156,7 +161,7 @@ def test_looking_at_it_frees_no_lock(writer, tmp_path):
     with Reader.open(tmp_path):
         assert is_sealed(tmp_path, writer.position)
         reset(memory)
-        subprocess.run([sys.executable, "-c", ask_for_lock, memory], check=True)
+        run_code(ask_for_lock, memory)
 
 
 def test_nothing_stays_open(tmp_path):
@@ -212,8 +217,11 @@ def test_requests_side_by_side_have_no_doubts_while_others_commit(tmp_path):
         "            put(writer, file('a.md', intro=f'{number} {turn}\\n'))\n"
         "    print(number, flush=True)\n"
     )
-    with start(code, tmp_path) as process, Reader(tmp_path, report=reports.append) as reader:
-        assert process.stdout.readline() == "ready\n"
+    with (
+        store_process(code, tmp_path) as process,
+        Reader(tmp_path, report=reports.append) as reader,
+    ):
+        assert read_line(process) == "ready"
         ended = threading.Event()
 
         def look():
@@ -262,7 +270,7 @@ def test_a_process_that_holds_on_to_deleted_memory_has_doubts(tmp_path):
         "        other = Reader.open(directory, report=reports.append)\n"
         "        print(other.position().generation, bool(reports), flush=True)\n"
     )
-    with start(code, tmp_path) as process:
+    with store_process(code, tmp_path) as process:
         assert ask(process) == "2 False"
         (tmp_path / "store.db-shm").unlink()
         with StoreWriter.open(tmp_path, FINGERPRINT) as writer:

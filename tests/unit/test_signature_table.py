@@ -6,7 +6,7 @@ from ragdocs.indices.signatures import TABLE, SignatureIndex, signatures_of
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import StoreWriter
-from tests.support.stores import indexed
+from tests.support.stores import indexed, run_sql
 
 
 @pytest.fixture
@@ -55,12 +55,7 @@ def test_an_index_made_without_the_table_gets_it(tmp_path):
 
 
 def test_a_damaged_bitmap_is_noticed(folder):
-    import sqlite3
-
-    with sqlite3.connect(folder / "store.db") as raw:
-        raw.execute(
-            f"UPDATE {TABLE} SET ngrams = zeroblob(512) WHERE key = (SELECT min(key) FROM {TABLE})"
-        )
-    raw.close()
+    first = f"SELECT min(key) FROM {TABLE}"
+    run_sql(folder, f"UPDATE {TABLE} SET ngrams = zeroblob(512) WHERE key = ({first})")
     with pytest.raises(IndexCorrupt):
         stored(folder)

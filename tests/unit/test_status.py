@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -21,9 +20,11 @@ from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import Readiness
 from ragdocs.store.lock import try_watch_lock, try_write_lock
 from ragdocs.text import json_value
-from tests.support.indexes import NOTES, ODD, change, holding, write
+from tests.support.indexes import NOTES, ODD, holding, write, write_all
 from tests.support.machine import bound_by_permissions
 from tests.support.models import CountingEmbedder
+from tests.support.processes import environment, run_code
+from tests.support.stores import run_sql
 
 
 def status_of(bench, embedder=None, service=None, **sections):
@@ -80,8 +81,7 @@ def test_while_the_first_index_is_begun(bench):
 def test_files_that_wait_to_be_read(bench):
     """The update is stopped after its first batch, as a killed one would be."""
     texts = {f"{number}.md": f"# Note {number}\n\nword\n" for number in range(70)}
-    for path, text in texts.items():
-        write(bench.docs, path, text)
+    write_all(bench.docs, texts)
     control = Control()
 
     def stop_at_once(progress):
@@ -141,7 +141,7 @@ def test_other_settings_that_another_process_keeps(built, tmp_path):
 
 def test_another_format(built, tmp_path):
     bench = built.copy_to(tmp_path)
-    change(bench, "PRAGMA user_version = 1")
+    run_sql(bench.index, "PRAGMA user_version = 1")
     status = status_of(bench)
     assert status.state is Readiness.UNAVAILABLE
     assert "schema 1" in status.summary
@@ -150,7 +150,7 @@ def test_another_format(built, tmp_path):
 
 def test_a_database_that_is_not_ours(bench):
     bench.index.mkdir()
-    change(bench, "CREATE TABLE theirs (x)")
+    run_sql(bench.index, "CREATE TABLE theirs (x)")
     status = status_of(bench)
     assert status.state is Readiness.UNAVAILABLE
     assert "not an index of this program" in status.summary
@@ -160,7 +160,7 @@ def test_a_database_that_is_not_ours(bench):
 def test_a_damaged_store(built, tmp_path, damage):
     bench = built.copy_to(tmp_path)
     if damage == "meta":
-        change(bench, "UPDATE meta SET generation = 99")
+        run_sql(bench.index, "UPDATE meta SET generation = 99")
     else:
         raw = bench.store.read_bytes()
         kept = raw[:5000] if damage == "cut" else b"noise" * (len(raw) // 5)
@@ -380,15 +380,8 @@ def test_no_model_is_loaded_and_nothing_heavy_imported(built):
         "heavy = ('numpy', 'faiss', 'onnxruntime', 'tokenizers', 'networkx', 'mcp', 'whoosh')\n"
         "print(*[name for name in heavy if name in sys.modules])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, built.docs, built.index],
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-        timeout=60,
-        env={**os.environ, "HOME": str(built.home)},
-    )
-    assert done.stdout.split() == []
+    told = run_code(code, built.docs, built.index, env=environment(HOME=str(built.home)))
+    assert told.split() == []
 
 
 def test_a_lock_of_our_own_is_told_apart(built, tmp_path):

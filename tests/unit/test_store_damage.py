@@ -1,8 +1,6 @@
 import random
 import shutil
-import sqlite3
 import struct
-from contextlib import closing
 
 import pytest
 
@@ -23,6 +21,7 @@ from tests.support.stores import (
     markdown,
     put,
     remove,
+    run_sql,
     wiki,
 )
 
@@ -56,7 +55,7 @@ def content(directory):
         }
 
 
-def fill(writer, seed=0, count=30):
+def fill(writer, directory, seed=0, count=30):
     rng = random.Random(seed)
     files = [
         file(
@@ -70,9 +69,9 @@ def fill(writer, seed=0, count=30):
     put(writer, *files)
     with writer.transaction() as transaction:
         transaction.fail(FileFailure("docs", "bad.md", "SourceBinary", "PNG", None, READ_NS))
+    leaves = run_sql(directory, "SELECT DISTINCT text_hash FROM chunks WHERE text NOT NULL")
+    vectors = [(text, struct.pack("<3f", 1, 2, n)) for n, (text,) in enumerate(leaves)]
     with writer.transaction() as transaction:
-        leaves = writer._database.all("SELECT DISTINCT text_hash FROM chunks WHERE text NOT NULL")
-        vectors = [(text, struct.pack("<3f", 1, 2, n)) for n, (text,) in enumerate(leaves)]
         transaction.put_embeddings(MODEL, vectors)
     return files
 
@@ -82,7 +81,7 @@ def whole(tmp_path_factory):
     """A store of three hundred pages, closed and in one file."""
     directory = tmp_path_factory.mktemp("whole")
     with StoreWriter.open(directory, FINGERPRINT) as writer:
-        fill(writer)
+        fill(writer, directory)
     return directory
 
 
@@ -108,7 +107,7 @@ def open_and_refill(directory, expected):
         if writer.rebuilt is None:
             assert content(directory) == expected
         else:
-            fill(writer)
+            fill(writer, directory)
         rebuilt = writer.rebuilt
     after = content(directory)
     # Vectors that were kept are the same, those that were not are made again.
@@ -150,11 +149,8 @@ def test_random_damage_is_declared_or_harmless(store, whole, seed):
 @pytest.mark.parametrize("table", ["documents", "chunks", "headings", "links", "code_blocks"])
 def test_a_changed_row_is_named(store, whole, table):
     column = {"documents": "title", "chunks": "text", "links": "target", "code_blocks": "code"}
-    connection = sqlite3.connect(store / "store.db")
     name = column.get(table, "text")
-    connection.execute(f"UPDATE {table} SET {name} = 'wrong' WHERE {name} NOT NULL")
-    connection.commit()
-    connection.close()
+    run_sql(store, f"UPDATE {table} SET {name} = 'wrong' WHERE {name} NOT NULL")
     with pytest.raises(IndexCorrupt, match=r"'docs:[0-9.md#a-z]+' is damaged"):
         content(store)
     with Reader.open(store) as reader:
@@ -168,9 +164,7 @@ def test_a_changed_row_is_named(store, whole, table):
 def test_what_is_not_as_it_was_left_is_checked_row_by_row_when_it_is_opened(store, whole):
     """It was sealed as it was, and nobody looked at its rows any more: a server that starts, or
     takes over, does only this."""
-    with closing(sqlite3.connect(store / "store.db")) as connection:
-        connection.execute("UPDATE names SET match_key = 'x' || match_key")
-        connection.commit()
+    run_sql(store, "UPDATE names SET match_key = 'x' || match_key")
     with StoreWriter.open(store, FINGERPRINT) as writer:
         assert "has lost names" in writer.rebuilt
 
@@ -206,10 +200,7 @@ def test_a_damaged_schema_that_is_no_text_any_more(store, whole):
     ],
 )
 def test_a_wrong_vector_is_never_given(store, statement):
-    connection = sqlite3.connect(store / "store.db")
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
+    run_sql(store, statement)
     assert_declared(store)
 
 
@@ -230,35 +221,28 @@ def test_a_wrong_vector_is_never_given(store, statement):
     ],
 )
 def test_lost_rows_and_tables_are_noticed_on_opening(store, whole, statement):
-    connection = sqlite3.connect(store / "store.db")
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
+    run_sql(store, statement)
     expected = content(whole)
     with StoreWriter.open(store, FINGERPRINT) as writer:
         assert writer.rebuilt
-        fill(writer)
+        fill(writer, store)
     assert content(store) == expected
 
 
 def test_a_row_hidden_by_its_index_is_missed(store):
     # The damaged index leads to no row, so there is none whose hash could be wrong.
-    connection = sqlite3.connect(store / "store.db")
-    connection.execute("PRAGMA writable_schema = ON")
-    connection.execute(
-        "UPDATE sqlite_master SET sql = sql || ' WHERE position <> 1' WHERE name = 'chunks_doc'"
+    run_sql(
+        store,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = sql || ' WHERE position <> 1' WHERE name = 'chunks_doc'",
     )
-    connection.commit()
-    connection.close()
-    connection = sqlite3.connect(store / "store.db")
-    connection.execute("REINDEX chunks_doc")
-    connection.execute("PRAGMA writable_schema = ON")
-    connection.execute(
+    run_sql(
+        store,
+        "REINDEX chunks_doc",
+        "PRAGMA writable_schema = ON",
         "UPDATE sqlite_master SET sql = replace(sql, ' WHERE position <> 1', '') "
-        "WHERE name = 'chunks_doc'"
+        "WHERE name = 'chunks_doc'",
     )
-    connection.commit()
-    connection.close()
     with Reader.open(store) as reader, reader.snapshot() as snapshot:
         with pytest.raises(IndexCorrupt, match="lost some of its chunks"):
             snapshot.chunks("docs:1.md")
@@ -272,7 +256,7 @@ def test_a_lost_part_of_the_change_log_is_noticed(store):
     with StoreWriter.open(store, FINGERPRINT) as writer:
         put(writer, file("x.md"))
         put(writer, file("y.md"))
-        writer._database.run("DELETE FROM generations WHERE generation = ?", (seen.generation + 1,))
+        run_sql(store, f"DELETE FROM generations WHERE generation = {seen.generation + 1}")
         reader = Reader.open(store)
         with (
             reader,
@@ -311,7 +295,7 @@ def test_a_file_that_is_no_database(tmp_path, junk):
 
 def test_an_older_copy_is_a_right_store_of_another_history(tmp_path):
     with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
-        fill(writer, count=5)
+        fill(writer, tmp_path, count=5)
         log_into_store(writer)
         before = content(tmp_path)
         shutil.copy(tmp_path / "store.db", tmp_path / "old")
@@ -338,7 +322,7 @@ def test_an_older_copy_under_a_newer_log_is_noticed(tmp_path):
     # together.
     work = tmp_path / "work"
     writer = StoreWriter.open(work, FINGERPRINT)
-    fill(writer, count=40)
+    fill(writer, work, count=40)
     log_into_store(writer)
     shutil.copy(work / "store.db", tmp_path / "old")
     put(writer, *(file(f"{n}.md", intro="changed\n") for n in range(0, 40, 7)))

@@ -1,45 +1,14 @@
 """The store between real processes: commits are seen, and a killed writer leaves no trace."""
 
-import os
 import random
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import StoreWriter
-from tests.support.stores import FINGERPRINT, READ_NS, Section, file, put, wiki
-
-ROOT = Path(__file__).parents[2]
-
-
-def start(code, directory):
-    """Runs code that finds the index directory in `directory`; it talks over its pipes."""
-    prologue = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from ragdocs.store.reader import Reader\n"
-        "from ragdocs.store.writer import StoreWriter\n"
-        "from tests.support.stores import *\n"
-        "directory = Path(sys.argv[1])\n"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", prologue + code, os.fspath(directory)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env=os.environ | {"PYTHONPATH": os.fspath(ROOT)},
-    )
-
-
-def ask(process, line="\n"):
-    process.stdin.write(line)
-    process.stdin.flush()
-    return process.stdout.readline().strip()
+from tests.support.processes import ask, read_line
+from tests.support.stores import FINGERPRINT, READ_NS, Section, file, put, store_process, wiki
 
 
 def test_a_reader_in_another_process_sees_each_commit(tmp_path):
@@ -50,7 +19,10 @@ def test_a_reader_in_another_process_sees_each_commit(tmp_path):
         "        names = [found.path for found in snapshot.documents()]\n"
         "        print(snapshot.position.generation, *names, flush=True)\n"
     )
-    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, start(code, tmp_path) as process:
+    with (
+        StoreWriter.open(tmp_path, FINGERPRINT) as writer,
+        store_process(code, tmp_path) as process,
+    ):
         assert ask(process) == "1"
         put(writer, file("a.md"))
         assert ask(process) == "2 a.md"
@@ -69,10 +41,13 @@ def test_two_processes_write_by_turns(tmp_path):
         "    print(put(writer, file(line.strip(), links=[wiki('a')])).generation, flush=True)\n"
         "writer.close()\n"
     )
-    with StoreWriter.open(tmp_path, FINGERPRINT) as writer, start(code, tmp_path) as process:
-        assert ask(process, "b.md\n") == "2"
+    with (
+        StoreWriter.open(tmp_path, FINGERPRINT) as writer,
+        store_process(code, tmp_path) as process,
+    ):
+        assert ask(process, "b.md") == "2"
         assert put(writer, file("a.md")).generation == 3
-        assert ask(process, "c.md\n") == "4"
+        assert ask(process, "c.md") == "4"
         process.stdin.close()
         assert process.wait(timeout=60) == 0
         put(writer, file("d.md"))
@@ -99,8 +74,8 @@ def test_a_killed_writer_leaves_the_last_generation(tmp_path, moment):
     )
     with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         before = put(writer, file("a.md", [Section("One")], [wiki("0")]))
-    with start(code, tmp_path) as process:
-        assert process.stdout.readline().strip() == "ready"
+    with store_process(code, tmp_path) as process:
+        assert read_line(process) == "ready"
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)
     committed = moment == "after the commit"
@@ -127,10 +102,10 @@ def test_kills_at_random_moments_leave_whole_generations(tmp_path):
     rng = random.Random(5)
     last = 0
     for _ in range(5):
-        with start(code, tmp_path) as process:
-            assert process.stdout.readline().strip() == "ready None"
+        with store_process(code, tmp_path) as process:
+            assert read_line(process) == "ready None"
             for _ in range(rng.randrange(1, 4)):
-                last = max(last, int(process.stdout.readline()))
+                last = max(last, int(read_line(process)))
             process.kill()
             process.wait(timeout=60)
         with Reader.open(tmp_path) as reader, reader.snapshot() as snapshot:

@@ -7,7 +7,7 @@ from ragdocs.store.reader import Reader
 from tests.support.indexes import fresh, held, settled, setup, tree, write
 from tests.support.machine import bound_by_permissions
 from tests.support.models import CountingEmbedder
-from tests.unit.test_store_processes import start
+from tests.support.stores import store_process
 
 
 @pytest.mark.parametrize("sides", [("-wal",), ("-shm",), ("-wal", "-shm")])
@@ -45,7 +45,7 @@ def test_shared_memory_that_was_cut_off_does_not_end_the_process(tmp_path):
         "reader.close()\n"
         "writer.close()\n"
     )
-    with start(code, tmp_path) as process:
+    with store_process(code, tmp_path) as process:
         assert process.wait(timeout=60) == 0
 
 

@@ -8,7 +8,17 @@ from ragdocs.store import generations
 from ragdocs.store.generations import TABLES
 from ragdocs.store.records import Change, ChangeKind, FileFailure, Position
 from ragdocs.store.writer import StoreWriter
-from tests.support.stores import FINGERPRINT, MODEL, READ_NS, Section, file, put, remove, wiki
+from tests.support.stores import (
+    FINGERPRINT,
+    MODEL,
+    READ_NS,
+    Section,
+    file,
+    put,
+    remove,
+    run_sql,
+    wiki,
+)
 
 UPSERT, DELETE, LINKS = ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.LINKS
 STATE = FileState(1, 2, "hash")
@@ -109,7 +119,7 @@ def test_removing_a_document_leaves_nothing_behind(writer, reader, tmp_path):
         snapshot.verify(deep=True)
     tables = ("documents", "chunks", "headings", "links", "code_blocks", "names", "files")
     for table in tables:
-        assert writer._database.one(f"SELECT count(*) FROM {table}") == (0,)
+        assert run_sql(tmp_path, f"SELECT count(*) FROM {table}") == [(0,)]
 
 
 def test_numbers_of_chunks_are_never_used_again(writer, reader):

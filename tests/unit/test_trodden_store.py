@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -14,7 +13,7 @@ from ragdocs.store.integrity import StoreCondition, StoreState, seal
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import StoreWriter
 from tests.support.indexes import Place, held, settled, setup
-from tests.support.stores import Corpus
+from tests.support.stores import Corpus, run_sql
 
 
 @pytest.fixture
@@ -133,9 +132,7 @@ def test_a_store_that_is_changed_again_and_again_is_not_checked_all_the_time(pla
 @pytest.mark.parametrize("is_sealed", [False, True])
 def test_a_damaged_row_of_an_index_is_made_anew(place, is_sealed):
     """Every question that met it was refused, and nobody looked at it: it stayed so for good."""
-    with closing(sqlite3.connect(place.index / "store.db")) as connection:
-        connection.execute("UPDATE signatures SET ngrams = zeroblob(length(ngrams))")
-        connection.commit()
+    run_sql(place.index, "UPDATE signatures SET ngrams = zeroblob(length(ngrams))")
     if is_sealed:
         with Reader.open(place.index) as reader:
             seal(place.index, reader.position())
@@ -150,11 +147,12 @@ def test_a_damaged_row_of_an_index_is_made_anew(place, is_sealed):
 
 def test_a_number_that_has_become_a_text_is_damage(place):
     """One flipped bit can do that; adding to it ended the search with a TypeError."""
-    with closing(sqlite3.connect(place.index / "store.db")) as connection:
-        connection.execute("PRAGMA foreign_keys = OFF")
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        connection.execute("UPDATE chunks SET doc = 'x' WHERE text IS NOT NULL")
-        connection.commit()
+    run_sql(
+        place.index,
+        "PRAGMA foreign_keys = OFF",
+        "PRAGMA ignore_check_constraints = ON",
+        "UPDATE chunks SET doc = 'x' WHERE text IS NOT NULL",
+    )
     with (
         Reader.open(place.index) as reader,
         reader.snapshot() as snapshot,
@@ -165,9 +163,7 @@ def test_a_number_that_has_become_a_text_is_damage(place):
 
 def test_a_suspect_store_is_checked_row_by_row_whoever_opens_it(place):
     """Who took over the watching opened it, without that look, and it was not suspect any more."""
-    with closing(sqlite3.connect(place.index / "store.db")) as connection:
-        connection.execute("UPDATE chunks SET text = 'wrong' WHERE text IS NOT NULL")
-        connection.commit()
+    run_sql(place.index, "UPDATE chunks SET text = 'wrong' WHERE text IS NOT NULL")
     with Reader.open(place.index) as reader:
         seal(place.index, reader.position())
     place.manager.lose(StoreState.after(IndexCorrupt("a row is not as it was written")))

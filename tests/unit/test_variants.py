@@ -3,8 +3,6 @@ dropped."""
 
 import os
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +26,8 @@ from ragdocs.store.variants import (
 )
 from tests.support.indexes import setup, tree, write
 from tests.support.models import CountingEmbedder
+from tests.support.processes import environment, run_python
+from tests.support.stores import run_sql
 
 NOW = time.time()
 OWN, OTHER, THIRD = (variant_name(name) for name in ("own", "other", "third"))
@@ -101,15 +101,13 @@ def test_engines_beside_the_store_have_no_folder_in_common_with_other_weights(tm
 @pytest.mark.parametrize("kind", ["schema", "tables"])
 def test_another_version_of_the_program_has_a_folder_of_its_own(tmp_path: Path, kind: str):
     words = ["config", "--json", "--docs", str(tmp_path)]
-    environ = {**os.environ, "HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": ""}
+    env = environment(HOME=str(tmp_path / "home"), XDG_CACHE_HOME="")
     told = [
-        subprocess.run(
-            [sys.executable, "-m", *program, *words], capture_output=True, check=True, env=environ
-        ).stdout
+        run_python("-m", *program, *words, env=env).stdout
         for program in (["ragdocs"], ["tests.support.children", kind])
     ]
     ours, theirs = (
-        [line for line in one.splitlines() if b"index_directory" in line] for one in told
+        [line for line in one.splitlines() if "index_directory" in line] for one in told
     )
     assert ours
     assert ours != theirs
@@ -152,9 +150,7 @@ def test_vectors_of_another_model_are_not_taken(place: Path):
 def test_vectors_are_taken_from_a_store_of_before_there_were_variants(place: Path):
     """Of another schema: its vectors are declared as ever, and each proves itself."""
     build(place)
-    with closing(sqlite3.connect(place / "store.db", isolation_level=None)) as connection:
-        connection.execute("PRAGMA user_version = 2")
-        connection.execute("ALTER TABLE meta DROP COLUMN settings")
+    run_sql(place, "PRAGMA user_version = 2", "ALTER TABLE meta DROP COLUMN settings")
     second = CountingEmbedder()
     build(place, OWN, second)
     assert second.texts == []
@@ -168,8 +164,7 @@ def texts_of(directory: Path) -> list[bytes]:
 @pytest.mark.parametrize("column", ["vector", "row_hash", "text_hash"])
 def test_a_damaged_vector_is_made_again_and_never_taken(place: Path, column: str):
     other = build(place, OTHER)
-    with closing(sqlite3.connect(other / "store.db", isolation_level=None)) as connection:
-        connection.execute(f"UPDATE embeddings SET {column} = 'damaged' WHERE key = 1")
+    run_sql(other, f"UPDATE embeddings SET {column} = 'damaged' WHERE key = 1")
     second = CountingEmbedder()
     own = build(place, OWN, second)
     assert len(second.texts) == 1
@@ -188,8 +183,7 @@ def test_a_variant_that_cannot_be_read_is_passed_over_and_counted(place: Path, d
             store.write_bytes(b"")
         case "another program's":
             store.unlink()
-            with closing(sqlite3.connect(store)) as connection:
-                connection.execute("CREATE TABLE theirs (x)")
+            run_sql(other, "CREATE TABLE theirs (x)")
         case _:
             store.unlink()
             store.mkdir()

@@ -1,6 +1,4 @@
 import shutil
-import subprocess
-import sys
 import threading
 
 import faiss
@@ -20,6 +18,7 @@ from ragdocs.store.writer import StoreWriter
 from tests.support.documents import chunk, leaves
 from tests.support.machine import assert_best, assert_same_hits
 from tests.support.models import WordModel, catch_up, embed_missing, stored_vectors
+from tests.support.processes import run_code
 from tests.support.stores import FINGERPRINT, READ_NS, Section, file, indexed, put, remove
 
 MODEL = WordModel()
@@ -453,7 +452,4 @@ def test_importing_the_views_and_making_one_loads_nothing_heavy():
         import ragdocs.search.vector_search
         GraphIndex(), VectorIndex(None)
         print(*{"numpy", "faiss", "networkx"} & set(sys.modules))"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
-    )
-    assert done.stdout.split() == []
+    assert run_code(code).split() == []

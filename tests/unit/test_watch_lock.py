@@ -4,10 +4,9 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,13 +32,13 @@ from ragdocs.store.lock import (
     writing,
 )
 from tests.support.machine import until
+from tests.support.processes import python_process, read_line, send_line
 from tests.support.systems import needs
 
 DEADLINE = 60.0
 
 
-@contextmanager
-def started(code: str, directory: Path) -> Iterator["subprocess.Popen[str]"]:
+def started(code: str, directory: Path) -> AbstractContextManager["subprocess.Popen[str]"]:
     """Runs code that finds the index directory in `directory`; it talks over its pipes."""
     prologue = (
         "import os, subprocess, sys, threading\n"
@@ -50,29 +49,7 @@ def started(code: str, directory: Path) -> Iterator["subprocess.Popen[str]"]:
         "    print(*words, flush=True)\n"
         "    sys.stdin.readline()\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", prologue + code, os.fspath(directory)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait(timeout=DEADLINE)
-
-
-def said(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def go_on(process: "subprocess.Popen[str]") -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
+    return python_process(prologue + code, directory)
 
 
 HOLDS = "held = try_watch_lock(directory)\nsay('held', held is not None)\n"
@@ -83,10 +60,10 @@ def test_one_holder_at_a_time(tmp_path: Path):
         assert held.is_held
         assert try_watch_lock(tmp_path) is None
         with started(HOLDS, tmp_path) as process:
-            assert said(process) == "held False"
+            assert read_line(process) == "held False"
     assert not held.is_held
     with started(HOLDS, tmp_path) as process:
-        assert said(process) == "held True"
+        assert read_line(process) == "held True"
         assert try_watch_lock(tmp_path) is None
 
 
@@ -98,7 +75,7 @@ def test_the_two_locks_have_nothing_to_do_with_each_other(tmp_path: Path):
 
 def test_a_killed_holder_leaves_no_lock(tmp_path: Path):
     with started(HOLDS, tmp_path) as process:
-        assert said(process) == "held True"
+        assert read_line(process) == "held True"
         assert watching(tmp_path) is not None
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=DEADLINE)
@@ -114,7 +91,7 @@ def test_who_holds_it_and_since_when(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
     before = datetime.now(UTC).replace(microsecond=0)
     with started(HOLDS, tmp_path) as process:
-        said(process)
+        read_line(process)
         found = watching(tmp_path)
         assert found is not None
         assert found.pid == process.pid
@@ -165,7 +142,7 @@ def test_asking_never_takes_the_lock_away(tmp_path: Path):
 def test_waiting_ends_when_the_lock_is_free(tmp_path: Path):
     code = "held = try_write_lock(directory)\nsay('held')\nheld.close()\nsay('free')\n"
     with started(code, tmp_path) as process:
-        assert said(process) == "held"
+        assert read_line(process) == "held"
         waiting: list[bool] = []
 
         def wait() -> None:
@@ -174,15 +151,15 @@ def test_waiting_ends_when_the_lock_is_free(tmp_path: Path):
 
         thread = threading.Thread(target=wait)
         thread.start()
-        go_on(process)
-        assert said(process) == "free"
+        send_line(process)
+        assert read_line(process) == "free"
         thread.join(DEADLINE)
         assert waiting == [True]
 
 
 def test_waiting_ends_at_the_deadline_and_names_the_holder(tmp_path: Path):
     with started("held = try_write_lock(directory)\nsay('held')\n", tmp_path) as process:
-        said(process)
+        read_line(process)
         began = monotonic()
         with pytest.raises(IndexLocked) as caught:
             write_lock(tmp_path, timeout=0.1)
@@ -227,7 +204,7 @@ def test_by_turns_no_two_processes_hold_it(tmp_path: Path):
         "say('done')\n"
     )
     with started(code, tmp_path) as one, started(code, tmp_path) as two:
-        assert (said(one), said(two)) == ("done", "done")
+        assert (read_line(one), read_line(two)) == ("done", "done")
     assert count.read_text(encoding="utf-8") == "200"
 
 
@@ -247,12 +224,12 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path):
         "os.waitpid(child, 0)\n"
     )
     with started(code, tmp_path) as process:
-        assert said(process) == "child False True"
+        assert read_line(process) == "child False True"
         process.kill()
         process.wait(timeout=DEADLINE)
         with lock(tmp_path / WATCH_LOCK, timeout=DEADLINE) as held:
             assert held.is_held
-        go_on(process)
+        send_line(process)
 
 
 @needs.fork
@@ -267,7 +244,7 @@ def test_a_child_that_ends_does_not_free_its_parents_lock(tmp_path: Path):
         "say('held', held.is_held)\n"
     )
     with started(code, tmp_path) as process:
-        assert said(process) == "held True"
+        assert read_line(process) == "held True"
         assert watching(tmp_path).pid == process.pid
         assert try_watch_lock(tmp_path) is None
 
@@ -280,10 +257,10 @@ def test_a_started_program_does_not_inherit_the_lock(tmp_path: Path):
         "say('closed')\n"
     )
     with started(code, tmp_path) as process:
-        assert said(process) == "closed"
+        assert read_line(process) == "closed"
         with try_watch_lock(tmp_path) as held:
             assert held.is_held
-        go_on(process)
+        send_line(process)
         process.wait(timeout=DEADLINE)
 
 
@@ -402,7 +379,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path):
 def test_whoever_stands_by_has_the_lock_as_soon_as_its_holder_is_killed(tmp_path: Path):
     """On a thread of its own: this one does nothing for it."""
     with started(HOLDS, tmp_path) as other:
-        assert said(other) == "held True"
+        assert read_line(other) == "held True"
         with Succession(tmp_path) as succession:
             assert not succession.is_over.wait(3 * LOOK_SECONDS)
             assert succession.take() is None

@@ -33,6 +33,7 @@ from ragdocs.indexing.discovery import discover, look
 from ragdocs.indexing.watch_events import EventSource, Target, WatchRules
 from ragdocs.indexing.watcher import Watcher, WatchMode, WatchOptions
 from tests.support.machine import until
+from tests.support.processes import run_code, run_python, with_tests
 from tests.support.systems.needs import resource
 
 DEADLINE = 60.0
@@ -591,15 +592,8 @@ def run(code: str, root: Path, *wrapper: str) -> list[dict[str, str]]:
         "def say(watcher):\n"
         "    print(json.dumps({'mode': watcher.mode, 'reason': watcher.reason}), flush=True)\n"
     )
-    done = subprocess.run(
-        [*wrapper, sys.executable, "-c", prologue + code, os.fspath(root)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": os.fspath(Path(__file__).parents[2])},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    done = run_python("-c", prologue + code, root, env=with_tests(), wrapper=wrapper)
+    assert done.stderr == ""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -813,9 +807,7 @@ def test_watchdog_is_imported_only_when_it_watches(root: Path):
         "watcher = Watcher([], WatchOptions())\n"
         "print([name for name in sys.modules if name.startswith('watchdog')])\n"
     )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
+    assert run_code(code).strip() == "[]"
 
 
 # Debouncing, without a clock

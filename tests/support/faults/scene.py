@@ -79,7 +79,7 @@ class Scene:
     @contextmanager
     def running(self, servers: int = 1) -> Generator["Running"]:
         with ExitStack() as stack:
-            running = Running(self, self._copied(self.template), stack)
+            running = Running(self, self.copy_index(self.template), stack)
             running.start(servers)
             yield running
 
@@ -91,7 +91,7 @@ class Scene:
         for each in asking:
             until(lambda each=each: _is_only(each(question(word)), "turn.md"))
 
-    def _copied(self, left: Path) -> Path:
+    def copy_index(self, left: Path) -> Path:
         index = left.with_name("index")
         if index.exists():
             shutil.rmtree(index)
@@ -101,7 +101,7 @@ class Scene:
         return index
 
     def _damaged(self, left: Path, pair: Pair, seed: object) -> Path:
-        index = self._copied(left)
+        index = self.copy_index(left)
         damage(index, *pair, self.old, seed)
         return index
 
