@@ -69,7 +69,7 @@ def file_warnings(snapshot: "Snapshot") -> tuple[FileWarning, ...]:
             is_loss=one.is_loss,
             text=one.text,
         )
-        for document in snapshot.warned()
+        for document in snapshot.documents_with_warnings()
         for one in document.warnings
     ]
     return tuple(sorted(found, key=lambda one: not one.is_loss))

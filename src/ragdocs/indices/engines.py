@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ragdocs.config.choices import KeywordEngineName
 from ragdocs.config.settings import SearchConfig
@@ -11,13 +11,10 @@ from ragdocs.indices.analysis import Analyzer, analysis_fingerprint
 from ragdocs.indices.conditions import Condition
 from ragdocs.indices.fts5 import Fts5Engine, Fts5Index
 from ragdocs.indices.hits import KeywordHits
-from ragdocs.indices.keyword import FIELDS, KeywordQuery, Weights
+from ragdocs.indices.keyword import FIELDS, KeywordQuery, Weights, weights_version
 from ragdocs.indices.scopes import Scope
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
-
-if TYPE_CHECKING:
-    from ragdocs.indices.entries import Weights
 
 
 class KeywordEngine(Protocol):
@@ -75,8 +72,6 @@ def folder_version(settings: SearchConfig) -> str:
     """What the files of an engine beside the store depend on, of all settings; empty for none."""
     if settings.keyword_engine is KeywordEngineName.FTS5:
         return ""
-    from ragdocs.indices.entries import weights_version
-
     return f"{settings.keyword_engine.value};{weights_version(_weights(settings))}"
 
 
@@ -98,5 +93,5 @@ def keyword_setup(settings: SearchConfig, analyzer: Analyzer, directory: Path) -
             return KeywordSetup(TantivyEngine(folder, analyzer, weights, analysis), ())
 
 
-def _weights(settings: SearchConfig) -> "Weights":
+def _weights(settings: SearchConfig) -> Weights:
     return {field: float(getattr(settings.boosts, field)) for field in FIELDS}
