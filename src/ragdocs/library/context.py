@@ -1,4 +1,4 @@
-"""Finds the documentation for source files or a diff: the rules, the query and the answer."""
+"""Finds the documentation for source files or a diff: rules, query and answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ from ragdocs.search.responses import SearchResponse
 from ragdocs.store.records import StoredDocument
 from ragdocs.text import without_surrogates
 
-# From terms to a query in the query language: any may match, each with its weight.
+# From terms to a query in the query language; any may match, each with its weight.
 
 MIN_WEIGHT = 0.1
 
 
 def query_terms(rules: Sequence[str], found: Sequence[FoundTerm]) -> list[ContextTerm]:
-    """Those of the rules first, with the most weight; then the files' own, best first."""
+    """First those of the rules, with the highest weight, then those of the files, best first."""
     added = list(dict.fromkeys(" ".join(term.split()).casefold() for term in rules))
     most = max((each.emphasis for each in found), default=1.0) or 1.0
     own = [each for each in found if each.word not in added]
@@ -71,7 +71,7 @@ def query_terms(rules: Sequence[str], found: Sequence[FoundTerm]) -> list[Contex
 
 
 def query_text(terms: Sequence[ContextTerm]) -> tuple[str, int]:
-    """The query, and how many of the terms it has room for; empty without terms."""
+    """The query, and how many of the terms fit into it; empty without terms."""
     for count in range(len(terms), 0, -1):
         text = format_expression(_expression(terms[:count]))
         if len(text) <= MAX_QUERY_CHARS:
@@ -85,16 +85,16 @@ def _expression(terms: Sequence[ContextTerm]) -> QueryExpression:
 
 
 def _leaf(word: str) -> QueryExpression:
-    """What is not plainly a word is a phrase, in which nothing is an operator."""
+    """Anything but a plain word becomes a phrase, which has no operators."""
     return Term(word) if word.isalnum() else Phrase(word.replace('"', " "))
 
 
-# What `[[context.rules]]` add for files whose path matches. All matching rules apply.
+# `[[context.rules]]`: what they add for files whose path matches. All matching rules apply.
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedRules:
-    """The rules that match any of the files, and what they add; of each file, its patterns."""
+    """The rules that match any of the files, and for each file the patterns that match it."""
 
     rules: tuple[ContextRule, ...]
     patterns: dict[str, tuple[str, ...]]
@@ -125,7 +125,7 @@ def applied_rules(
 def included_documents(
     view: View, applied: AppliedRules, trees: Sequence[Tree]
 ) -> tuple[tuple[IncludedDocument, ...], tuple[str, ...]]:
-    """The documents that the rules always give, and a note for each that is not in the index."""
+    """The documents that the rules always include, and a note for each that is not in the index."""
     found: dict[DocId, IncludedDocument] = {}
     notes: list[str] = []
     for rule in applied.rules:
@@ -134,14 +134,14 @@ def included_documents(
             for document in known.values():
                 found.setdefault(document.id, _included(document, rule.match[0]))
             if not known:
-                # Of a path that may lie outside of the trees only the name is told.
+                # A path may be outside the trees, so only its name is shown.
                 name = printable_name(inclusion.rpartition("/")[2])
                 notes.append(f"`{name}`, which a rule includes, is not in the index")
     return tuple(found.values()), tuple(dict.fromkeys(notes))
 
 
 def _ids(inclusion: str, trees: Sequence[Tree]) -> list[DocId]:
-    """`tree:path`, or an absolute path below a tree's folder: by its parts, no file is asked."""
+    """For `tree:path`, or an absolute path below a tree's folder; no file is looked at."""
     path = Path(inclusion)
     if not path.is_absolute():
         tree, _, relative = inclusion.partition(":")
@@ -164,19 +164,19 @@ def _included(document: StoredDocument, because: str) -> IncludedDocument:
     )
 
 
-# Whether a file that is worked on is itself a document of the index: told by its path alone.
+# Whether an edited file is itself a document of the index, by its path alone.
 
 
 class OwnDocuments:
-    """Knows the trees' folders; asks the index, never the file system."""
+    """Knows the trees' folders and uses the index, never the file system."""
 
     def __init__(self, view: View, trees: Sequence[Tree]) -> None:
         self._view = view
         self._trees = trees
 
     def of(self, name: str) -> DocId | None:
-        """The document at this path: from a tree's folder, from a folder above it, or absolute.
-        A path that could be several documents is none.
+        """The document at this path, relative to a tree's folder or to a folder above it, or
+        absolute; None if it could be several documents.
         """
         parts = _parts(name)
         if not parts or ".." in parts:
@@ -186,7 +186,7 @@ class OwnDocuments:
         return found[0] if len(found) == 1 else None
 
     def _below(self, parts: tuple[str, ...]) -> list[DocId]:
-        """Those whose whole path, with their tree's folder, ends so."""
+        """The documents whose full path, with their tree's folder, ends with these parts."""
         roots = {tree.name: _parts(tree.root.as_posix()) for tree in self._trees}
         called = self._view.documents_called(match_key(parts[-1]))
         found: list[DocId] = []
@@ -201,34 +201,36 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in PurePosixPath(without_surrogates(path)).parts if part != "/")
 
 
-# `context`: the documentation that matters for source files, or for a diff (ra's).
+# `context`: the documentation that is relevant to source files or a diff (as in ra).
 #
-# The words that tell what the files are about make one query, in which any may match, each with its
-# weight; what the files mean, in short, is asked beside it. Both go the way of every other query.
+# The most telling words of the files make one query, in which any may match, each with its weight;
+# a short text about each file is searched by meaning beside it. Both are ordinary queries.
 
 MAX_MEANINGS = 4
-"""Files whose meaning is asked for, each a search: of more, the others count by their words."""
+"""How many files are searched by meaning, each in its own search; further files count by words
+only.
+"""
 
 Search = Callable[[QueryRequest], SearchResponse]
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPlan:
-    """What will be searched for, and what is known already."""
+    """What will be searched, and what is already known."""
 
     files: tuple[ContextFile, ...]
     included: tuple[IncludedDocument, ...]
     terms: tuple[ContextTerm, ...]
     query: str
     rule_query: str
-    """By itself too: what a rule adds must not drown in what the files say."""
+    """Searched separately as well: a rule's terms must not drown in those of the files."""
     meanings: tuple[str, ...]
     filters: Filters
     notes: tuple[str, ...]
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """As many as are asked at once; meanings come last."""
+        """As many as one request allows; meanings come last."""
         texts = [text for text in (self.query, self.rule_query, *self.meanings) if text]
         lengths = accumulate(map(len, texts))
         fitting = sum(length <= MAX_QUERIES_CHARS for length in lengths)
@@ -236,12 +238,12 @@ class ContextPlan:
 
     @property
     def strict(self) -> tuple[bool, ...]:
-        """What was made of terms is written in the query language, and a meaning is text."""
+        """A query made of terms is in the query language, a meaning is plain text."""
         return tuple(text in (self.query, self.rule_query) for text in self.queries)
 
 
 class ContextPlanner:
-    """Turns a request into a plan, by one view."""
+    """Turns a request into a plan, with one view."""
 
     def __init__(
         self,
@@ -258,7 +260,7 @@ class ContextPlanner:
         self._matches = matches
 
     def plan(self, request: ContextRequest) -> ContextPlan:
-        """Raises QueryError for a tree that is not there."""
+        """Raises QueryError for an unknown tree."""
         self._check_trees(request.trees)
         sources, notes = _sources(request)
         names = [source.name for source in sources if source.name]
@@ -305,7 +307,7 @@ def answer_plan(plan: ContextPlan, request: ContextRequest, search: Search) -> C
                 queries=plan.queries,
                 strict=plan.strict,
                 top_n=request.top_n,
-                # What is found is a hint to read on, not an answer: the best there is, is given.
+                # The results are hints to read on, not answers: even weak ones are returned.
                 min_score=0.0,
                 filters=plan.filters,
                 max_tokens=request.max_tokens,
