@@ -167,34 +167,22 @@ def _included(document: StoredDocument, because: str) -> IncludedDocument:
 # Whether an edited file is itself a document of the index, by its path alone.
 
 
-class OwnDocuments:
-    """Knows the trees' folders and uses the index, never the file system."""
-
-    def __init__(self, view: View, trees: Sequence[Tree]) -> None:
-        self._view = view
-        self._trees = trees
-
-    def of(self, name: str) -> DocId | None:
-        """The document at this path, relative to a tree's folder or to a folder above it, or
-        absolute; None if it could be several documents.
-        """
-        parts = _parts(name)
-        if not parts or ".." in parts:
-            return None
-        exact = [document_id(tree.name, "/".join(parts)) for tree in self._trees]
-        found = list(self._view.documents_by_id(exact)) or self._below(parts)
-        return found[0] if len(found) == 1 else None
-
-    def _below(self, parts: tuple[str, ...]) -> list[DocId]:
-        """The documents whose full path, with their tree's folder, ends with these parts."""
-        roots = {tree.name: _parts(tree.root.as_posix()) for tree in self._trees}
-        called = self._view.documents_called(match_key(parts[-1]))
-        found: list[DocId] = []
-        for document in called:
+def own_document(view: View, trees: Sequence[Tree], name: str) -> DocId | None:
+    """The document at this path, relative to a tree's folder or to a folder above it, or absolute;
+    None if it could be several documents. Uses the index, never the file system.
+    """
+    parts = _parts(name)
+    if not parts or ".." in parts:
+        return None
+    exact = [document_id(tree.name, "/".join(parts)) for tree in trees]
+    found = list(view.documents_by_id(exact))
+    if not found:
+        roots = {tree.name: _parts(tree.root.as_posix()) for tree in trees}
+        for document in view.documents_called(match_key(parts[-1])):
             whole = (*roots.get(document.tree, ()), *_parts(document.path))
             if whole[-len(parts) :] == parts:
                 found.append(document.id)
-        return found
+    return found[0] if len(found) == 1 else None
 
 
 def _parts(path: str) -> tuple[str, ...]:
@@ -242,61 +230,40 @@ class ContextPlan:
         return tuple(text in (self.query, self.rule_query) for text in self.queries)
 
 
-class ContextPlanner:
-    """Turns a request into a plan, with one view."""
-
-    def __init__(
-        self,
-        view: View,
-        analyzer: Analyzer,
-        trees: Sequence[Tree],
-        settings: ContextConfig,
-        matches: PathMatcher,
-    ) -> None:
-        self._view = view
-        self._analyzer = analyzer
-        self._trees = trees
-        self._settings = settings
-        self._matches = matches
-
-    def plan(self, request: ContextRequest) -> ContextPlan:
-        """Raises QueryError for an unknown tree."""
-        self._check_trees(request.trees)
-        sources, notes = _sources(request)
-        names = [source.name for source in sources if source.name]
-        applied = applied_rules(self._settings.rules, names, self._matches)
-        included, missing = included_documents(self._view, applied, self._trees)
-        own = {name: self._own(name) for name in names}
-        terms = self._terms(sources, applied)
-        query, fitting = query_text(terms)
-        if fitting < len(terms):
-            notes = (*notes, f"{len(terms) - fitting} terms were left out: the query has no room")
-        return ContextPlan(
-            files=tuple(_file(source, applied, own) for source in sources if source.name),
-            included=included,
-            terms=tuple(terms[:fitting]),
-            query=query,
-            rule_query=query_text(query_terms(applied.terms, ()))[0],
-            meanings=tuple(dict.fromkeys(s.gist for s in sources[:MAX_MEANINGS] if s.gist)),
-            filters=Filters(
-                trees=request.trees or self._known_trees(applied),
-                excluded_files=tuple(doc_id for doc_id in own.values() if doc_id is not None),
-            ),
-            notes=(*notes, *missing),
-        )
-
-    def _terms(self, sources: Sequence[ReadSource], applied: AppliedRules) -> list[ContextTerm]:
-        choice = TermChoice(self._analyzer, self._settings, TermFrequencies(self._view))
-        return query_terms(applied.terms, choice.of(sources))
-
-    def _own(self, name: str) -> DocId | None:
-        return OwnDocuments(self._view, self._trees).of(name)
-
-    def _check_trees(self, wanted: frozenset[str]) -> None:
-        refuse_unknown_trees(wanted, [tree.name for tree in self._trees])
-
-    def _known_trees(self, applied: AppliedRules) -> frozenset[str]:
-        return applied.trees.intersection(tree.name for tree in self._trees)
+def plan_context(
+    request: ContextRequest,
+    view: View,
+    analyzer: Analyzer,
+    trees: Sequence[Tree],
+    settings: ContextConfig,
+    matches: PathMatcher,
+) -> ContextPlan:
+    """Raises QueryError for an unknown tree."""
+    known_trees = [tree.name for tree in trees]
+    refuse_unknown_trees(request.trees, known_trees)
+    sources, notes = _sources(request)
+    names = [source.name for source in sources if source.name]
+    applied = applied_rules(settings.rules, names, matches)
+    included, missing = included_documents(view, applied, trees)
+    own = {name: own_document(view, trees, name) for name in names}
+    choice = TermChoice(analyzer, settings, TermFrequencies(view))
+    terms = query_terms(applied.terms, choice.of(sources))
+    query, fitting = query_text(terms)
+    if fitting < len(terms):
+        notes = (*notes, f"{len(terms) - fitting} terms were left out: the query has no room")
+    return ContextPlan(
+        files=tuple(_file(source, applied, own) for source in sources if source.name),
+        included=included,
+        terms=tuple(terms[:fitting]),
+        query=query,
+        rule_query=query_text(query_terms(applied.terms, ()))[0],
+        meanings=tuple(dict.fromkeys(s.gist for s in sources[:MAX_MEANINGS] if s.gist)),
+        filters=Filters(
+            trees=request.trees or applied.trees.intersection(known_trees),
+            excluded_files=tuple(doc_id for doc_id in own.values() if doc_id is not None),
+        ),
+        notes=(*notes, *missing),
+    )
 
 
 def answer_plan(plan: ContextPlan, request: ContextRequest, search: Search) -> ContextAnswer:

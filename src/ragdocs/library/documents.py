@@ -261,7 +261,7 @@ def whole_place(document: StoredDocument) -> DocumentPlace:
 
 def lines_place(document: StoredDocument, first: int, last: int) -> DocumentPlace:
     if not 1 <= first <= last:
-        raise QueryError(f"lines {first}-{last} are no range: they count from 1, upwards")
+        raise QueryError(f"the range {first}-{last} is backwards, or starts before line 1")
     return DocumentPlace(document.id, DocumentPart.LINES, (short(document.title),), (first, last))
 
 
@@ -322,7 +322,7 @@ def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) ->
     first = found[0].span.line_start if found else document.lines + 1
     if first <= 1:
         raise NotThere(
-            f"`{printable_name(document.id)}` begins with a heading: nothing stands before it"
+            f"`{printable_name(document.id)}` begins with a heading: there is no text before it"
         )
     path = (short(document.title),)
     name = f"{document.id}#{PREAMBLE}"

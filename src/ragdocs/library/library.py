@@ -8,7 +8,7 @@ from ragdocs.config.settings import ContextConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.view import SearchableIndex
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
-from ragdocs.library.context import ContextPlanner, answer_plan
+from ragdocs.library.context import answer_plan, plan_context
 from ragdocs.library.documents import DocumentReader, PathMatcher, TextSource
 from ragdocs.library.listing import Lister
 from ragdocs.library.related import Relations
@@ -52,8 +52,7 @@ class Library:
     def context(self, request: ContextRequest) -> ContextAnswer:
         setup = self._setup
         with self._index.view() as view:
-            planner = ContextPlanner(
-                view, self._analyzer, setup.trees, setup.context, setup.matches
+            plan = plan_context(
+                request, view, self._analyzer, setup.trees, setup.context, setup.matches
             )
-            plan = planner.plan(request)
         return answer_plan(plan, request, setup.search)

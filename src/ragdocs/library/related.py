@@ -230,7 +230,7 @@ def _opening(text: str) -> str:
 MAX_LINKED = 1_000
 """How many neighbours are looked at: a hub may have tens of thousands."""
 _READ_AT_ONCE = 64
-_NO_VECTORS = "this text has no vectors yet: what is similar in meaning cannot be told"
+_NO_VECTORS = "this text has no vectors yet, so nothing can be compared with it by meaning"
 _NO_COMMUNITIES = "communities are not computed yet: a server or {command} does that"
 
 

@@ -168,4 +168,4 @@ def _check_lines(start: int | None, end: int | None) -> None:
         if line is not None:
             check_number(name, line, 1, MAX_LINE)
     if start is not None and end is not None and start > end:
-        raise QueryError(f"start_line {start} is after end_line {end}: exchange them")
+        raise QueryError(f"start_line {start} is after end_line {end}: swap them")

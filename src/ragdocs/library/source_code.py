@@ -252,7 +252,7 @@ def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
         said.append(f"only the first {len(text):,} characters of the diff were looked at")
     found = changed_files(text)
     if not found:
-        said.append("this is no unified diff: it was read as plain text")
+        said.append("this is not a unified diff: it was read as plain text")
         return [_read_prose("", text)], "; ".join(said)
     taken = found[:MAX_SOURCE_FILES]
     left = len(found) - len(taken)

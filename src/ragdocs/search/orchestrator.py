@@ -583,7 +583,7 @@ class QueryOrchestrator:
         nearness = None
         if self._settings.semantic_weight > 0:
             keys = [item.stored.key for item in candidates]
-            nearness = self._retrieval.nearness(view, found, keys)
+            nearness = self._retrieval.meaning.nearness(view, found.nearest, keys)
         measures = Measures(
             nearness=nearness,
             ideals=found.ideals,

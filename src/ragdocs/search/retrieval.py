@@ -297,10 +297,10 @@ class Retrieval:
         self._embedder = tools.embedder
         self._settings = settings
         self._interpreter = Interpreter(tools.analyzer, tools.thesaurus, settings)
-        self._meaning = MeaningSearch(tools.embedder, settings.document_weight)
+        self.meaning = MeaningSearch(tools.embedder, settings.document_weight)
 
     def close(self) -> None:
-        self._meaning.close()
+        self.meaning.close()
 
     def has_model(self) -> bool:
         """Whether meaning can be searched; loads the model."""
@@ -337,8 +337,8 @@ class Retrieval:
 
     def _embed(self, topic: Topic, parsed: ParsedQuery) -> Pending | None:
         if topic.meaning is None:
-            return self._meaning.embed(parsed.text, QUERY_WINDOWS)
-        return self._meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
+            return self.meaning.embed(parsed.text, QUERY_WINDOWS)
+        return self.meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
 
     def read(self, view: View, started: Started, request: QueryRequest) -> RunningQuery:
         topic = started.topic
@@ -371,7 +371,7 @@ class Retrieval:
         if topic.meaning is None and meant and len(parsed.text) <= CORRECTED_CHARS:
             # The mistyped words mean nothing and would be near something by chance.
             corrected = parse_query(meant, strict=topic.is_strict)
-            pending = self._meaning.embed(corrected.text, QUERY_WINDOWS - 1)
+            pending = self.meaning.embed(corrected.text, QUERY_WINDOWS - 1)
         added: Sequence[NearTerm] = ()
         # A hypothesis is long and clear: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(view, understood):
@@ -404,7 +404,7 @@ class Retrieval:
     def find(self, view: View, read: RunningQuery, bounds: Bounds) -> RunningQuery:
         """Adds the hits of every index."""
         topic, pending, found = read.topic, read.pending, read
-        searching = self._meaning.search(view, pending, read.added, bounds)
+        searching = self.meaning.search(view, pending, read.added, bounds)
         if topic.words:
             found = self._with_wished(view, self._by_words(view, found, bounds), bounds)
             found = self._by_code(view, found, bounds)
@@ -419,7 +419,7 @@ class Retrieval:
         nearest = searching.result()
         hits = _keep(view, found, nearest.hits)
         is_all = len(nearest.hits) < bounds.hits
-        scores_of = None if is_all else partial(self._meaning.distances, view, nearest)
+        scores_of = None if is_all else partial(self.meaning.distances, view, nearest)
         found = found.with_list(Strategy.SEMANTIC, hits, scores_of=scores_of)
         return replace(found, nearest=nearest)
 
@@ -585,12 +585,6 @@ class Retrieval:
         vector = None if found.nearest is None else found.nearest.vector
         weight = self._settings.graph_neighbor_weight
         return _keep(view, found, neighbour_hits(view, linked, vector, weight))
-
-    def nearness(
-        self, view: View, found: RunningQuery, keys: Collection[ChunkKey]
-    ) -> dict[ChunkKey, float] | None:
-        """How near these chunks are in meaning; None if meaning could not be searched."""
-        return self._meaning.nearness(view, found.nearest, keys)
 
 
 def _keep(view: View, found: RunningQuery, hits: Sequence[Hit]) -> list[Hit]:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from math import fsum, log
 from re import Pattern
@@ -229,22 +229,13 @@ def best_cut(text: str, candidates: Sequence[int]) -> int:
     def is_free(at: int) -> bool:
         return is_space_border(text, at) and not any(first < at < last for first, last in inside)
 
-    def is_space(at: int) -> bool:
-        return is_space_border(text, at)
-
-    def is_word(at: int) -> bool:
-        return is_word_border(text, at)
-
-    def is_whole(at: int) -> bool:
-        return is_character_border(text, at)
-
-    near = candidates[:NEAR]
+    near, is_word = candidates[:NEAR], partial(is_word_border, text)
     searches: tuple[tuple[Sequence[int], IsBorder], ...] = (
         (near, is_free),
-        (near, is_space),
+        (near, partial(is_space_border, text)),
         (near, is_word),
         (candidates, is_word),
-        (candidates, is_whole),
+        (candidates, partial(is_character_border, text)),
     )
     for places, is_border in searches:
         found = next(filter(is_border, places), None)

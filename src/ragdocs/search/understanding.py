@@ -51,8 +51,8 @@ FUZZY_WEIGHT = 0.5
 MAX_ADDED = 48
 """For one query: three for each of sixteen words."""
 TOO_MANY_WORDS = (
-    "this query has {count:,} different words: {left_out:,} of them, the commonest, only count by "
-    "their meaning"
+    "this query has {count:,} different words: {left_out:,} of them, the commonest, are "
+    "searched by meaning only"
 )
 
 

@@ -128,7 +128,7 @@ _T = TypeVar("_T")
 Pending = Future[QueryEmbedding]
 """A vector that is being computed."""
 
-TOO_LONG = "the text is too long for its meaning: the last {cut:,} characters count by words only"
+TOO_LONG = "the text is too long to embed: the last {cut:,} characters are searched by words only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,8 @@ class MeaningSearch:
     def nearness(
         self, view: View, nearest: Nearest | None, keys: Collection[ChunkKey]
     ) -> dict[ChunkKey, float] | None:
-        """How near these chunks are in meaning, however they were found."""
+        """How near these chunks are in meaning, however they were found; None if that could not be
+        searched."""
         if nearest is None or not view.has_vectors:
             return None
         others = [key for key in keys if key not in nearest.nearness]
