@@ -295,7 +295,7 @@ def test_a_query_is_read_in_two_windows_and_a_hypothesis_in_eight(tmp_path):
     with Engine(tmp_path, {"a.md": "# A\n\nfox\n"}, embedder) as engine:
         response = asked(engine, "fox " * 500)
         assert embedder.windows == [QUERY_WINDOWS] == [2]
-        assert any("too long for its meaning" in note for note in response.notes)
+        assert any("too long to embed" in note for note in response.notes)
         asked(engine, hypothesis="fox " * 2000)
         assert embedder.windows[1:] == [HYPOTHESIS_WINDOWS] == [8]
         embedder.windows.clear()

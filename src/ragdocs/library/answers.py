@@ -1,4 +1,4 @@
-"""What the library returns: documents, listings, related documents, context. Values."""
+"""The answers of the library: documents, listings, related documents, context."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,37 +12,37 @@ from ragdocs.search.budget import LeftOut
 from ragdocs.search.responses import Explanation, IndexState, Presented, SearchResult
 from ragdocs.store.records import StoredDocument
 
-# What `get` and `list` answer with. Plain values: everything here can become JSON as it is.
+# The answers of `get` and `list`. Plain values, which become JSON as they are.
 
 
 class DocumentPart(StrEnum):
-    """What part of a document is given."""
+    """Which part of a document is returned."""
 
     DOCUMENT = "document"
     SECTION = "section"
     """A heading and all below it, down to the next heading of its level."""
     CHUNK = "chunk"
-    """A node of the chunk tree, as search cites it; short neighbours may be in it."""
+    """A node of the chunk tree, as search cites it; it may include short neighbours."""
     LINES = "lines"
     OUTLINE = "outline"
 
 
 class TextState(StrEnum):
-    """How the text stands to the file."""
+    """How the text relates to the file."""
 
     CURRENT = "current"
-    """The file's own, and it is what was indexed."""
+    """The file's text, which is what was indexed."""
     CHANGED = "changed"
     """The indexed text: the file has been edited since."""
     UNREADABLE = "unreadable"
-    """The indexed text: the file cannot be read any more."""
+    """The indexed text: the file can no longer be read."""
     UNCHECKED = "unchecked"
-    """The indexed text: the file was not looked at."""
+    """The indexed text: the file was not checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineEntry:
-    """A heading, and the size of its section: all down to the next heading of its level or above.
+    """A heading, and the size of its section: down to the next heading of its level or above.
 
     `id` is a reference for `get`. The text before the first heading has the level 0.
     """
@@ -60,12 +60,12 @@ class OutlineEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentText:
-    """A page of what was asked for. The pages' texts, joined, are exactly that.
+    """One page of the requested text; the texts of all pages, joined, are exactly that.
 
-    `text` is the file's text at the lines given, with LF line ends. The bytes are those in the
-    file, or None where a stored text leaves them in doubt. `tokens` are of this page,
-    `total_tokens` of all that was asked for. With `cursor` the next page is had; None is the last.
-    An outline has entries in place of text.
+    `text` is the file's text at these lines, with LF line ends. The bytes are those in the file, or
+    None if a stored text leaves them uncertain. `tokens` are those of this page, `total_tokens`
+    those of everything requested. `cursor` requests the next page; None on the last. An outline has
+    entries in place of text.
     """
 
     id: str
@@ -106,7 +106,7 @@ class TreeEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentEntry:
-    """A document; `passages` are the pieces that search finds, `chunks` all nodes of its tree."""
+    """A document; `passages` counts the leaves that search finds, `chunks` all its nodes."""
 
     id: str
     tree: str
@@ -148,9 +148,9 @@ class ChunkEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A page of a list, in an order that stays; `total` is how many entries it has in all.
+    """A page of a list, in a stable order; `total` counts all of its entries.
 
-    Only the list that was asked for (`kind`) is filled.
+    Only the requested list (`kind`) is filled.
     """
 
     kind: str
@@ -164,11 +164,11 @@ class Listing:
     notes: tuple[str, ...] = ()
 
 
-# How documents and their parts are named in answers: always writable, never at any length.
+# The names of documents and their parts in answers: always valid text, of limited length.
 
 
 def shown_path(document: StoredDocument) -> str:
-    """The path as it is; a name that is not UTF-8 as it stands in the id, which can be written."""
+    """The path; a name that is not UTF-8 is encoded as in the id."""
     path = document.path
     if path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path):
         return path
@@ -176,22 +176,22 @@ def shown_path(document: StoredDocument) -> str:
 
 
 def shown_tags(document: StoredDocument) -> tuple[str, ...]:
-    """Thousands may stand in one front matter."""
+    """Limited, because one front matter may have thousands."""
     return tuple(map(short, document.tags[:MAX_TAGS_SHOWN]))
 
 
 def short(text: str) -> str:
-    """A title, or the text of a link, no longer than a chunk's title may be."""
+    """Shortens a title, or the text of a link, to the maximum of a chunk's title."""
     return text if len(text) <= MAX_TITLE_CHARS else text[: MAX_TITLE_CHARS - 1] + "…"
 
 
-# What `context` answers with: the documentation for some files, and why it is that.
+# The answer of `context`: the documentation for some files, and why.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFile:
-    """A file that was given: the patterns of the rules that apply to it, the document that it is
-    itself (which is not among the results), and why it was not read whole, if it was not.
+    """A given file: the patterns of the rules that apply to it, the document that it is itself
+    (which is not among the results), and why it was not read in full, if so.
     """
 
     name: str
@@ -202,7 +202,7 @@ class ContextFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncludedDocument:
-    """A document that a rule always gives; `because` is the pattern that matched."""
+    """A document that a rule always includes; `because` is the pattern that matched."""
 
     doc_id: str
     path: str
@@ -214,8 +214,8 @@ class IncludedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextTerm:
-    """A word of the query: where in the files it stands, how often, in how many documents, what
-    that is worth, and the weight it has in the query. A rule's own word has no figures.
+    """A word of the query: where in the files it occurs, how often, in how many documents, its
+    score, and its weight in the query. A rule's own word has no figures.
     """
 
     word: str
@@ -228,9 +228,9 @@ class ContextTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextExplanation:
-    """The terms, those of rules first, then the best; the query that they make; that of the rules'
-    terms alone, and the plain texts whose meaning is looked for, beside it; and how the search
-    went.
+    """The terms, first those of rules, then the best; the query made of them; the query of the
+    rules' terms alone; the plain texts that are searched by meaning; and the explanation of the
+    search.
     """
 
     terms: tuple[ContextTerm, ...]
@@ -243,9 +243,9 @@ class ContextExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextAnswer:
-    """Passages, best first, and the documents that rules add; `left_out` is what did not fit.
+    """Passages, best first, and the documents that rules add; `left_out` did not fit.
 
-    `index` is None when nothing could be searched for.
+    `index` is None if there was nothing to search for.
     """
 
     files: tuple[ContextFile, ...]
@@ -258,7 +258,7 @@ class ContextAnswer:
     pack: "Callable[[int | None], Presented] | None" = field(
         default=None, compare=False, repr=False
     )
-    """Packs the results into a number of tokens; None where nothing was searched for."""
+    """Packs the results into a number of tokens; None if nothing was searched."""
 
     def within(self, max_tokens: int) -> "ContextAnswer":
         """The same answer in another budget: packed again, never searched again."""
@@ -268,15 +268,15 @@ class ContextAnswer:
         return replace(self, results=shown.results, left_out=shown.left_out)
 
 
-# What `related` answers with: four kinds of nearness, each in a list of its own.
+# The answer of `related`: four kinds of relation, each in its own list.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEntry:
-    """A link and the document at its other end, from whichever side it is looked at.
+    """A link and the document at its other end.
 
-    `line` is where the link stands, in the asked document for links out and in the other for
-    backlinks. A link that leads nowhere has no document, only the target that was written.
+    `line` is the line of the link: in the requested document, or for backlinks in the other. A
+    broken link has no document, only the target as written.
     """
 
     doc_id: str | None
@@ -301,10 +301,10 @@ class NeighbourEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarEntry:
-    """The passage of another document that is most like what was asked about.
+    """The most similar passage of another document.
 
-    `score` is a cosine when found by meaning, and otherwise the part of the most that the words
-    could score; `terms` are the words they share, for those found by words.
+    `score` is a cosine if it was found by meaning, otherwise the share of the highest possible word
+    score; `terms` are the common words, if it was found by words.
     """
 
     id: str
@@ -321,7 +321,8 @@ class SimilarEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Related:
-    """What goes with a document or section, never itself. The totals count what is not given too.
+    """What is related to a document or section, never itself. The totals include what is not
+    listed.
 
     `community_size` is None as long as no communities are stored.
     """
@@ -342,7 +343,7 @@ class Related:
     notes: tuple[str, ...] = ()
 
     def first(self, limit: int) -> "Related":
-        """At most so many of each kind: what `limit` in the request would have given."""
+        """At most `limit` of each kind, as if the request had asked for that."""
         return replace(
             self,
             links=self.links[:limit],

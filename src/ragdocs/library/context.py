@@ -1,4 +1,4 @@
-"""Finds the documentation for source files or a diff: the rules, the query and the answer."""
+"""Finds the documentation for source files or a diff: rules, query and answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ from ragdocs.search.responses import SearchResponse
 from ragdocs.store.records import StoredDocument
 from ragdocs.text import without_surrogates
 
-# From terms to a query in the query language: any may match, each with its weight.
+# From terms to a query in the query language; any may match, each with its weight.
 
 MIN_WEIGHT = 0.1
 
 
 def query_terms(rules: Sequence[str], found: Sequence[FoundTerm]) -> list[ContextTerm]:
-    """Those of the rules first, with the most weight; then the files' own, best first."""
+    """First those of the rules, with the highest weight, then those of the files, best first."""
     added = list(dict.fromkeys(" ".join(term.split()).casefold() for term in rules))
     most = max((each.emphasis for each in found), default=1.0) or 1.0
     own = [each for each in found if each.word not in added]
@@ -71,7 +71,7 @@ def query_terms(rules: Sequence[str], found: Sequence[FoundTerm]) -> list[Contex
 
 
 def query_text(terms: Sequence[ContextTerm]) -> tuple[str, int]:
-    """The query, and how many of the terms it has room for; empty without terms."""
+    """The query, and how many of the terms fit into it; empty without terms."""
     for count in range(len(terms), 0, -1):
         text = format_expression(_expression(terms[:count]))
         if len(text) <= MAX_QUERY_CHARS:
@@ -85,16 +85,16 @@ def _expression(terms: Sequence[ContextTerm]) -> QueryExpression:
 
 
 def _leaf(word: str) -> QueryExpression:
-    """What is not plainly a word is a phrase, in which nothing is an operator."""
+    """Anything but a plain word becomes a phrase, which has no operators."""
     return Term(word) if word.isalnum() else Phrase(word.replace('"', " "))
 
 
-# What `[[context.rules]]` add for files whose path matches. All matching rules apply.
+# `[[context.rules]]`: what they add for files whose path matches. All matching rules apply.
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedRules:
-    """The rules that match any of the files, and what they add; of each file, its patterns."""
+    """The rules that match any of the files, and for each file the patterns that match it."""
 
     rules: tuple[ContextRule, ...]
     patterns: dict[str, tuple[str, ...]]
@@ -125,7 +125,7 @@ def applied_rules(
 def included_documents(
     view: View, applied: AppliedRules, trees: Sequence[Tree]
 ) -> tuple[tuple[IncludedDocument, ...], tuple[str, ...]]:
-    """The documents that the rules always give, and a note for each that is not in the index."""
+    """The documents that the rules always include, and a note for each that is not in the index."""
     found: dict[DocId, IncludedDocument] = {}
     notes: list[str] = []
     for rule in applied.rules:
@@ -134,14 +134,14 @@ def included_documents(
             for document in known.values():
                 found.setdefault(document.id, _included(document, rule.match[0]))
             if not known:
-                # Of a path that may lie outside of the trees only the name is told.
+                # A path may be outside the trees, so only its name is shown.
                 name = printable_name(inclusion.rpartition("/")[2])
                 notes.append(f"`{name}`, which a rule includes, is not in the index")
     return tuple(found.values()), tuple(dict.fromkeys(notes))
 
 
 def _ids(inclusion: str, trees: Sequence[Tree]) -> list[DocId]:
-    """`tree:path`, or an absolute path below a tree's folder: by its parts, no file is asked."""
+    """For `tree:path`, or an absolute path below a tree's folder; no file is looked at."""
     path = Path(inclusion)
     if not path.is_absolute():
         tree, _, relative = inclusion.partition(":")
@@ -164,71 +164,61 @@ def _included(document: StoredDocument, because: str) -> IncludedDocument:
     )
 
 
-# Whether a file that is worked on is itself a document of the index: told by its path alone.
+# Whether an edited file is itself a document of the index, by its path alone.
 
 
-class OwnDocuments:
-    """Knows the trees' folders; asks the index, never the file system."""
-
-    def __init__(self, view: View, trees: Sequence[Tree]) -> None:
-        self._view = view
-        self._trees = trees
-
-    def of(self, name: str) -> DocId | None:
-        """The document at this path: from a tree's folder, from a folder above it, or absolute.
-        A path that could be several documents is none.
-        """
-        parts = _parts(name)
-        if not parts or ".." in parts:
-            return None
-        exact = [document_id(tree.name, "/".join(parts)) for tree in self._trees]
-        found = list(self._view.documents_by_id(exact)) or self._below(parts)
-        return found[0] if len(found) == 1 else None
-
-    def _below(self, parts: tuple[str, ...]) -> list[DocId]:
-        """Those whose whole path, with their tree's folder, ends so."""
-        roots = {tree.name: _parts(tree.root.as_posix()) for tree in self._trees}
-        called = self._view.documents_called(match_key(parts[-1]))
-        found: list[DocId] = []
-        for document in called:
+def own_document(view: View, trees: Sequence[Tree], name: str) -> DocId | None:
+    """The document at this path, relative to a tree's folder or to a folder above it, or absolute;
+    None if it could be several documents. Uses the index, never the file system.
+    """
+    parts = _parts(name)
+    if not parts or ".." in parts:
+        return None
+    exact = [document_id(tree.name, "/".join(parts)) for tree in trees]
+    found = list(view.documents_by_id(exact))
+    if not found:
+        roots = {tree.name: _parts(tree.root.as_posix()) for tree in trees}
+        for document in view.documents_called(match_key(parts[-1])):
             whole = (*roots.get(document.tree, ()), *_parts(document.path))
             if whole[-len(parts) :] == parts:
                 found.append(document.id)
-        return found
+    return found[0] if len(found) == 1 else None
 
 
 def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in PurePosixPath(without_surrogates(path)).parts if part != "/")
 
 
-# `context`: the documentation that matters for source files, or for a diff (ra's).
+# `context`: the documentation that is relevant to source files or a diff (as in ra).
 #
-# The words that tell what the files are about make one query, in which any may match, each with its
-# weight; what the files mean, in short, is asked beside it. Both go the way of every other query.
+# The most telling words of the files make one query, in which any may match, each with its weight;
+# a short text about each file is searched by meaning beside it. Both are ordinary queries.
 
 MAX_MEANINGS = 4
-"""Files whose meaning is asked for, each a search: of more, the others count by their words."""
+"""How many files are searched by meaning, each in its own search; further files count by words
+only.
+"""
 
 Search = Callable[[QueryRequest], SearchResponse]
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPlan:
-    """What will be searched for, and what is known already."""
+    """What will be searched, and what is already known."""
 
     files: tuple[ContextFile, ...]
     included: tuple[IncludedDocument, ...]
     terms: tuple[ContextTerm, ...]
     query: str
     rule_query: str
-    """By itself too: what a rule adds must not drown in what the files say."""
+    """Searched separately as well: a rule's terms must not drown in those of the files."""
     meanings: tuple[str, ...]
     filters: Filters
     notes: tuple[str, ...]
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """As many as are asked at once; meanings come last."""
+        """As many as one request allows; meanings come last."""
         texts = [text for text in (self.query, self.rule_query, *self.meanings) if text]
         lengths = accumulate(map(len, texts))
         fitting = sum(length <= MAX_QUERIES_CHARS for length in lengths)
@@ -236,65 +226,44 @@ class ContextPlan:
 
     @property
     def strict(self) -> tuple[bool, ...]:
-        """What was made of terms is written in the query language, and a meaning is text."""
+        """A query made of terms is in the query language, a meaning is plain text."""
         return tuple(text in (self.query, self.rule_query) for text in self.queries)
 
 
-class ContextPlanner:
-    """Turns a request into a plan, by one view."""
-
-    def __init__(
-        self,
-        view: View,
-        analyzer: Analyzer,
-        trees: Sequence[Tree],
-        settings: ContextConfig,
-        matches: PathMatcher,
-    ) -> None:
-        self._view = view
-        self._analyzer = analyzer
-        self._trees = trees
-        self._settings = settings
-        self._matches = matches
-
-    def plan(self, request: ContextRequest) -> ContextPlan:
-        """Raises QueryError for a tree that is not there."""
-        self._check_trees(request.trees)
-        sources, notes = _sources(request)
-        names = [source.name for source in sources if source.name]
-        applied = applied_rules(self._settings.rules, names, self._matches)
-        included, missing = included_documents(self._view, applied, self._trees)
-        own = {name: self._own(name) for name in names}
-        terms = self._terms(sources, applied)
-        query, fitting = query_text(terms)
-        if fitting < len(terms):
-            notes = (*notes, f"{len(terms) - fitting} terms were left out: the query has no room")
-        return ContextPlan(
-            files=tuple(_file(source, applied, own) for source in sources if source.name),
-            included=included,
-            terms=tuple(terms[:fitting]),
-            query=query,
-            rule_query=query_text(query_terms(applied.terms, ()))[0],
-            meanings=tuple(dict.fromkeys(s.gist for s in sources[:MAX_MEANINGS] if s.gist)),
-            filters=Filters(
-                trees=request.trees or self._known_trees(applied),
-                excluded_files=tuple(doc_id for doc_id in own.values() if doc_id is not None),
-            ),
-            notes=(*notes, *missing),
-        )
-
-    def _terms(self, sources: Sequence[ReadSource], applied: AppliedRules) -> list[ContextTerm]:
-        choice = TermChoice(self._analyzer, self._settings, TermFrequencies(self._view))
-        return query_terms(applied.terms, choice.of(sources))
-
-    def _own(self, name: str) -> DocId | None:
-        return OwnDocuments(self._view, self._trees).of(name)
-
-    def _check_trees(self, wanted: frozenset[str]) -> None:
-        refuse_unknown_trees(wanted, [tree.name for tree in self._trees])
-
-    def _known_trees(self, applied: AppliedRules) -> frozenset[str]:
-        return applied.trees.intersection(tree.name for tree in self._trees)
+def plan_context(
+    request: ContextRequest,
+    view: View,
+    analyzer: Analyzer,
+    trees: Sequence[Tree],
+    settings: ContextConfig,
+    matches: PathMatcher,
+) -> ContextPlan:
+    """Raises QueryError for an unknown tree."""
+    known_trees = [tree.name for tree in trees]
+    refuse_unknown_trees(request.trees, known_trees)
+    sources, notes = _sources(request)
+    names = [source.name for source in sources if source.name]
+    applied = applied_rules(settings.rules, names, matches)
+    included, missing = included_documents(view, applied, trees)
+    own = {name: own_document(view, trees, name) for name in names}
+    choice = TermChoice(analyzer, settings, TermFrequencies(view))
+    terms = query_terms(applied.terms, choice.of(sources))
+    query, fitting = query_text(terms)
+    if fitting < len(terms):
+        notes = (*notes, f"{len(terms) - fitting} terms were left out: the query has no room")
+    return ContextPlan(
+        files=tuple(_file(source, applied, own) for source in sources if source.name),
+        included=included,
+        terms=tuple(terms[:fitting]),
+        query=query,
+        rule_query=query_text(query_terms(applied.terms, ()))[0],
+        meanings=tuple(dict.fromkeys(s.gist for s in sources[:MAX_MEANINGS] if s.gist)),
+        filters=Filters(
+            trees=request.trees or applied.trees.intersection(known_trees),
+            excluded_files=tuple(doc_id for doc_id in own.values() if doc_id is not None),
+        ),
+        notes=(*notes, *missing),
+    )
 
 
 def answer_plan(plan: ContextPlan, request: ContextRequest, search: Search) -> ContextAnswer:
@@ -305,7 +274,7 @@ def answer_plan(plan: ContextPlan, request: ContextRequest, search: Search) -> C
                 queries=plan.queries,
                 strict=plan.strict,
                 top_n=request.top_n,
-                # What is found is a hint to read on, not an answer: the best there is, is given.
+                # The results are hints to read on, not answers: even weak ones are returned.
                 min_score=0.0,
                 filters=plan.filters,
                 max_tokens=request.max_tokens,

@@ -1,6 +1,4 @@
-"""Reads a document, a section or some lines in pages; from the file while it is what was
-indexed.
-"""
+"""Reads a document, a section or some lines, in pages; from the file unless it has changed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -54,13 +52,13 @@ from ragdocs.search.candidates import ChunkTree
 from ragdocs.search.passages import Passage
 from ragdocs.store.records import StoredChunk, StoredDocument
 
-# The headings of a document as sections: which lines each has, and how large it is.
+# The headings of a document as sections, with their lines and sizes.
 
 
 @dataclass(frozen=True, slots=True)
 class HeadedSection:
-    """A heading with all that stands below it; `path` are the titles from the document's to its
-    own. Of the span, the lines are whole ones.
+    """A heading with everything below it; `path` has the titles from the document's to its own. The
+    span has whole lines.
     """
 
     heading: Heading
@@ -69,7 +67,7 @@ class HeadedSection:
 
 
 def headed_sections(view: View, document: StoredDocument) -> list[HeadedSection]:
-    """Each down to the next heading of its level or above; a skipped level simply nests."""
+    """Each down to the next heading of its level or above; skipped levels simply nest."""
     root = view.chunk(ChunkId(document.id))
     whole = root.chunk.span if root else Span(0, document.size, 1, document.lines)
     return nest_headings(view.headings(document.id), whole, short(document.title))
@@ -90,7 +88,7 @@ def nest_headings(headings: Sequence[Heading], whole: Span, title: str) -> list[
         close(heading.level, heading.span.line_start - 1, heading.span.byte_start)
         above = paths[still_open[-1]] if still_open else (title,)
         own = short(heading.text)
-        # As in a chunk's breadcrumb: a document named by its first heading is not named twice.
+        # As in a chunk's breadcrumb, a title equal to the one above it is not repeated.
         paths.append((*above, own) if own and above[-1] != own else above)
         still_open.append(at)
     close(0, whole.line_end, whole.byte_end)
@@ -127,36 +125,36 @@ def _outline_entry(
     )
 
 
-# A document's text: the file's own while it is what was indexed, or else what the store has of it.
+# A document's text: the file's own if it is still what was indexed, otherwise the stored one.
 #
-# The store keeps the body, cut into leaves, and of front matter only its meaning. So the file is
-# read again, through a seam, because containment is not this layer's affair; a text that is not the
-# indexed one is never shown, since no line number would fit it.
+# The store keeps the body, cut into leaves, and only the values of front matter. So the file is
+# read again, through a protocol, because containment is not checked here. A text other than the
+# indexed one is never shown, because no line number would fit it.
 
 PathMatcher = Callable[[Sequence[str], str], bool]
-"""Whether a path matches any of some patterns; they are those of the trees' settings."""
+"""Whether a path matches any of some patterns, which are written as in the trees' settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentFile:
-    """A file's bytes, and their hash as the manifest has it."""
+    """A file's bytes, and their hash as in the manifest."""
 
     data: bytes
     content_hash: str
 
 
 class TextSource(Protocol):
-    """Reads a file of a tree, never outside of it."""
+    """Reads a file of a tree, never one outside it."""
 
     def read(self, tree: TreeName, path: str) -> CurrentFile:
-        """Raises SourceError when it cannot be read."""
+        """Raises SourceError if it cannot be read."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentContent:
     """A document's text. `body_start` is the first character that is in a leaf, `first_line` the
-    line of the first character; `span_of` gives the bytes of a stretch, None when in doubt.
+    line of the first character; `span_of` returns the bytes of a stretch, None if uncertain.
     """
 
     text: str
@@ -168,14 +166,14 @@ class DocumentContent:
 
     @property
     def last_line(self) -> int:
-        """The last that has a character."""
+        """The last line that has a character."""
         return self.line_of(max(0, len(self.text) - 1))
 
     def line_of(self, offset: int) -> int:
         return self.first_line + self.text.count("\n", 0, offset)
 
     def range_of_lines(self, first: int, last: int) -> tuple[int, int]:
-        """The characters of these lines, of those that are there."""
+        """The characters of these lines, as far as they exist."""
         lengths = (len(line) + 1 for line in self.text.split("\n"))
         starts = list(accumulate(lengths, initial=0))
         starts[-1] = len(self.text)
@@ -187,7 +185,7 @@ class DocumentContent:
 
 
 def content_of(view: View, document: StoredDocument, files: TextSource | None) -> DocumentContent:
-    """The text of a document. Its leaves, thousands in a large one, are read only if need be."""
+    """The text of a document. Its leaves, thousands in a large one, are read only if needed."""
     if files is None:
         return _read_stored(view, document, TextState.UNCHECKED)
     try:
@@ -223,7 +221,7 @@ def _read_stored(
     return DocumentContent(passage.text, 0, first, state, span_of, notes)
 
 
-# Which characters of a document a reference and a request mean.
+# The part of a document that a reference or a request means.
 
 MAX_COMPARED_SLUGS = 2_000
 _SOMEWHERE = Span(0, 0, 1, 1)
@@ -231,7 +229,7 @@ _SOMEWHERE = Span(0, 0, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class DocumentPlace:
-    """What is meant within a document, by lines or by a node of its chunk tree; neither is all."""
+    """A part of a document, by lines or by a node of its chunk tree; with neither, all of it."""
 
     id: str
     extent: DocumentPart
@@ -239,11 +237,11 @@ class DocumentPlace:
     lines: tuple[int, int] | None = None
     chunk_id: ChunkId | None = None
     is_body: bool = False
-    """Front matter is not in it, even if its lines are."""
+    """Excludes front matter, even if the lines include it."""
 
 
 def place_of(view: View, target: ReferenceTarget) -> DocumentPlace:
-    """Raises QueryError when the document has no such heading."""
+    """Raises QueryError if the document has no such heading."""
     document = target.document
     if target.chunk is not None:
         return _chunk_place(target.chunk)
@@ -263,12 +261,12 @@ def whole_place(document: StoredDocument) -> DocumentPlace:
 
 def lines_place(document: StoredDocument, first: int, last: int) -> DocumentPlace:
     if not 1 <= first <= last:
-        raise QueryError(f"lines {first}-{last} are no range: they count from 1, upwards")
+        raise QueryError(f"the range {first}-{last} is backwards, or starts before line 1")
     return DocumentPlace(document.id, DocumentPart.LINES, (short(document.title),), (first, last))
 
 
 def characters(view: View, place: DocumentPlace, content: DocumentContent) -> tuple[int, int]:
-    """The stretch of the content's text that the place is."""
+    """The characters of the place in the content's text."""
     if place.chunk_id is not None:
         stored = view.chunk(place.chunk_id)
         nodes = view.chunks(stored.chunk.doc_id) if stored else ()
@@ -301,7 +299,7 @@ def _chunk_place(stored: StoredChunk) -> DocumentPlace:
     chunk, span = stored.chunk, stored.chunk.span
     if chunk.kind is NodeKind.PART:
         return DocumentPlace(chunk.id, DocumentPart.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
-    # A section has whole lines, of which its leaves may have more.
+    # A section has whole lines; its leaves may extend beyond them.
     lines = span.line_start, span.line_end
     return DocumentPlace(chunk.id, DocumentPart.CHUNK, chunk.breadcrumb, lines, is_body=True)
 
@@ -324,7 +322,7 @@ def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) ->
     first = found[0].span.line_start if found else document.lines + 1
     if first <= 1:
         raise NotThere(
-            f"`{printable_name(document.id)}` begins with a heading: nothing stands before it"
+            f"`{printable_name(document.id)}` begins with a heading: there is no text before it"
         )
     path = (short(document.title),)
     name = f"{document.id}#{PREAMBLE}"
@@ -349,8 +347,8 @@ _CURSOR = "document"
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A place in a document, and how much of it was given before: characters from the body's start
-    (front matter may be there or not), or entries of the outline.
+    """A place in a document, and how much of it earlier pages have: characters from the body's
+    start (front matter may be missing), or entries of the outline.
     """
 
     document: StoredDocument
@@ -368,7 +366,7 @@ class DocumentReader:
         self._files = files
 
     def read(self, request: DocumentRequest) -> DocumentText:
-        """Raises QueryError when there is no such document, heading, line or page."""
+        """Raises QueryError if there is no such document, heading, line or page."""
         wanted = self._resume(request) if request.cursor else self._begin(request)
         if wanted.is_outline:
             return self._outline_page(wanted, request.max_tokens)
@@ -466,7 +464,7 @@ class DocumentReader:
         )
 
     def _entries(self, wanted: _Wanted) -> list[OutlineEntry]:
-        """Those of the whole document, or those that begin within the place."""
+        """The entries of the whole document, or those that begin within the place."""
         entries = outline(self._view, wanted.document)
         lines = wanted.place.lines
         if wanted.place.chunk_id is not None:
@@ -496,7 +494,7 @@ class DocumentReader:
 
 
 def _blank(wanted: _Wanted) -> DocumentText:
-    """An answer that says only what it is about."""
+    """An answer without its text."""
     document, place = wanted.document, wanted.place
     return DocumentText(
         id=place.id,

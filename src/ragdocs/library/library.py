@@ -1,4 +1,4 @@
-"""The reading side of the index: what is in it, word for word, and what goes with what."""
+"""The reading side of the index: its documents word for word, and how they are related."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from ragdocs.config.settings import ContextConfig
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.view import SearchableIndex
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
-from ragdocs.library.context import ContextPlanner, answer_plan
+from ragdocs.library.context import answer_plan, plan_context
 from ragdocs.library.documents import DocumentReader, PathMatcher, TextSource
 from ragdocs.library.listing import Lister
 from ragdocs.library.related import Relations
@@ -19,7 +19,7 @@ from ragdocs.search.responses import SearchResponse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibrarySetup:
-    """What the library needs besides the index: the trees by name, and ways to other parts."""
+    """What the library needs besides the index: the trees, and functions of other parts."""
 
     trees: tuple[Tree, ...]
     context: ContextConfig
@@ -29,7 +29,7 @@ class LibrarySetup:
 
 
 class Library:
-    """Reads, lists and relates what one index holds; safe to share between threads."""
+    """Reads, lists and relates the documents of one index; safe to share between threads."""
 
     def __init__(self, index: SearchableIndex, analyzer: Analyzer, setup: LibrarySetup) -> None:
         self._index = index
@@ -52,8 +52,7 @@ class Library:
     def context(self, request: ContextRequest) -> ContextAnswer:
         setup = self._setup
         with self._index.view() as view:
-            planner = ContextPlanner(
-                view, self._analyzer, setup.trees, setup.context, setup.matches
+            plan = plan_context(
+                request, view, self._analyzer, setup.trees, setup.context, setup.matches
             )
-            plan = planner.plan(request)
         return answer_plan(plan, request, setup.search)

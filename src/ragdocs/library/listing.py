@@ -36,7 +36,7 @@ from ragdocs.search.budget import BYTES_PER_TOKEN
 from ragdocs.search.requests import Filters, to_filter
 from ragdocs.store.records import ChunkCounts, StoredChunk, StoredDocument, TreeCounts
 
-# From what is stored to the entries of a list.
+# From stored values to the entries of a list.
 
 
 def tree_entry(tree: Tree, counts: TreeCounts) -> TreeEntry:
@@ -89,11 +89,11 @@ def _tokens(size: int) -> int:
     return -(-size // BYTES_PER_TOKEN)
 
 
-# Tags over many documents: spellings that differ in case alone are one tag.
+# Tags of many documents: spellings that differ only in case are one tag.
 
 
 def count_tags(documents: Iterable[StoredDocument]) -> list[TagEntry]:
-    """The most used first; of the spellings of a tag the most frequent."""
+    """The most used first, in their most frequent spelling."""
     spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for document in documents:
         for folded, tag in {tag.casefold(): tag for tag in document.tags}.items():
@@ -105,21 +105,21 @@ def count_tags(documents: Iterable[StoredDocument]) -> list[TagEntry]:
     return sorted(found, key=lambda entry: (-entry.documents, entry.tag.casefold(), entry.tag))
 
 
-# `list`: trees, documents, headings, tags and chunks, in an order that stays, page by page.
+# `list`: trees, documents, headings, tags and chunks, in a stable order, page by page.
 #
-# A page begins after the last entry of the one before, wherever that stands by then: what comes and
-# goes meanwhile neither repeats nor hides anything else.
+# A page begins after the last entry of the one before, wherever that is by then: entries that are
+# added or removed meanwhile neither repeat nor hide others.
 
 _NO_TREE = TreeCounts(0, 0, 0, 0)
 _READ_AT_ONCE = 64
-_NOTHING = "nothing in the index fits: widen the filters, or see whether the index is complete"
+_NOTHING = "nothing in the index matches: widen the filters, or check whether the index is complete"
 
 
 class Lister:
     """Answers one request from one view."""
 
     def __init__(self, view: View, trees: Sequence[Tree], request: ListRequest) -> None:
-        """Raises QueryError for a tree that is not there, or a cursor of another list."""
+        """Raises QueryError for an unknown tree, or a cursor of another list."""
         self._view = view
         self._trees = sorted(trees, key=lambda tree: tree.name)
         self._asked: ListPosition = read_cursor(request, view.position.generation)
@@ -204,12 +204,12 @@ class Lister:
         return pack_page(left, self._request.limit, self._request.max_tokens)
 
     def _from(self, ids: Sequence[DocId]) -> Sequence[DocId]:
-        """The documents that can have entries for this page."""
+        """The documents that can have entries on this page."""
         after = self._asked.after
         return ids if after is None else ids[bisect_left(ids, str(after[0])) :]
 
     def _ids(self) -> list[DocId]:
-        """Those that the filters leave, in order."""
+        """The documents that match the filters, in order."""
         request = self._request
         if not (request.tree or request.path or request.tags):
             return self._view.document_ids()

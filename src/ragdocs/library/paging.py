@@ -15,8 +15,8 @@ from ragdocs.search.budget import BYTES_PER_TOKEN, tokens
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# Where the next page begins, as one opaque word. Nothing is kept here between two pages: all that
-# is needed stands in the cursor, with a check that it came back whole.
+# A cursor says where the next page begins, as one opaque word. Nothing is kept between two pages:
+# the cursor contains everything, with a checksum.
 
 CHECK_BYTES = 4
 Value = str | int | list[str | int]
@@ -30,7 +30,7 @@ def encode_cursor(kind: str, values: Mapping[str, Value]) -> str:
 
 
 def decode_cursor(kind: str, cursor: str) -> dict[str, Value]:
-    """The values of a cursor of this kind; QueryError when it is not one."""
+    """The values of a cursor of this kind. Raises QueryError if it is not one."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars="-_", validate=True)
     except (binascii.Error, ValueError):
@@ -48,17 +48,17 @@ def _check(payload: bytes) -> bytes:
     return blake2b(payload, digest_size=CHECK_BYTES, key=b"cursor").digest()
 
 
-# How many entries of a list a page has room for.
+# How many entries of a list fit on a page.
 
 Key = tuple[str | int, ...]
-"""An entry's place in the order of its list."""
+"""The sort key of an entry in its list."""
 Entry = TypeVar("Entry", bound="DataclassInstance")
 _encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Entry]):
-    """Entries that fit, their tokens, and the key of the last one when others follow."""
+    """The entries that fit, their tokens, and the key of the last one if others follow."""
 
     entries: tuple[Entry, ...]
     tokens: int
@@ -66,7 +66,7 @@ class Page(Generic[Entry]):
 
 
 def pack_page(rows: Iterable[tuple[Key, Entry]], limit: int, max_tokens: int) -> Page[Entry]:
-    """The first entries that fit; always one, if there is one."""
+    """The first entries that fit; at least one, if there is one."""
     taken: list[Entry] = []
     used = 0
     last: Key = ()
@@ -81,7 +81,7 @@ def pack_page(rows: Iterable[tuple[Key, Entry]], limit: int, max_tokens: int) ->
 
 
 def entry_tokens(entry: "DataclassInstance") -> int:
-    """Of the entry as JSON, which is how a program gets it; a person's form is shorter."""
+    """Of the entry as JSON, for programs; the form for people is shorter."""
     names = entry.__dataclass_fields__
     return tokens(_encode({name: getattr(entry, name) for name in names}))
 
@@ -95,7 +95,7 @@ _DEFAULTS = {field.name: field.default for field in fields(ListRequest)}
 
 @dataclass(frozen=True, slots=True)
 class ListPosition:
-    """A request with its cursor read: the page begins after this entry; `notes` say if the index
+    """A request with its cursor decoded: the page begins after this entry; `notes` say if the index
     has changed since the page before.
     """
 
@@ -105,7 +105,7 @@ class ListPosition:
 
 
 def read_cursor(request: ListRequest, generation: int) -> ListPosition:
-    """Raises QueryError when the cursor is damaged, or of another list than is asked for."""
+    """Raises QueryError if the cursor is damaged or of another list."""
     if not request.cursor:
         return ListPosition(request)
     values = decode_cursor(_CURSOR, request.cursor)
@@ -143,12 +143,12 @@ def next_cursor(request: ListRequest, last: Key | None, generation: int) -> str 
     return encode_cursor(_CURSOR, values)
 
 
-# Where a page ends: as many lines as there is room for; a line longer than that is cut.
+# Where a page ends: after as many lines as fit; a longer line is cut.
 
 
 def page_end(text: str, start: int, end: int, max_tokens: int) -> int:
-    """The end of the page of text[start:end] that begins at `start`; some way on, unless all is
-    given. A page is at most `max_tokens` long, and ends with a line or within a longer one.
+    """The end of the page of text[start:end] that begins at `start`. A page is at most `max_tokens`
+    long, and ends with a line or within a longer one.
     """
     room = max_tokens * BYTES_PER_TOKEN
     piece = text[start : min(end, start + room)]

@@ -1,4 +1,4 @@
-"""From what was typed (a path, an id, a heading) to the document and section it means."""
+"""Resolves a reference (a path, an id, a heading) to a document and a place in it."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,23 +12,23 @@ from ragdocs.parsers.ids import decode_path, document_id, encode_path
 from ragdocs.parsers.link_targets import Catalogue, Names, match_key
 from ragdocs.store.records import StoredChunk, StoredDocument
 
-# Names like one that does not exist: what a wrong reference may have meant.
+# Names similar to one that does not exist, to suggest for a wrong reference.
 
 MAX_COMPARED = 5_000
-"""Paths, in a large index: an error must come at once."""
+"""The number of paths, so that an error comes at once in a large index."""
 MAX_CHARS = 200
-"""Of a name that is compared."""
+"""The end of a name that is compared."""
 MIN_LIKENESS = 55.0
-"""Of 100: under this, names are called alike that nobody would confuse."""
+"""Of 100; below this, names count as similar that nobody would confuse."""
 
 
 def nearest_paths(view: View, path: str, count: int) -> list[str]:
-    """By the whole path or by the file's name, whichever is more alike."""
+    """By the whole path or by the file's name, whichever is more similar."""
     return nearest(path, view.some_paths(MAX_COMPARED), count)
 
 
 def nearest(wanted: str, names: Iterable[str], count: int) -> list[str]:
-    """The most alike, best first."""
+    """The most similar names, best first."""
     from rapidfuzz.fuzz import ratio
 
     typed = _comparable(wanted)
@@ -46,22 +46,22 @@ def _comparable(name: str) -> str:
     return encode_path(name)[-MAX_CHARS:].casefold()
 
 
-# What a reference may mean, read from its text alone: no file or index is looked at.
+# The readings of a reference, from its text alone: no file or index is looked at.
 #
-# A file's name may hold `#`, `:` or `%`, so a reference has several readings; which one holds is
-# decided by what there is. The most literal reading comes first.
+# A file's name may contain `#`, `:` or `%`, so a reference has several readings; the documents
+# decide which one is right. The most literal reading comes first.
 
 MAX_SHOWN_CHARS = 120
 _LINES = re.compile(r"(?P<path>.+):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-# A byte of a name that is not UTF-8 arrives as one of U+DC80 to U+DCFF; no other is a name's.
+# An invalid UTF-8 byte of a name becomes one of U+DC80 to U+DCFF; no name has other surrogates.
 _NEVER_IN_A_NAME = re.compile("[\x00\ud800-\udc7f\udd00-\udfff]")
 HINT = "give an id, a path relative to its tree, `path#heading` or `path:10-40`"
 
 
 @dataclass(frozen=True, slots=True)
 class PathReading:
-    """One way to read a reference: in one tree or any, with a heading, with lines, or neither."""
+    """One reading of a reference: in one tree or any, with a heading, with lines, or neither."""
 
     path: str
     tree: str | None = None
@@ -70,7 +70,7 @@ class PathReading:
 
 
 def printable_name(text: str) -> str:
-    """Fit for a message: on one line, valid, and not long."""
+    """A name for a message: on one line, valid text, and short."""
     safe = encode_path(_NEVER_IN_A_NAME.sub("\ufffd", text))
     return safe if len(safe) <= MAX_SHOWN_CHARS else f"{safe[: MAX_SHOWN_CHARS - 1]}…"
 
@@ -79,7 +79,7 @@ def readings(reference: str, trees: Collection[str]) -> list[PathReading]:
     """Every reading that stays within the trees, the most literal first.
 
     Raises:
-        QueryError: there is none.
+        QueryError: there is no such reading.
     """
     refuse_outside(reference)
     found = dict.fromkeys(
@@ -94,7 +94,7 @@ def readings(reference: str, trees: Collection[str]) -> list[PathReading]:
 
 
 def refuse_outside(reference: str) -> None:
-    """Raises QueryError for what cannot be a path within a tree."""
+    """Raises QueryError for a text that cannot be a path within a tree."""
     if _NEVER_IN_A_NAME.search(reference):
         raise QueryError(f"the reference has characters that no file's name can have: {HINT}")
     if reference.startswith(("/", "~/")) or _DRIVE.match(reference):
@@ -118,7 +118,7 @@ def _forms(text: str, tree: str | None) -> Iterator[PathReading]:
         first = int(found["first"])
         for path in _spellings(found["path"]):
             yield PathReading(path, tree, lines=(first, int(found["last"] or first)))
-    # In an id the first `#` ends the path; in a path as it is typed it may be the last one.
+    # In an id the first `#` ends the path; in a typed path it may be the last one.
     for path_text, hash_sign, fragment in (text.partition("#"), text.rpartition("#")):
         if hash_sign and fragment:
             for path in _spellings(path_text):
@@ -126,16 +126,16 @@ def _forms(text: str, tree: str | None) -> Iterator[PathReading]:
 
 
 def _spellings(text: str) -> Iterator[str]:
-    """As it is, and as an id would have it; without `./` and doubled slashes."""
+    """As typed, and decoded as in an id; without `./` and doubled slashes."""
     for path in (text, decode_path(text)):
         if not path.startswith("/") and "\0" not in path:
             yield "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-# From a reference to a document of the index, and to the place in it that is meant.
+# From a reference to a document of the index, and to the place in it.
 #
-# By the readings of the reference: an id, a path, and then, as links do, an end of a path, a file
-# name, a title or an alias that only one document has. Nothing is guessed: what fits several, or
+# A reference may be an id, a path or, as in links, the end of a path, a file name, a title or an
+# alias that only one document has. Nothing is guessed: a reference to several documents, or to
 # none, is an error that names the nearest.
 
 MAX_NAMED = 5
@@ -145,7 +145,7 @@ _NOWHERE = Span(0, 0, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTarget:
-    """A document, and what of it: a chunk by its id, a heading or part by name, lines, or all."""
+    """A document, and a part of it: a chunk by its id, a heading or part by name, lines, or all."""
 
     document: StoredDocument
     chunk: StoredChunk | None = None
@@ -154,14 +154,14 @@ class ReferenceTarget:
 
 
 class Resolver:
-    """Finds what references name, within one view."""
+    """Resolves references within one view."""
 
     def __init__(self, view: View, trees: Sequence[TreeName]) -> None:
         self._view = view
         self._trees = trees
 
     def find(self, reference: str) -> ReferenceTarget:
-        """Raises NotThere when nothing, QueryError when more than one thing is meant."""
+        """Raises NotThere if there is no such document, QueryError if there are several."""
         wanted = readings(reference, self._trees)
         target = self._by_id(reference) or self._by_path(wanted) or self._by_name(wanted)
         if target is None:
@@ -226,7 +226,7 @@ def _target(document: StoredDocument, reading: PathReading) -> ReferenceTarget:
 
 
 def _resolve(path: str, candidates: Sequence[StoredDocument]) -> StoredDocument | None:
-    """As a link written nowhere in particular would lead."""
+    """Resolves the path like a link that is in no document."""
     names = [
         Names(at, each.id, each.tree, each.path, each.title, each.front_matter.aliases)
         for at, each in enumerate(candidates)
@@ -243,7 +243,7 @@ def _ends_alike(path: str, wanted: str) -> bool:
 
 
 def _is_storable(text: str) -> bool:
-    """SQLite has no lone surrogates: what holds one is not in the store."""
+    """SQLite cannot store lone surrogates."""
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 

@@ -1,4 +1,4 @@
-"""Finds what is related to a document: links, backlinks, community, similar text."""
+"""Finds what is related to a document: links, backlinks, its community, similar passages."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -35,7 +35,7 @@ Lines = tuple[int, int]
 
 
 def links_out(view: View, document: StoredDocument, lines: Lines | None) -> list[ResolvedLink]:
-    """In the order in which they stand; without those that stay in the document."""
+    """In their order in the text, without links within the document."""
     return [
         link
         for link in view.links(document.id)
@@ -44,7 +44,7 @@ def links_out(view: View, document: StoredDocument, lines: Lines | None) -> list
 
 
 def links_in(view: View, document: StoredDocument, lines: Lines | None) -> list[ResolvedLink]:
-    """From other documents; to a section, those that name one of its headings."""
+    """From other documents; for a section, those to one of its headings."""
     found = [link for link in view.backlinks(document.id) if link.source != document.id]
     if lines is None or not found:
         return found
@@ -59,7 +59,7 @@ def links_in(view: View, document: StoredDocument, lines: Lines | None) -> list[
 def link_entries(
     view: View, links: Iterable[ResolvedLink], *, is_back: bool
 ) -> tuple[LinkEntry, ...]:
-    """With the documents at the other end."""
+    """Adds the documents at the other end."""
     ends = [(link, link.source if is_back else link.target) for link in links]
     documents = view.documents_by_id({end for _, end in ends if end is not None})
     return tuple(_link_entry(link, end, documents) for link, end in ends)
@@ -87,15 +87,15 @@ def _is_within(line: int, lines: Lines | None) -> bool:
     return lines is None or lines[0] <= line <= lines[1]
 
 
-# Passages of other documents that are like some passages: by meaning, and by words.
+# Similar passages of other documents, by meaning and by words.
 #
-# No model runs: meaning is compared by the vectors that are stored. Of each document the best
-# passage counts, so that a long one does not fill the list.
+# No model runs: meaning is compared by the stored vectors. Only the best passage of each document
+# counts, so that a long one does not fill the list.
 
 MAX_TERMS = 25
-"""As many as Lucene's MoreLikeThis takes: more add only common words."""
+"""As in Lucene's MoreLikeThis; more would add only common words."""
 MAX_CHARS = 30_000
-"""Of a text whose words are counted: a longer one has told what it is about by then."""
+"""How much of a text is counted: this much shows what it is about."""
 SNIPPET_CHARS = 200
 MAX_PASSED_OVER = 100
 _PASSAGES_PER_RESULT = 3
@@ -105,18 +105,18 @@ Find = Callable[[int], Sequence[Hit]]
 
 
 class Similarity:
-    """Looks within one snapshot, in all documents but one, which has so many passages."""
+    """Searches one snapshot in all documents but one, which has this many passages."""
 
     def __init__(self, view: View, analyzer: Analyzer, doc_id: DocId, passages: int) -> None:
         self._view = view
         self._analyzer = analyzer
         self._doc_id = doc_id
-        # To pass over a few is faster than to look among all others: ten times, by words.
+        # Skipping a few hits is faster than a filter: ten times, by words.
         self._passed_over = passages if passages <= MAX_PASSED_OVER else 0
         self._others: Filter = except_documents([doc_id]) if passages > MAX_PASSED_OVER else None
 
     def by_meaning(self, leaves: Sequence[ChunkKey], limit: int) -> tuple[SimilarEntry, ...] | None:
-        """By the mean of the passages' vectors; None when none of them has one yet."""
+        """By the mean of the passages' vectors; None if none of them has a vector yet."""
         vector = _mean(list(self._view.passage_vectors(leaves).values()))
         if vector is None:
             return None
@@ -126,7 +126,7 @@ class Similarity:
         return tuple(_similar_entry(stored, document, score) for stored, document, score in found)
 
     def by_words(self, texts: Iterable[str], limit: int) -> tuple[SimilarEntry, ...]:
-        """By the words that tell most."""
+        """By the most telling words."""
         terms = self._choose_terms(texts)
         units = tuple(Unit((each.term,), None, each.emphasis) for each in terms)
         if not units:
@@ -164,7 +164,7 @@ class Similarity:
         return telling_terms(counter, known, frequencies, MAX_TERMS)
 
     def _best(self, find: Find, limit: int) -> list[tuple[StoredChunk, StoredDocument, float]]:
-        """Of each document the best hit, until there are enough documents or no more hits."""
+        """The best hit of each document, until there are enough documents or no more hits."""
         asked = limit * _PASSAGES_PER_RESULT + self._passed_over
         while True:
             hits = find(asked)
@@ -225,17 +225,17 @@ def _opening(text: str) -> str:
     return words if len(words) <= SNIPPET_CHARS else f"{words[: SNIPPET_CHARS - 1]}…"
 
 
-# `related`: what goes with a document or section, each kind of nearness by itself.
+# `related`: everything related to a document or section, each kind by itself.
 
 MAX_LINKED = 1_000
-"""Neighbours that are looked at: a hub may have tens of thousands."""
+"""How many neighbours are looked at: a hub may have tens of thousands."""
 _READ_AT_ONCE = 64
-_NO_VECTORS = "this text has no vectors yet: what is similar in meaning cannot be told"
+_NO_VECTORS = "this text has no vectors yet, so nothing can be compared with it by meaning"
 _NO_COMMUNITIES = "communities are not computed yet: a server or {command} does that"
 
 
 class Relations:
-    """Answers from one snapshot, which the indices have caught up with."""
+    """Answers from one view."""
 
     def __init__(self, view: View, analyzer: Analyzer, trees: Sequence[TreeName]) -> None:
         self._view = view
@@ -243,7 +243,7 @@ class Relations:
         self._resolver = Resolver(view, trees)
 
     def of(self, request: RelatedRequest) -> Related:
-        """Raises QueryError when there is no such document or heading."""
+        """Raises QueryError if there is no such document or heading."""
         target = self._resolver.find(request.reference)
         document, limit = target.document, request.limit
         place = place_of(self._view, target)
@@ -278,7 +278,7 @@ class Relations:
         )
 
     def _texts(self, leaves: Sequence[ChunkKey]) -> Iterator[str]:
-        """As they are asked for: of a long document only the beginning is."""
+        """Read as needed: of a long document only the beginning."""
         for start in range(0, len(leaves), _READ_AT_ONCE):
             keys = leaves[start : start + _READ_AT_ONCE]
             for stored in self._view.chunks_by_key(keys).values():
@@ -287,7 +287,7 @@ class Relations:
     def _community(
         self, doc_id: DocId, limit: int
     ) -> tuple[tuple[NeighbourEntry, ...], int | None]:
-        """Others of the same community, those that are linked first; and how many there are."""
+        """Others in the same community, linked ones first; and how many there are."""
         members = self._view.community(doc_id)
         if members is None:
             return (), None
@@ -313,7 +313,7 @@ def _neighbour(document: StoredDocument, *, is_linked: bool) -> NeighbourEntry:
 
 
 def _within(lines: Lines | None, nodes: Sequence[ChunkPlace]) -> list[ChunkKey]:
-    """The passages that have a part in these lines; None is all of them."""
+    """The passages that overlap these lines; None is all of them."""
     return [
         node.key
         for node in nodes
@@ -322,7 +322,7 @@ def _within(lines: Lines | None, nodes: Sequence[ChunkPlace]) -> list[ChunkKey]:
 
 
 def _below(key: ChunkKey, nodes: Sequence[ChunkPlace]) -> list[ChunkKey]:
-    """The passages of a node: every parent stands before its children."""
+    """The passages of a node; every parent comes before its children."""
     inside = {key}
     for node in nodes:
         if node.parent in inside:

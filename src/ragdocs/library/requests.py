@@ -1,4 +1,4 @@
-"""What may be asked of the library, checked: a value outside its range is a QueryError."""
+"""Requests to the library, checked: a value outside its range raises a QueryError."""
 
 from collections.abc import Sized
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from ragdocs.limits import (
     MAX_TOP_N,
 )
 
-# Limits on what is given, said with the limit; what was given is not repeated when it is long.
+# The messages name the limit; they do not repeat a value that is too long.
 
 
 def check_number(name: str, value: object, least: int, most: int) -> None:
@@ -41,9 +41,6 @@ def check_length(name: str, value: Sized, most: int) -> None:
 def check_sum(name: str, size: int, most: int) -> None:
     if size > most:
         raise QueryError(f"{name} is too long: {size:,} characters, at most {most:,} are taken")
-
-
-# What may be asked of the library, already checked: a value outside its range is a QueryError.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +77,7 @@ class DocumentRequest:
 
 
 class ListKind(StrEnum):
-    """What is listed."""
+    """What to list."""
 
     TREES = "trees"
     DOCUMENTS = "documents"
@@ -92,10 +89,10 @@ class ListKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
-    """What the index holds. Every filter given must hold; a cursor is enough by itself.
+    """A list of what is in the index. Every given filter must hold; a cursor is enough by itself.
 
     `path` is a folder or file, by whole components; `tags` are matched without regard to case, and
-    a tag stands for those nested below it. Trees are told whole: filters do not apply to them.
+    a tag includes those nested below it. Filters do not apply to the list of trees.
     """
 
     kind: ListKind = ListKind.DOCUMENTS
@@ -119,7 +116,7 @@ class ListRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedRequest:
-    """What goes with a document or section; at most `limit` of each kind."""
+    """What is related to a document or section; at most `limit` of each kind."""
 
     reference: str
     limit: int = DEFAULT_RELATED
@@ -133,7 +130,7 @@ class RelatedRequest:
 
 @dataclass(frozen=True, slots=True)
 class EditedFile:
-    """A file that is worked on: its path as the user sees it, and its content, any bytes at all.
+    """An edited file: its path as the user sees it, and its content, which may be any bytes.
 
     Without content, only the words of the path count.
     """
@@ -171,4 +168,4 @@ def _check_lines(start: int | None, end: int | None) -> None:
         if line is not None:
             check_number(name, line, 1, MAX_LINE)
     if start is not None and end is not None and start > end:
-        raise QueryError(f"start_line {start} is after end_line {end}: exchange them")
+        raise QueryError(f"start_line {start} is after end_line {end}: swap them")

@@ -17,7 +17,7 @@ from ragdocs.parsers.markdown import MARKDOWN_SUFFIXES, Origin, parse_document
 from ragdocs.search.retrieval import fair_share
 from ragdocs.text import without_surrogates
 
-# A unified diff as the files it changes: their names, what was changed, and what stands around.
+# A unified diff as the files it changes: their names, the changed lines, and those around them.
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -27,7 +27,7 @@ _NOTHING = "/dev/null"
 
 @dataclass(slots=True)
 class ChangedFile:
-    """Lines that were added or removed, those between them, and the headings of the hunks."""
+    """The lines added or removed, those around them, and the headings of the hunks."""
 
     name: str
     changed: list[str] = field(default_factory=list[str])
@@ -36,12 +36,12 @@ class ChangedFile:
 
 
 def changed_files(diff: str) -> list[ChangedFile]:
-    """None for a text that is no unified diff."""
+    """Empty for a text that is not a unified diff."""
     return list(_DiffReader().read(diff))
 
 
 class _DiffReader:
-    """Goes through the lines; a hunk's own counts say where it ends, whatever is in its lines."""
+    """Reads line by line; a hunk ends by its own counts, whatever is in its lines."""
 
     def __init__(self) -> None:
         self._old_name = ""
@@ -77,7 +77,7 @@ class _DiffReader:
 
 
 def _name(text: str) -> str:
-    """Without git's `a/` and `b/`, its quoting, and the time that others write behind it."""
+    """Without git's `a/` and `b/`, its quoting, and the time that other tools add."""
     quoted = _QUOTED.match(text)
     name = _unquote(quoted[1]) if quoted else text.partition("\t")[0].rstrip("\r")
     return name[2:] if name.startswith(("a/", "b/")) else name
@@ -93,10 +93,10 @@ def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", plain)
 
 
-# What source code of any language says to a reader: its comments, and the names it defines.
+# The comments of source code in any language, and the names it defines.
 #
-# Told by signs that most languages share, without a parser: a wrong guess costs a little weight and
-# nothing else. Linear in the length of the text, whatever the text.
+# Found by marks that most languages share, without a parser: a wrong guess only costs a little
+# weight. Linear in the length of any text.
 
 _BLOCKS = (("/*", "*/"), ('"""', '"""'), ("'''", "'''"), ("<!--", "-->"), ("{-", "-}"))
 _LINE = re.compile(r"(?:^|(?<=[ \t]))(?:#{1,3}|//[/!]?|--|;{1,3}|%)(?=[ \t])[^\n]*", re.MULTILINE)
@@ -126,12 +126,12 @@ _RESERVED = re.compile(
     )
     + r")\b"
 )
-"""By their first letters: a quarter of the time of a plain list."""
+"""Grouped by first letter: a quarter of the time of a plain list."""
 
 
 def without_reserved(code: str) -> str:
-    """Without the words of the languages themselves: they are rare in documentation, and so telling
-    by figures alone.
+    """Without the keywords of programming languages: they are rare in documentation, so they would
+    count as telling.
     """
     return _RESERVED.sub(" ", code)
 
@@ -159,7 +159,7 @@ def _blocks(code: str) -> Iterator[str]:
             at = code.find(opening, end + len(closing))
 
 
-# From source files and diffs to weighted pieces of text: what in them says what they are about.
+# From source files and diffs to weighted pieces of text that show what they are about.
 
 BYTES_PER_CHARACTER = 4
 """At most, in any encoding."""
@@ -170,12 +170,12 @@ _PATH_PART = re.compile(r"[^/\\]+")
 
 
 class TermPlace(StrEnum):
-    """Where in a file a word stands."""
+    """Where in a file a word occurs."""
 
     PATH = "path"
     HEADING = "heading"
     NAME = "name"
-    """Of something that the code defines."""
+    """The name of something that the code defines."""
     COMMENT = "comment"
     CHANGED = "changed"
     BODY = "body"
@@ -190,8 +190,8 @@ WEIGHTS = {
     TermPlace.CHANGED: 1.0,
     TermPlace.BODY: 1.0,
 }
-"""What a word gains by each occurrence there. A comment or name is part of the body besides: it
-counts 2 or 3 times in all. The order is ra's: path before headings before the body.
+"""The weight of each occurrence there. A comment or name is also part of the body, so it counts 2
+or 3 times in total. The order is ra's: path before headings before the body.
 """
 
 
@@ -206,8 +206,8 @@ class SourcePiece:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """A file as pieces; `gist` is in short what it is about, in plain words; `problem`: why its
-    content could not be used, or not all of it.
+    """A file as pieces; `gist` is a short text about it, in plain words; `problem`: why its content
+    could not be used, or not all of it.
     """
 
     name: str
@@ -222,7 +222,7 @@ def read_sources(files: Sequence[EditedFile]) -> list[ReadSource]:
 
 
 def read_source(file: EditedFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSource:
-    """Any bytes at all are survived: what is not text counts by its path alone."""
+    """Accepts any bytes: a file that is not text counts by its path alone."""
     name = without_surrogates(file.name)
     try:
         whole = _text(file.content[: BYTES_PER_CHARACTER * (room + 1)])
@@ -241,7 +241,7 @@ def read_source(file: EditedFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSour
 
 
 def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
-    """The files that a diff changes; and what is wrong with it, if anything."""
+    """The files that a diff changes, and its problem, if any."""
     try:
         whole = _text(diff[:MAX_READ_SOURCE_CHARS])
     except SourceError as error:
@@ -252,7 +252,7 @@ def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
         said.append(f"only the first {len(text):,} characters of the diff were looked at")
     found = changed_files(text)
     if not found:
-        said.append("this is no unified diff: it was read as plain text")
+        said.append("this is not a unified diff: it was read as plain text")
         return [_read_prose("", text)], "; ".join(said)
     taken = found[:MAX_SOURCE_FILES]
     left = len(found) - len(taken)
@@ -335,12 +335,12 @@ def _path_words(name: str) -> str:
 
 
 def _shorten(texts: Sequence[str]) -> Iterator[str]:
-    """The beginnings, so that a licence at the top does not fill a gist."""
+    """Only the beginnings, so that a licence at the top does not fill a gist."""
     return (" ".join(text[:400].split())[:200] for text in texts)
 
 
 def _gist(texts: Sequence[str]) -> str:
-    """Words alone: a quotation mark or a minus would be an operator of the query language."""
+    """Only words: a quotation mark or a minus would be an operator of the query language."""
     words: list[str] = []
     room = MAX_GIST_CHARS
     for text in texts:

@@ -1,4 +1,4 @@
-"""The words by which documentation is looked for: frequent in the source, rare in the index."""
+"""The words to search documentation by: frequent in the source, rare in the index."""
 
 import math
 from collections import Counter, defaultdict
@@ -13,12 +13,12 @@ from ragdocs.indices.view import View
 from ragdocs.library.source_code import WEIGHTS, ReadSource, TermPlace
 from ragdocs.limits import MAX_SOURCE_TERMS
 
-# How many documents have a term: what tells a telling word from a common one.
+# Document frequencies, which distinguish telling terms from common ones.
 
 COMMON = 0.2
-"""The part of all documents from which on a term is common."""
+"""A term in a larger share of the documents is common."""
 FEW_DOCUMENTS = 50
-"""Under this, every term is in a large part of them."""
+"""With fewer documents, every term is in a large share of them."""
 
 
 class TermFrequencies:
@@ -29,25 +29,25 @@ class TermFrequencies:
         self.documents = view.count_documents()
 
     def of(self, terms: Collection[str]) -> dict[str, int]:
-        """Those of the terms that some document has, with the number of documents."""
+        """The terms that some document has, with the number of documents."""
         return self._view.document_frequencies(terms)
 
     def is_common(self, count: int) -> bool:
-        """Whether a term that so many documents have tells little, and costs much to look for."""
+        """Whether a term in this many documents says little and is expensive to search."""
         return self.documents >= FEW_DOCUMENTS and count > COMMON * self.documents
 
     def rarity(self, count: int) -> float:
-        """BM25's: about the number of doublings from a few documents to all, and never negative."""
+        """BM25's idf, never negative."""
         return math.log(1 + max(0.0, self.documents - count + 0.5) / (count + 0.5))
 
 
-# The words that tell what a text is about: frequent in it, rare in the index (TF-IDF).
+# The most telling words of a text: frequent in it, rare in the index (TF-IDF).
 
 
 @dataclass(frozen=True, slots=True)
 class TellingTerm:
-    """A term, a word of the text that it stands for, how much it occurs (weighted), the documents
-    that have it, and what that comes to.
+    """A term, its word in the text, its weighted frequency, the number of documents with it, and
+    its score.
     """
 
     term: str
@@ -58,12 +58,12 @@ class TellingTerm:
 
     @property
     def emphasis(self) -> float:
-        """What it gains by being frequent; an engine adds by itself what it gains by being rare."""
+        """Its weight by frequency; the engine itself adds the weight by rarity."""
         return damp(self.frequency)
 
 
 class _Count(NamedTuple):
-    """The words of texts as they are written, and what each occurrence is worth."""
+    """The words of texts as written, and the weight of each occurrence."""
 
     words: Counter[str]
     weight: float
@@ -72,10 +72,10 @@ class _Count(NamedTuple):
 
 
 class TermCounter:
-    """Counts the terms of texts, each with a weight, and remembers how and where they stand.
+    """Counts the terms of weighted texts, and records how they are written and where.
 
-    Words are counted as they are written, which is cheap; only the distinct ones are analysed, and
-    of very many those with the most weight.
+    Words are counted as written, which is cheap; only distinct ones are analysed, and of very many
+    only those with the most weight.
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
@@ -89,7 +89,7 @@ class TermCounter:
     def add(
         self, text: str, weight: float = 1.0, place: str = "", *, repeats: bool = False
     ) -> None:
-        """A text that repeats another adds weight to its words, not occurrences."""
+        """A text that repeats another adds weight to its words but no occurrences."""
         words = self._analyzer.count_words(text)
         for count in self._counts:
             if (count.weight, count.place, count.repeats) == (weight, place, repeats):
@@ -98,8 +98,8 @@ class TermCounter:
         self._counts.append(_Count(words, weight, place, repeats))
 
     def analyse(self, most: int = MAX_SOURCE_TERMS) -> int:
-        """Turns what was added into terms, the weightiest words first, up to so many; returns how
-        many there were.
+        """Turns the added words into at most `most` terms, the weightiest first; returns their
+        number.
         """
         taken = 0
         for word in self._weightiest():
@@ -136,7 +136,7 @@ class TermCounter:
         return sorted(sorted(terms), key=self.weights.__getitem__, reverse=True)
 
     def word(self, term: str) -> str:
-        """The form that is most often written, the shortest of those."""
+        """The most frequent form, the shortest of equal ones."""
         forms = self._words[term]
         if len(forms) == 1:
             return next(iter(forms))
@@ -146,8 +146,8 @@ class TermCounter:
 def telling_terms(
     counter: TermCounter, known: Mapping[str, int], frequencies: TermFrequencies, limit: int
 ) -> list[TellingTerm]:
-    """The most telling of the terms that so many documents have, best first; common ones only if
-    there are no others.
+    """The most telling terms, best first; `known` has their document frequencies. Common terms only
+    if there are no others.
     """
     rare = {term: count for term, count in known.items() if not frequencies.is_common(count)}
     found = [
@@ -168,7 +168,7 @@ def damp(frequency: float) -> float:
     return math.log1p(frequency)
 
 
-# The words by which documentation for some files is looked for.
+# The words to search documentation for some files by.
 
 _ONCE_IS_ENOUGH = frozenset({TermPlace.PATH, TermPlace.HEADING})
 """Nobody writes a word there by chance."""
@@ -176,7 +176,7 @@ _ONCE_IS_ENOUGH = frozenset({TermPlace.PATH, TermPlace.HEADING})
 
 @dataclass(slots=True)
 class FoundTerm:
-    """A term of one or more files, with what it is worth in all of them together."""
+    """A term of one or more files, with its score in all of them together."""
 
     term: str
     word: str
@@ -192,7 +192,7 @@ class FoundTerm:
 
 
 class TermChoice:
-    """Chooses terms by the settings of `[context]` and the frequencies of one snapshot."""
+    """Chooses terms by the settings of `[context]` and the frequencies of one view."""
 
     def __init__(
         self, analyzer: Analyzer, settings: ContextConfig, frequencies: TermFrequencies
@@ -202,7 +202,7 @@ class TermChoice:
         self._frequencies = frequencies
 
     def of(self, sources: Sequence[ReadSource]) -> list[FoundTerm]:
-        """The best of all files together, each file having the same say."""
+        """The best terms of all files together; each file has the same weight."""
         found: dict[str, FoundTerm] = {}
         counters = self._count(sources)
         wanted = [counter.rank(self._wanted(counter)) for counter in counters]
@@ -221,7 +221,7 @@ class TermChoice:
         return ranked[: self._settings.terms]
 
     def _count(self, sources: Sequence[ReadSource]) -> list[TermCounter]:
-        """Each analyses its share, and what those before it left."""
+        """Each file has its share of the limit, and what those before it left."""
         counters: list[TermCounter] = []
         room = MAX_SOURCE_TERMS
         for number, source in enumerate(sources):
@@ -233,7 +233,7 @@ class TermChoice:
         return counters
 
     def _wanted(self, counter: TermCounter) -> set[str]:
-        """Long and frequent enough; of a short text, which repeats nothing, every word."""
+        """Long and frequent enough; in a short text, which repeats nothing, every word."""
         fitting = {term for term in counter.weights if self._fits(counter.word(term))}
         often = {
             term
@@ -245,7 +245,7 @@ class TermChoice:
         return fitting if is_short else often
 
     def _fits(self, word: str) -> bool:
-        """A word of characters without spaces between them is a pair of them, and long enough."""
+        """In scripts without spaces a word is a pair of characters, and long enough."""
         settings = self._settings
         is_long_enough = len(word) >= settings.min_word_length or not word[0].isascii()
         return is_long_enough and len(word) <= settings.max_word_length

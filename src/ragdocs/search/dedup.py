@@ -22,24 +22,27 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Removing results that repeat one another: the first of a group, which is the best, stays.
+# Of results that repeat one another, the first, which is the best, stays.
 #
-# From cheap to dear: the same text (hash), nearly the same wording (trigrams, P12), nearly the same
-# meaning (vectors, P8). A result is compared with those that stay, never with those that fell, so
-# that a second run removes nothing more.
+# From cheap to expensive: the same text (hash), nearly the same wording (trigrams, P12), nearly the
+# same meaning (vectors, P8). A result is compared only with those that stay, so a second run
+# removes nothing more.
 
 HASH_BYTES = 16
-# Bitmaps are this far off at most (five standard deviations): nearer to the threshold than that,
-# the sets themselves decide.
 DOUBT = 0.1
+"""The largest error of a bitmap (five standard deviations): closer to the threshold than this, the
+sets themselves decide.
+"""
 GIVES_WAY = 0.5
-"""The usual limit per document does, for a passage whose rival has less of its confidence."""
-# A vector's cosine with itself may come out this much below 1.
+"""The default limit per document gives way to a passage if its rival has less than this share of
+its confidence.
+"""
 ROUNDING = 1e-6
+"""A vector's cosine with itself may be this much below 1."""
 
 
 def content_hash(text: str) -> bytes:
-    """Stands for a text; blank lines around it belong to its neighbours."""
+    """Identifies a text without the blank lines around it, which belong to its neighbours."""
     return blake2b(text.strip().encode("utf-8", "replace"), digest_size=HASH_BYTES).digest()
 
 
@@ -51,7 +54,9 @@ def drop_identical(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def drop_near_copies(candidates: Sequence[Candidate], threshold: float) -> list[Candidate]:
-    """Those whose trigrams have a Jaccard similarity of `threshold` or more with a better one's."""
+    """Drops those whose trigrams have a Jaccard similarity of at least `threshold` with a better
+    one.
+    """
     kept: list[_Wording] = []
     for item in candidates:
         signature = item.ngrams or ngram_signature(item.text)
@@ -62,8 +67,8 @@ def drop_near_copies(candidates: Sequence[Candidate], threshold: float) -> list[
 
 
 def drop_similar(candidates: Sequence[Candidate], threshold: float) -> list[Candidate]:
-    """Those whose vectors have a cosine of `threshold` or more with a better one's. What has no
-    vector yet is like nothing.
+    """Drops those whose vectors have a cosine of at least `threshold` with a better one. A
+    candidate without a vector is similar to none.
     """
     import numpy as np
 
@@ -94,12 +99,12 @@ def limit_per_document(candidates: Sequence[Candidate], limit: int) -> list[Cand
 def prefer_other_documents(
     candidates: Sequence[Candidate], limit: int, top_n: int
 ) -> list[Candidate]:
-    """The first `limit` of each document, and more where the limit must give way: a passage is not
-    dropped for one of less than half its confidence, nor for none at all. It then stands where
-    it stood, or before the one that would have had its place.
+    """The first `limit` of each document, and more where the limit gives way: a passage is not
+    dropped for one of less than half its confidence, nor if there are too few results. It then
+    keeps its place, or comes before the one that would have taken it.
     """
     kept = {item.id for item in limit_per_document(candidates, limit)}
-    # The surest first, wherever they stand; of equals the earlier.
+    # The surest first, wherever they are; of equal ones the earlier.
     over = deque(
         sorted((one for one in candidates if one.id not in kept), key=lambda one: -one.confidence)
     )
@@ -128,7 +133,7 @@ def _is_far_better(item: Candidate, other: Candidate) -> bool:
 
 
 def cosines(candidates: Sequence[Candidate]) -> "NDArray[np.float32]":
-    """Of every pair, by one matrix product; 0 where there is no vector."""
+    """The cosine of every pair, by one matrix product; 0 without a vector."""
     import numpy as np
 
     known = [place for place, item in enumerate(candidates) if item.vector is not None]
@@ -156,7 +161,7 @@ def _is_copy(wording: _Wording, kept: Sequence[_Wording], threshold: float) -> b
     # The innermost loop of a query: sixty candidates are 1,770 pairs.
     for other in kept:
         _, signature_of_other, size_of_other = other
-        # What two sets have in common is at most the smaller one.
+        # Two sets have at most the smaller one in common.
         if size_of_other < smallest or size < least * size_of_other:
             continue
         together = sizes[(signature | signature_of_other).bit_count()]
@@ -166,10 +171,10 @@ def _is_copy(wording: _Wording, kept: Sequence[_Wording], threshold: float) -> b
 
 
 def _is_near(one: _Wording, other: _Wording, threshold: float) -> bool:
-    """By the bitmaps where they are clear, by the sets themselves where they are not."""
+    """By the bitmaps where they are clear, otherwise by the sets themselves."""
     estimate = estimated_jaccard(one.signature, other.signature)
     together = (one.signature | other.signature).bit_count()
-    # A few trigrams may share their bits by chance, and of a full bitmap nothing can be told.
+    # A few trigrams may share their bits by chance, and a full bitmap shows nothing.
     if estimate - threshold > DOUBT and MIN_BITS_SET <= together <= MAX_BITS_SET:
         return True
     return jaccard(ngrams(one.item.text), ngrams(other.item.text)) >= threshold
@@ -177,8 +182,8 @@ def _is_near(one: _Wording, other: _Wording, threshold: float) -> bool:
 
 # Maximal marginal relevance (P11): each next result is relevant, and unlike those before it.
 
-# Seed 003, risk R1: what is further down is not worth its comparisons.
 MAX_CANDIDATES = 50
+"""Seed 003, risk R1: candidates further down are not worth comparing."""
 
 
 def select_mmr(
@@ -202,7 +207,7 @@ def select_mmr(
     while len(chosen) < min(top_n, len(items)):
         penalty = nearest if chosen else np.zeros(len(items))
         value = mmr_lambda * relevance - (1.0 - mmr_lambda) * penalty
-        # Of equals the first, which is the better one.
+        # Of equal ones the first, which is the better one.
         best = int(np.argmax(np.where(is_open, value, -np.inf)))
         chosen.append(best)
         is_open[best] = False

@@ -1,5 +1,5 @@
-"""Fuses ranked lists into one, by ranks (RRF) or by scaled scores, with the balance between meaning
-and words and what links add.
+"""Fuses ranked lists into one, by ranks (RRF) or by scaled scores; balances meaning and words, and
+adds links.
 """
 
 import math
@@ -13,53 +13,55 @@ from ragdocs.indices.keyword import idf
 from ragdocs.search.candidates import Evidence, Strategy, Weights
 from ragdocs.store.records import ChunkKey
 
-# How much of a query's answer is left to meaning, and how much to words (score fusion).
+# The balance of meaning and words in one query (score fusion).
 #
-# A long query says much in its words, and a short one little. Where the best passage is near in
-# meaning, meaning is to be trusted; where one has most of the words, words are: a name, a title.
-# That nothing is near speaks for nothing: such a query may have words of its own, and those that
-# stand somewhere stand in the wrong place. Chosen over all development sets alike (specs/0052); the
-# configured weights are where it starts from.
+# A long query says much in its words, a short one little. If the best passage is near in meaning,
+# meaning can be trusted; if one has most of the words, words can: a name, a title. If nothing is
+# near, that favours neither: such a query may have words of its own, and a passage with some of
+# them is often the wrong one. Chosen on all development sets (specs/0052), starting from the
+# configured weights.
 
 SHIFT = 0.10
-"""Towards meaning, for a query of usual length."""
+"""The shift towards meaning for a query of usual length."""
 NEAR_SIMILARITY, SIMILARITY_SLOPE = 0.5, 1.0
-"""From here on a passage is near, and meaning counts for more."""
+"""Above this similarity a passage is near, and meaning counts more."""
 HIGH_COVERAGE, COVERAGE_SLOPE = 0.5, 0.5
-"""From here on a passage has most of the words, and they count for more."""
+"""Above this coverage a passage has most of the words, and words count more."""
 USUAL_WORDS, FEWEST_WORDS, WORDS_SLOPE = 5, 4, 0.4
 SMALLEST_SHARE, LARGEST_SHARE = 0.15, 0.9
-"""Both always have a say."""
+"""Both always have some weight."""
 NAME_SHARE, NAME_SIMILARITY, NAME_SLOPE = 0.3, 0.4, 3.0
-"""Who types one word wants what has it, and a model knows no identifier: meaning has at most this
-share, more only as something really is near."""
+"""A query of one word wants passages with that word, and models do not know identifiers: meaning
+has at most this share, and more only if a passage is really near.
+"""
 
 FULL_COVERAGE = 0.7
-"""From here on prose has all that was asked for, and blocks of code have nothing to add."""
+"""Above this coverage prose has all that was asked for, and code blocks add nothing."""
 
 
 FAIRLY_PROMINENT, PROMINENT = 5.0, 7.0
-"""Deviations above the mean of the nearest passages. From the second on meaning is sure of its best
-passage, and rare words take nothing from it; up to the first they count in full."""
+"""Deviations above the mean of the nearest passages. Above the second, meaning is sure of its best
+passage and rare words change nothing; below the first they count in full."""
 LEAST_RARE = 0.1
-"""Rare words with less of the weight change nothing: both always have a say."""
+"""Rare words with a smaller share of the weight change nothing."""
 FEW_CHUNKS = 60
-"""A word that more chunks have is not rare: in which documents it stands is not looked up."""
+"""A word in more chunks is not rare, and its documents are not looked up."""
 
 
 FLOOR = 0.5
-"""A document that has rare words of this weight, more than any other, is in the answer."""
+"""The document with the most rare words is in the answer if they have this weight."""
 FEW_FORMS = 2
-"""So many words that one document alone has in the form that was typed are no chance."""
+"""This many words that only one document has in the typed form are not there by chance."""
 FORM_CHUNKS = 1_000
-"""The forms of a word that more chunks have are not looked up."""
+"""The forms of a word in more chunks are not looked up."""
 
 
 class Signs(NamedTuple):
-    """What a query and its best hits show: the best cosine, the best part of the most that its
-    words could score in prose and in code, how many words it has, and whether one name was typed,
-    whatever its parts, whose own meaning was looked for; what part of the words' weight the rare
-    ones have that one document has together; and how far the nearest passage stands out."""
+    """What a query and its best hits show: the best cosine; the best share of the highest possible
+    word score in prose and in code; its number of words; whether it is a single name; the share of
+    the words' weight that the rare words of one document have; and how far the nearest passage
+    stands out.
+    """
 
     similarity: float
     prose: float
@@ -71,8 +73,9 @@ class Signs(NamedTuple):
 
 
 def balance(weights: Weights, signs: Signs) -> Weights:
-    """Shifted for this query: the weights of meaning and words, their sum unchanged, and that of
-    code, which counts less where prose has the words."""
+    """Shifts the weights of meaning and words for this query, their sum unchanged, and lowers that
+    of code if prose has the words.
+    """
     weights = {**weights, Strategy.CODE: weights[Strategy.CODE] * code_part(signs.prose)}
     semantic, keyword = weights[Strategy.SEMANTIC], weights[Strategy.KEYWORD]
     if semantic <= 0 or keyword <= 0:
@@ -96,13 +99,14 @@ def semantic_share(configured: float, signs: Signs) -> float:
 
 
 def uncertainty(prominence: float) -> float:
-    """1 where no passage stands out by its meaning, 0 where one does clearly."""
+    """1 if no passage stands out by its meaning, 0 if one clearly does."""
     return min(1.0, max(0.0, (PROMINENT - prominence) / (PROMINENT - FAIRLY_PROMINENT)))
 
 
 def rare_weights(total: int, frequencies: Mapping[Unit, int]) -> dict[Unit, float]:
-    """What part of the words' weight (idf) each rare one has, the rarer the more: a word that one
-    chunk alone has counts in full."""
+    """The share of the words' weight (idf) that each rare word has; a word in only one chunk counts
+    in full, others less.
+    """
     weights = {unit: idf(total, min(total, count)) for unit, count in frequencies.items()}
     whole, most = sum(weights.values()), idf(total, 1)
     return {
@@ -122,25 +126,26 @@ def code_part(prose: float) -> float:
 
 # Several ranked lists become one: by ranks (RRF), or by scaled scores.
 #
-# Both say what each index contributed. A list's order is its own affair: higher is better, best
-# first, and of a chunk that stands in it twice only the better place counts.
+# Both record what each index contributed. Each list is best first, higher scores are better, and of
+# a chunk that is in a list twice only the better place counts.
 
-# Cormack, Clarke and Büttcher 2009, and every seed.
 RRF_K = 60
-# What a passage can be measured against in full. Code and links can only add to that: a passage
-# that has none must not lose by it.
+"""Cormack, Clarke and Büttcher 2009, and every seed."""
 MEASURED = (Strategy.SEMANTIC, Strategy.KEYWORD)
+"""The indices that every passage is measured by. Code and links can only add to that: a passage
+without them must not lose.
+"""
 
 Lists = Mapping[Strategy, Sequence[Hit]]
 Scale = Callable[[Strategy, Sequence[float]], Sequence[float]]
 """One index's scores, best first, into [0, 1]."""
 
 LEAST_WEIGHT = 1e-9
-"""Less is nothing: what is divided by it would be no number any more."""
+"""Less counts as nothing: dividing by it would overflow."""
 
 
 class Wanted(NamedTuple):
-    """The best `most` chunks and, wherever they stand, `others`: all that a caller will look at."""
+    """The best `most` chunks and, wherever they rank, `others`: all that a caller will use."""
 
     most: int
     others: Set[ChunkKey]
@@ -152,9 +157,9 @@ class Wanted(NamedTuple):
 
 
 class Fused(NamedTuple):
-    """A chunk's place among all, and how it came to it: `score` is the sum of `contributions`.
+    """A chunk in the fused list; `score` is the sum of `contributions`.
 
-    A tuple, because hundreds are made for every query.
+    A tuple, because every query makes hundreds.
     """
 
     key: ChunkKey
@@ -173,7 +178,7 @@ def fuse_by_rank(lists: Lists, weights: Weights, k: int = RRF_K) -> list[Fused]:
 
 
 def most_by_rank(lists: Lists, weights: Weights, k: int = RRF_K) -> float:
-    """The score of a chunk that every index which was asked puts first."""
+    """The score of a chunk that every searched index puts first."""
     measured = [strategy for strategy in MEASURED if strategy in lists] or list(lists)
     total = sum(max(0.0, weights.get(strategy, 1.0)) for strategy in measured)
     return total / (k + 1) if total > 0 else 1.0
@@ -182,8 +187,8 @@ def most_by_rank(lists: Lists, weights: Weights, k: int = RRF_K) -> float:
 def fuse_by_score(
     lists: Lists, weights: Weights, scale: Scale, wanted: Wanted | None = None
 ) -> list[Fused]:
-    """`a·semantic + (1-a)·keyword`, where `a` is the semantic weight's part of the two; code and
-    graph come on top. An index that was asked and found nothing (an empty list) keeps its part.
+    """`a·semantic + (1-a)·keyword`, where `a` is the semantic share of the two weights; code and
+    graph are added. An index that was searched and found nothing (an empty list) keeps its share.
     """
     measured = [strategy for strategy in MEASURED if strategy in lists] or list(lists)
     total = sum(weights.get(strategy, 1.0) for strategy in measured)
@@ -193,8 +198,8 @@ def fuse_by_score(
 
 
 def by_ideal(ideals: Mapping[Strategy, float]) -> Scale:
-    """Score / ideal, where the ideal is the most this query could score (cosine: 1, the default).
-    A query whose words are poorly covered so gives keyword search less say by itself.
+    """Score / ideal, where the ideal is the highest possible score of this query (cosine: 1, the
+    default). So keyword search counts less in a query whose words are poorly covered.
     """
 
     def scale(strategy: Strategy, scores: Sequence[float]) -> list[float]:
@@ -202,7 +207,7 @@ def by_ideal(ideals: Mapping[Strategy, float]) -> Scale:
         if ideal <= 0:
             return [0.0] * len(scores)
         shares = [score / ideal for score in scores]
-        # Best first, so these are all in [0, 1] as a rule.
+        # Best first, so usually all are in [0, 1].
         if shares and shares[0] <= 1.0 and shares[-1] >= 0.0:
             return shares
         return [min(1.0, max(0.0, share)) for share in shares]
@@ -211,7 +216,7 @@ def by_ideal(ideals: Mapping[Strategy, float]) -> Scale:
 
 
 def by_range(_: Strategy, scores: Sequence[float]) -> list[float]:
-    """The best of this query's list is 1, the worst 0; those of a list without spread are all 1."""
+    """The best of this query's list is 1, the worst 0; in a list without spread all are 1."""
     low, spread = min(scores, default=0.0), max(scores, default=0.0) - min(scores, default=0.0)
     return [(score - low) / spread if spread > 0 else 1.0 for score in scores]
 
@@ -246,7 +251,7 @@ def _fuse(
 
 
 def _equals(fused: Sequence[Fused]) -> Iterator[Sequence[Fused]]:
-    """Equal scores are common with ranks: then the best single place decides, then the key."""
+    """Groups of equal scores, each in order."""
     start = 0
     for end in range(1, len(fused) + 1):
         if end == len(fused) or fused[end].score != fused[start].score:
@@ -268,10 +273,10 @@ def _rank_order(fused: Fused) -> tuple[float, int, ChunkKey]:
     return -fused.score, min(fused.evidence.values()).rank, fused.key
 
 
-# What links add to passages found by their own text.
+# Links raise passages.
 #
-# They bring a passage nearer to the best, never past it: the nearer it is already, the less they
-# add. So linked pages come along, and cannot crowd out what answers the query by itself.
+# They bring a passage nearer to the best, never past it; the nearer it already is, the less they
+# add. So linked pages appear, but cannot crowd out passages that answer the query by themselves.
 
 
 def with_links(fused: Sequence[Fused], linked: Sequence[Hit], weight: float) -> list[Fused]:
@@ -296,5 +301,5 @@ def _nearer(item: Fused, hit: Hit, rank: int, weight: float, best: float) -> Fus
 
 
 def _link_order(item: Fused) -> tuple[float, float]:
-    """Of equals, the one that owes less to its links comes first, then the one that did before."""
+    """Of equal ones, the one that owes less to its links comes first, then the earlier one."""
     return -item.score, item.contributions.get(Strategy.GRAPH, 0.0)

@@ -1,6 +1,5 @@
-"""A request from beginning to end: understand, retrieve, fuse, hydrate, run the stages, present.
-
-It owns no ranking rule.
+"""Runs a request from beginning to end: understand, retrieve, fuse, hydrate, judge, present. It
+owns no ranking rule.
 """
 
 from collections import Counter
@@ -187,10 +186,10 @@ def _explain_query(query: RunningQuery) -> QueryExplanation:
     )
 
 
-# From the last candidates to what a reader gets: cited, with the matches marked, within budget.
+# Presentation: cited, with the matches marked, within the budget.
 
 MAX_MARKED_CHARS = 200_000
-"""In a longer passage, such as a whole file as one result, matches are not looked for."""
+"""In a longer passage, such as a whole file as one result, matches are not marked."""
 
 
 class Presenter:
@@ -234,7 +233,7 @@ class Presenter:
         snippet = self._snippets.of(shown, own or matches, self._asked, snippet_focus)
         result = _result(candidate, passage, cited, sections)
         about = self._metadata.get(candidate.id)
-        # With parent retrieval the whole parent is what was asked for.
+        # Parent retrieval returns the whole parent.
         limit = 0 if candidate.is_parent else self._limit
         kept = _choose_stretch(passage, cited, matches, limit) if cited else None
         part = passage.part(*kept) if kept else None
@@ -293,9 +292,9 @@ def _to_snippet_query(found: RunningQuery) -> SnippetQuery:
 
 
 def _passage(candidate: Candidate) -> tuple[Passage, Range]:
-    """What may be shown of a candidate, and which characters of it were found.
+    """The passage to show of a candidate, and the characters of it that were found.
 
-    The first and the last leaf of a section may have more than is the section's.
+    The first and the last leaf of a section may extend beyond it.
     """
     leaves = candidate.leaves
     if candidate.before is not None:
@@ -320,7 +319,7 @@ def _passage(candidate: Candidate) -> tuple[Passage, Range]:
 
 
 def _own(passage: Passage, span: Span) -> Range:
-    """The characters of a section, which begins and ends with a line."""
+    """The characters of a section, which has whole lines."""
     first, last = 0, len(passage.text)
     if span.byte_start > passage.span.byte_start:
         first = offset_of_line(passage, span.line_start)
@@ -332,13 +331,13 @@ def _own(passage: Passage, span: Span) -> Range:
 def _result(
     candidate: Candidate, passage: Passage, cited: Citation | None, sections: Sequence[Chunk]
 ) -> SearchResult:
-    """Cited under the section of the best match; a document without sections by its parts."""
+    """Cites the section of the best match, or the chunk in a document without sections."""
     section = candidate.best.chunk
     if cited is not None and cited.section.parent_id is not None:
         section = cited.section
     own = passage.span
     if candidate.before is not None:
-        # What a parent begins with, of the passage before it, is not its own.
+        # The lead of a parent belongs to the passage before it.
         first = candidate.leaves[0].chunk.span
         own = replace(own, byte_start=first.byte_start, line_start=first.line_start)
     around = narrowest_around(sections, own)
@@ -356,8 +355,8 @@ def _result(
 def _choose_stretch(
     passage: Passage, cited: Citation, matches: Sequence[MatchRange], limit: int
 ) -> Range | None:
-    """What is given of a passage that has too much: all of the section that is cited, with what
-    stands around it, or as much of that section as there is room for.
+    """The part of too long a passage to show: the cited section and its surroundings, or as much of
+    that section as fits.
     """
     if not limit or _size(passage.text) <= limit:
         return None
@@ -374,7 +373,7 @@ def _choose_stretch(
 
 
 def _shown_at(span: Span) -> dict[str, tuple[int, int]]:
-    """Of what is given as a result's text."""
+    """The place of a result's text."""
     return {
         "text_lines": (span.line_start, span.line_end),
         "text_bytes": (span.byte_start, span.byte_end),
@@ -423,7 +422,7 @@ class QueryOrchestrator:
         self._retrieval.close()
 
     def state(self) -> IndexState:
-        """What could be answered for now."""
+        """The state of the index now."""
         with self._index.view() as view:
             has_vectors = view.has_vectors and self._retrieval.has_model()
             return self._states.of(view, has_vectors=has_vectors)
@@ -474,7 +473,7 @@ class QueryOrchestrator:
                 hits = bounds.hits
                 bounds = self._next(request, bounds, owners.values())
                 if not view.has_documents(bounds.within):
-                    break  # every document has its share
+                    break  # every document already has its share
                 known = {key for key, doc_id in owners.items() if doc_id in bounds.full}
                 attempt = self._look(view, read, request, bounds, query.keep_only(known, hits))
             left = with_sections(attempt.left, view.sections_in)
@@ -584,7 +583,7 @@ class QueryOrchestrator:
         nearness = None
         if self._settings.semantic_weight > 0:
             keys = [item.stored.key for item in candidates]
-            nearness = self._retrieval.nearness(view, found, keys)
+            nearness = self._retrieval.meaning.nearness(view, found.nearest, keys)
         measures = Measures(
             nearness=nearness,
             ideals=found.ideals,
@@ -648,7 +647,7 @@ def _question(found: RunningQuery) -> Question:
 
 
 def _metadata(view: View, left: Sequence[Candidate]) -> dict[ChunkId, MetadataMaker]:
-    """What makes it for the section that each is cited under, of the links in its passage."""
+    """For each candidate, the maker of its metadata, with the links in its passage."""
     links = {doc_id: view.links(doc_id) for doc_id in {item.document.id for item in left}}
     makers: dict[ChunkId, MetadataMaker] = {}
     for item in left:

@@ -1,6 +1,4 @@
-"""A passage as it is shown, the way from its characters back to the file, and where the query
-matches.
-"""
+"""A passage as it is shown, the mapping from its characters to the file, and its matches."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -14,22 +12,24 @@ from ragdocs.indices.analysis import Analyzer, Token
 from ragdocs.indices.conditions import Unit
 from ragdocs.models import QueryField, Span
 
-# A stretch of a file as it is shown, and the way back from its characters to bytes and lines.
+# A stretch of a file as it is shown, and the mapping from its characters to bytes and lines.
 #
-# A passage's text has only LF line ends and no NUL or bad byte; its length in the file says how
-# much that left out. A byte is given when that length leaves one possibility only, and else none:
-# never a guess. Lines are always known.
+# A passage's text has only LF line ends and no NUL or invalid byte; its length in the file shows
+# how much was replaced. A byte offset is given only if that length allows a single possibility; it
+# is never guessed. Lines are always known.
 
 REPLACEMENT = "\ufffd"
 _UNITS = {"utf-8": 1, "utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
-"""The bytes of a CR, by encoding: what a line end has more when it is CRLF."""
+"""The size of a CR by encoding: how much longer CRLF is than LF."""
 _EXTRA_OF_REPLACEMENT = 2
-"""In UTF-8 a replacement character stands for one bad byte or NUL, or is one itself: 3 bytes."""
+"""In UTF-8 a replacement character stands for one invalid byte or NUL, or is in the file itself,
+with 3 bytes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """Where a character stands in the file: its byte, if that is certain, and its line, from 1."""
+    """The place of a character in the file: its byte, if that is certain, and its line, from 1."""
 
     byte: int | None
     line: int
@@ -37,7 +37,7 @@ class FilePlace:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """What some text takes in the file: at least so many bytes, more for each of the doubtful."""
+    """The size of some text in the file: at least `least` bytes, more for uncertain characters."""
 
     least: int
     line_ends: int
@@ -60,7 +60,7 @@ class _Size:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """`text` is the file's text at `span`. `marks` are more characters whose byte is known, in
+    """`text` is the file's text at `span`. `marks` are further characters whose byte is known, in
     order: (character, byte).
     """
 
@@ -71,7 +71,7 @@ class Passage:
 
     @classmethod
     def of(cls, pieces: Sequence[tuple[str, Span]], encoding: str) -> Self:
-        """One or more neighbouring leaves: where each begins is known."""
+        """Joins neighbouring leaves, whose beginnings are known."""
         marks: list[tuple[int, int]] = []
         length = 0
         for text, span in pieces:
@@ -88,7 +88,7 @@ class Passage:
         return size == len(self.text) and self.encoding == "utf-8" and self.text.isascii()
 
     def places(self, offsets: Iterable[int]) -> dict[int, FilePlace]:
-        """Where the characters at these offsets stand; all of them in one pass over the text."""
+        """The places of the characters at these offsets, in one pass over the text."""
         wanted = sorted(set(offsets))
         known = self._bytes(wanted)
         found: dict[int, FilePlace] = {}
@@ -100,16 +100,16 @@ class Passage:
         return found
 
     def certain_offsets(self, offsets: Sequence[int]) -> Container[int]:
-        """Those of the offsets, which are in order, whose byte in the file is certain."""
+        """The offsets, of these sorted ones, whose byte in the file is certain."""
         return self._bytes(offsets)
 
     def part(self, start: int, end: int) -> Self | None:
-        """The characters [start, end) as a passage, or None where their bytes are in doubt."""
+        """The characters [start, end) as a passage, or None if their bytes are uncertain."""
         last = max(start, end - 1)
         places = self.places((start, end, last))
         first_byte, end_byte = places[start].byte, places[end].byte
         if end == len(self.text):
-            end_byte = self.span.byte_end  # with a character that was cut off by the file's end
+            end_byte = self.span.byte_end  # including a character that the end of the file cut off
         if first_byte is None or end_byte is None:
             return None
         marks = tuple((at - start, byte) for at, byte in self.marks if start < at < end)
@@ -132,7 +132,7 @@ class Passage:
         for (first, byte), (last, byte_end) in pairwise(known):
             here = wanted[bisect_left(wanted, first) : bisect_right(wanted, last)]
             whole = self._size(first, last) if here else _Size(0, 0, 0)
-            # A rest smaller than a unit is a character that the end of the file cuts off.
+            # A remainder smaller than a unit is a character that the end of the file cuts off.
             extra = (byte_end - byte - whole.least) // unit
             before, at = _Size(0, 0, 0), first
             for offset in here:
@@ -151,10 +151,9 @@ class Passage:
 
 
 def _only_extra(before: _Size, after: _Size, extra: int) -> int | None:
-    """How much of the whole's extra lies before, if there is only one answer.
+    """How much of the extra length lies before, if there is only one answer.
 
-    A CRLF has one unit more, a replacement character two: where there are no line ends, the extra
-    is even.
+    A CRLF has one extra unit, a replacement character two: without line ends the extra is even.
     """
     low, high = max(0, extra - after.most_extra), min(extra, before.most_extra)
     if not before.line_ends:
@@ -164,24 +163,24 @@ def _only_extra(before: _Size, after: _Size, extra: int) -> int | None:
     return low if low == high else None
 
 
-# Where what was looked for stands in a passage.
+# The matches of a query in a passage.
 #
-# The same analysis as at index time: a stem marks the word it came from, a phrase only words that
-# follow one another. What overlaps or touches is one range: an identifier and its parts, the pairs
-# of a Chinese word.
+# With the same analysis as at index time: a stem marks the word it came from, a phrase only words
+# that follow one another. Overlapping or touching matches become one range: an identifier and its
+# parts, the pairs of a Chinese word.
 
 _SHOWN_FIELDS = (None, QueryField.CONTENT, QueryField.HEADERS)
-"""A passage holds its own headings; what was sought in a title or a tag marks no text."""
+"""A passage contains its headings; a search in a title or tag marks no text."""
 
 Worth = Callable[[Unit], int]
-"""What a unit counts; a whole number, so that equal sums are equal."""
+"""The worth of a unit; a whole number, so that sums can be compared."""
 _Found = tuple[int, int, Unit]
 
 
 @dataclass(frozen=True, slots=True)
 class MatchRange:
-    """Characters [start, end) of the passage, the same in the file (lines from 1; bytes None when
-    they are not certain), and every unit that stands there.
+    """Characters [start, end) of the passage, their place in the file (lines from 1; bytes None if
+    uncertain), and every unit that matches there.
     """
 
     start: int
@@ -222,8 +221,8 @@ def match_ranges(
 
 
 def densest(matches: Sequence[MatchRange], length: float, worth: Worth) -> Sequence[MatchRange]:
-    """The neighbours within `length` characters whose distinct units are worth most; of equal
-    ones the first.
+    """The neighbouring matches within `length` characters whose distinct units are worth most; of
+    equal ones the first.
     """
     counts = Counter[Unit]()
     total, best, first = 0, -1, 0
@@ -263,12 +262,12 @@ def _phrases(tokens: Sequence[Token], wanted: Sequence[Unit]) -> Iterator[_Found
 
 
 def _runs(plain: Sequence[Token], terms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Where all terms follow one another: Knuth, Morris and Pratt's way, which is linear."""
+    """Where all terms follow one another; by Knuth, Morris and Pratt, which is linear."""
     borders = _borders(terms)
     length, position = 0, -inf
     for index, token in enumerate(plain):
         if token.position != position + 1:
-            length = 0  # a word too long to keep stood between
+            length = 0  # a word too long to be kept is between
         position = token.position
         while length and (length == len(terms) or terms[length] != token.term):
             length = borders[length - 1]
@@ -278,7 +277,7 @@ def _runs(plain: Sequence[Token], terms: tuple[str, ...]) -> Iterator[tuple[int,
 
 
 def _borders(terms: tuple[str, ...]) -> list[int]:
-    """For each beginning of the phrase, how long its longest end is that also begins it."""
+    """For each prefix of the phrase, the length of its longest suffix that is also a prefix."""
     borders = [0]
     length = 0
     for term in terms[1:]:

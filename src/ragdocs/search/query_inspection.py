@@ -1,4 +1,4 @@
-"""How a query would be read: parsed, analysed, completed and classified, without searching."""
+"""Inspects a query without searching: how it is parsed, analysed, expanded and classified."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ NO_INDEX = "there is no index: whether the documents have these words is not kno
 
 @dataclass(frozen=True, slots=True)
 class ExpressionNode:
-    """A node of the parsed query: what it demands, and of what."""
+    """A node of the parsed query."""
 
     kind: str
     text: str = ""
@@ -55,7 +55,7 @@ class ExpressionNode:
 
 @dataclass(frozen=True, slots=True)
 class AnalysedWord:
-    """A word of the query, the term it is looked for by, and whether it is looked for at all."""
+    """A word of the query, its term, and whether it is searched for."""
 
     word: str
     term: str
@@ -64,7 +64,7 @@ class AnalysedWord:
 
 @dataclass(frozen=True, slots=True)
 class LookedFor:
-    """Terms that must follow one another; what they count, and what by the field they stand in."""
+    """Terms that must follow one another, their weight, and their weight in each field."""
 
     terms: tuple[str, ...]
     field: str | None
@@ -74,7 +74,7 @@ class LookedFor:
 
 @dataclass(frozen=True, slots=True)
 class InspectedQuery:
-    """Everything that is known of a query before anything is searched."""
+    """Everything that is known about a query before it is searched."""
 
     query: str
     is_strict: bool
@@ -104,7 +104,7 @@ def inspect_query(
     *,
     strict: bool = False,
 ) -> InspectedQuery:
-    """Without a view the documents' own words are not asked. Raises QueryError as a search."""
+    """Without a view, the documents' words are unknown. Raises QueryError as a search does."""
     QueryRequest(queries=(text,))
     parsed = parse_query(text, strict=strict)
     if view is None:

@@ -22,14 +22,14 @@ from ragdocs.models import (
     Term,
 )
 
-# The marks of the query language, told apart from text that only looks like them.
+# The marks of the query language, distinguished from text that only looks like them.
 #
-# A mark counts where a person would have put it on purpose: a quote, bracket or minus at a word's
-# beginning, a known field directly before its value, `^2` directly after a name. `C++`, `foo-bar`,
+# A mark counts where a person would put it on purpose: a quote, bracket or minus at the beginning
+# of a word, a known field directly before its value, `^2` directly after a name. `C++`, `foo-bar`,
 # `--flag`, `-m`, `x^2`, `print(x)`, `24" screen`, `12:30` are words. Linear in the query's length.
 
 MAX_DEPTH = 20
-"""Brackets nested deeper than anyone means are text: whoever walks an expression may recurse."""
+"""Deeper brackets are text, so that functions over an expression may recurse."""
 
 MAX_BOOST = 100.0
 
@@ -50,7 +50,7 @@ TOO_DEEP = f"Brackets more than {MAX_DEPTH} deep were all read as text."
 OR_IS_IDLE = "OR without a term on both sides was ignored."
 
 _BLANK = re.compile(r"\s*")
-# Brackets within a word belong to it when they close within it, two deep: f(x), f(g(x)).
+# Brackets within a word belong to it if they close within it, up to two deep: f(x), f(g(x)).
 _WORD = re.compile(r'[^\s"()](?:[^\s"()]|\((?:[^\s"()]|\([^\s"()]*\))*\))*')
 _FIELD = re.compile(rf"({'|'.join(FIELD_NAMES)}):(?=[^\s)])")
 # Not a flag (-m), a number (-1), another minus (--force), nor the x of x^2.
@@ -62,7 +62,7 @@ _BRACKETS_TO_BLANKS = str.maketrans("()", "  ")
 
 
 class Mark(Enum):
-    """What a token of a query is."""
+    """The kind of a token."""
 
     WORD = auto()
     PHRASE = auto()
@@ -82,7 +82,7 @@ ENDINGS = (Mark.WORD, Mark.PHRASE, Mark.BOOST, Mark.CLOSE)
 
 @dataclass(frozen=True, slots=True)
 class QueryToken:
-    """A mark or a word; `text` is the word, the phrase, the field's name, the boost's figure."""
+    """A mark or a word; `text` is the word, the phrase, the field's name or the boost's number."""
 
     mark: Mark
     text: str = ""
@@ -90,16 +90,16 @@ class QueryToken:
 
 @dataclass(frozen=True, slots=True)
 class QueryTokens:
-    """A query cut up: its brackets pair, each prefix stands before what it belongs to."""
+    """The tokens of a query: brackets are paired, and each prefix is before its operand."""
 
     tokens: list[QueryToken]
     notes: list[str]
     loose: list[str]
-    """What stands alone and has neither letter nor digit: `-`, `?`, `|`."""
+    """Pieces without a letter or digit: `-`, `?`, `|`."""
 
 
 def is_name(text: str) -> bool:
-    """Whether a minus before the text, or a boost after it, would be taken for one."""
+    """Whether a minus before the text, or a boost after it, is read as an operator."""
     return _NAME.match(text) is not None
 
 
@@ -140,11 +140,11 @@ class _Reader:
         self.tokens: list[QueryToken] = []
         self.notes: list[str] = []
         self.loose: list[str] = []
-        # Open brackets: the index of their token, or None for one that is part of the text.
+        # Open brackets: the index of their token, or None for one that is text.
         self.open: list[int | None] = []
 
     def read(self) -> bool:
-        """False when brackets are too deep to go on."""
+        """False if brackets are nested too deep."""
         self._skip_blanks()
         while self.at < len(self.text):
             self._read_one()
@@ -209,7 +209,7 @@ class _Reader:
         return self._read_boost()
 
     def _read_prefix(self) -> bool:
-        """A prefix is read only where its operand follows; a field's value has none."""
+        """A prefix is read only if its operand follows; a field's value has no prefix."""
         if self._follows(Mark.FIELD):
             return False
         if field := _FIELD.match(self.text, self.at):
@@ -218,7 +218,7 @@ class _Reader:
             return True
         if not self._is_dash_before_operand():
             return False
-        # A dash that follows something directly, as in `"a"-b`, is skipped: it excludes nothing.
+        # A dash directly after something, as in `"a"-b`, is skipped and excludes nothing.
         if self.at == 0 or self.text[self.at - 1].isspace() or self.text[self.at - 1] == "(":
             self._add(Mark.MINUS)
         self.at += 1
@@ -276,7 +276,7 @@ class _Reader:
             self.tokens += rest
 
     def _drop_prefixes(self) -> None:
-        """What they belonged to turned out to be nothing: a field's name is then a word."""
+        """Drops prefixes without an operand; a field's name then becomes a word."""
         names: list[QueryToken] = []
         while self._follows(*PREFIXES):
             prefix = self.tokens.pop()
@@ -289,16 +289,16 @@ def _is_boost(figure: str) -> bool:
     return _FIGURE.fullmatch(figure) is not None and 0 < float(figure) <= MAX_BOOST
 
 
-# ra's query language: from what was typed to an expression, and back.
+# ra's query language: from text to an expression, and back.
 #
-# Phrases, fields, minus, brackets, OR, and what stands side by side, in this order of binding: so
-# `a b OR c` is a (b OR c), and `-title:x` excludes x in titles. Several topics are several queries,
-# not several phrases: two phrases must both match. A query that only excludes finds nothing: there
-# is nothing to rank.
+# Phrases, fields, minus, brackets, OR and adjacency bind in this order: `a b OR c` is a (b OR c),
+# and `-title:x` excludes x in titles. Several topics need several queries, not several phrases,
+# because two phrases must both match. A query that only excludes finds nothing, because nothing can
+# be ranked.
 #
 # Natural text is never strict (specs/0075): operators bind in a short query without question words
-# or sentence marks, in one of phrases and at most three words, or where the request asks for it.
-# Otherwise any word may match, and what is quoted is a wish.
+# or sentence marks, in one of phrases and at most three words, or if the request asks for it.
+# Otherwise any word may match, and a quotation is a wish.
 
 TOO_MANY = "The operators of this query were ignored: they bind more than {most} words and phrases."
 ONLY_EXCLUDES = "Nothing is looked for, only excluded: add what should be found."
@@ -306,7 +306,7 @@ ONLY_EXCLUDES = "Nothing is looked for, only excluded: add what should be found.
 FILTERS = (QueryField.TREE, QueryField.PATH)
 
 MOST_TERMS = 8
-"""Of a query with an operator: who writes more writes a sentence."""
+"""In a query with an operator; one with more terms is a sentence."""
 MOST_TERMS_BESIDE_PHRASES = 3
 
 REASONS = {
@@ -328,7 +328,7 @@ REASONS = {
 
 _QUOTES = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f", '"'))
 
-# Of the larger languages, and only what is hardly ever another word.
+# Of the larger languages, without those that are often another word.
 _QUESTIONS = """
     what which who whom whose why when where how
     wie warum wieso weshalb wann welche welcher welches
@@ -337,12 +337,12 @@ _QUESTIONS = """
     quando quais porquê perché quale waarom wanneer welke
 """
 _QUESTION_WORDS = frozenset(_QUESTIONS.split())
-# Before a subject they make a question.
+# At the beginning they make a question.
 _BEFORE_A_SUBJECT = """
     is are was were am do does did can could may might must shall should will would has have
 """
 _AUXILIARIES = frozenset(_BEFORE_A_SUBJECT.split())
-# Who writes in the language requires none of these, and begins or ends no phrase with them.
+# Nobody who writes in the query language requires these, or begins or ends a phrase with them.
 _OF_SENTENCES = """
     a an the this that these those of to in on at by for from with without into as and or but not if
     it its i me my we our you your he she they their there be been being
@@ -352,12 +352,13 @@ _SENTENCE_MARKS = "?!.,;:…。\uff1f\uff01\uff0c、\uff1b\uff1a"
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015"
 _OF_COMMANDS = frozenset({"|", "||", "&&", ">", ">>", "<", "2>", "2>&1"})
 _FLAG = re.compile(r"--?[A-Za-z]")
-# A shell's pattern, a path, a regular expression, code: no words that follow one another.
+# A glob, a path, a regular expression or code, not a sequence of words.
 _LITERAL = re.compile(r"[*?$<>|\\{}\[\]=~/;()]")
 _OPERATOR_LETTERS = {*_DASHES, "^", ":"}
 _OPERATORS = (Mark.FIELD, Mark.BOOST, Mark.OR, Mark.MINUS)
 
-# Quotations that the language does not know. An apostrophe is none: it follows a letter.
+# Quotation marks that the language does not know. An apostrophe, which follows a letter, is not
+# one.
 _OTHER_QUOTATIONS = re.compile(
     r"«[^«»]+»|»[^«»]+«|\u2039[^\u2039\u203a]+\u203a|「[^「」]+」|『[^『』]+』|\u2018[^\u2018]+?\u2019(?!\w)"
     r"|(?<!\w)'(?=\S)(?:[^']|(?<=\w)'(?=\w))+(?<=\S)'(?!\w)"
@@ -372,8 +373,9 @@ _DASH_ALONE = re.compile(rf"(?<!\S)[{_DASHES}]+(?!\S)")
 def parse_query(
     text: str, most_conditions: int = MAX_CONDITIONS, *, strict: bool = False
 ) -> ParsedQuery:
-    """Any text at all is a query: what cannot be read as the language is words, and so is what has
-    more words and phrases that bind than may be looked up. `strict`: it is written in the language.
+    """Any text is a query: what is not in the query language is read as words, and so is a query
+    with more binding words and phrases than may be looked up. `strict`: it is in the query
+    language.
     """
     clean = _clean(text).strip()
     cut = cut_query(clean.translate(_QUOTES))
@@ -396,13 +398,13 @@ def parse_query(
 
 
 def read_as_plain(text: str) -> ParsedQuery:
-    """A query of phrases and words that the documents do not know as such."""
+    """For a query of phrases and words that no document has together."""
     clean = _clean(text).strip()
     return _parse_plain(clean, cut_query(clean.translate(_QUOTES)), QueryReading.UNFULFILLED)
 
 
 def _choose_reading(cut: QueryTokens) -> QueryReading:
-    """Whether a query is plainly written in the language."""
+    """Decides whether a query is clearly written in the query language."""
     tokens = cut.tokens
     marks = {token.mark for token in tokens}
     has_operator = not marks.isdisjoint(_OPERATORS)
@@ -428,7 +430,7 @@ def _choose_reading(cut: QueryTokens) -> QueryReading:
 
 
 def _is_sentence(cut: QueryTokens) -> bool:
-    """By its marks and words outside quotations; a question in quotation marks is one too."""
+    """By its marks and words outside quotations, or by a quoted question."""
     if any(set(loose) <= {*_SENTENCE_MARKS, *_DASHES} for loose in cut.loose):
         return True
     before: Mark | None = None
@@ -462,7 +464,7 @@ def _parse_plain(text: str, cut: QueryTokens, reading: QueryReading) -> ParsedQu
 
 
 def _read_as_text(cut: QueryTokens) -> Iterator[str]:
-    """Operators that did not bind, as they are written."""
+    """The operators that do not bind, as they are written."""
     for token in cut.tokens:
         text = token.text
         match token.mark:
@@ -497,8 +499,9 @@ def _plain_words(tokens: Sequence[QueryToken], text: str) -> list[str]:
 
 
 def _without_marks(text: str) -> str:
-    """What is meant is the same with and without quotation marks, brackets around a clause, a colon
-    behind a word and a dash between two: so is what the model reads."""
+    """Quotation marks, brackets around a clause, a colon after a word and a dash between words do
+    not change the meaning, so the model gets the text without them.
+    """
     marks = [match.span() for match in _OTHER_QUOTATIONS.finditer(text)]
     edges = {at for start, end in marks for at in (start, end - 1)} | _brackets_of_asides(text)
     bare = "".join(" " if at in edges else letter for at, letter in enumerate(text))
@@ -508,12 +511,12 @@ def _without_marks(text: str) -> str:
 
 
 def _close_up(text: str) -> str:
-    """Without blanks before a sentence's marks: they stood behind a bracket or quotation."""
+    """Removes the blanks before sentence marks that a bracket or quotation mark left."""
     return re.sub(r"(?<=\w) (?=[?!.,;](?:\s|\Z))", "", " ".join(text.split()))
 
 
 def _brackets_of_asides(text: str) -> set[int]:
-    """Where pairs of brackets stand that enclose whole words: not those of `f(x)` or `(?:a+)+`."""
+    """The pairs of brackets around whole words, not those of `f(x)` or `(?:a+)+`."""
     found: set[int] = set()
     open_at: list[int] = []
     for at, letter in enumerate(text):
@@ -543,13 +546,13 @@ def format_expression(expression: QueryExpression) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without lone surrogates and NUL, which neither the store nor a tokenizer takes."""
+    """Replaces lone surrogates and NUL, which neither the store nor a tokenizer accepts."""
     pairs = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return pairs.replace("\0", " ")
 
 
 class _Parser:
-    """Recursive descent; brackets are bounded, so the recursion is."""
+    """Recursive descent; the depth of brackets, and so of the recursion, is bounded."""
 
     def __init__(self, tokens: list[QueryToken]) -> None:
         self.tokens = tokens
@@ -639,7 +642,7 @@ def _count_leaves(expression: QueryExpression) -> int:
 
 
 def _find_words(expression: QueryExpression) -> Iterator[str]:
-    """The words to look for: no exclusions, no filters."""
+    """The words to search, without exclusions and filters."""
     match expression:
         case Term(text) | Phrase(text):
             yield text
@@ -684,7 +687,7 @@ def _group(expression: QueryExpression) -> str:
 
 
 def _operand(expression: QueryExpression, may_be_bare: Callable[[str], bool]) -> str:
-    """A word stands bare where it would be read back as one; everything longer in brackets."""
+    """A word without brackets if it would be read back as one; everything longer in brackets."""
     text = _format(expression)
     is_bare = isinstance(expression, Phrase) or (
         isinstance(expression, Term) and may_be_bare(expression.text)

@@ -1,4 +1,4 @@
-"""What a caller asks for, checked; also a search by a hypothetical answer (HyDE)."""
+"""Requests, checked: queries, filters, and search by a hypothetical answer (HyDE)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def _check_kind(name: str, value: object, kind: type, must_be: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which documents may answer. Empty means all; every filter given must hold.
+    """Which documents may answer. Empty means all; every given filter must hold.
 
     `paths` are prefixes by whole components (`api` is `api/x.md`, never `apis.md`), `tags` are
     matched without regard to case, and a tag stands for those nested below it.
@@ -67,7 +67,7 @@ class Filters:
     modified_before: datetime | None = None
 
     def __post_init__(self) -> None:
-        # A text where several are meant would be taken letter by letter, and exclude everything.
+        # A string in place of a tuple would be read letter by letter and exclude everything.
         _check_kind("filters.trees", self.trees, frozenset, "a frozenset of texts")
         _check_kind("filters.tags", self.tags, frozenset, "a frozenset of texts")
         _check_kind("filters.paths", self.paths, tuple, "a tuple of texts")
@@ -82,7 +82,7 @@ def refuse_unknown_trees(wanted: frozenset[str], known: Sequence[str]) -> None:
 
 
 def to_filter(filters: Filters) -> Filter:
-    """What a request asks for as one condition, which each engine carries out."""
+    """The filters as one condition, which each engine carries out."""
     return join((*_by_place(filters), *_by_content(filters)))
 
 
@@ -114,7 +114,7 @@ def _by_content(filters: Filters) -> Iterator[Condition]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
     """One question, or several whose answers are merged; or a hypothetical answer, with or without
-    the question. Raises QueryError for what no answer can be given to.
+    the question. Raises QueryError if it cannot be answered.
     """
 
     queries: tuple[str, ...] = ()
@@ -122,8 +122,7 @@ class QueryRequest:
     top_n: int = 5
     min_score: float | None = None
     strict: bool | tuple[bool, ...] = False
-    """The queries are written in the query language, and all of it binds; or for each whether it
-    is."""
+    """Whether the queries, or each of them, are written in the query language; all of it binds."""
     filters: Filters = Filters()
     query_type: QueryType | None = None
     uniqueness: Uniqueness | None = None
@@ -131,7 +130,7 @@ class QueryRequest:
     max_tokens: int | None = None
     explain: bool = False
     metadata: bool = False
-    """Whether each result tells what its document says of itself."""
+    """Whether each result has its document's metadata."""
 
     def __post_init__(self) -> None:
         _check_strict(self.strict, len(self.queries))
@@ -180,16 +179,16 @@ def _check_range(name: str, value: object, least: float, most: float) -> None:
         raise QueryError(f"{name} is {value:g}: it must be from {least:g} to {most:g}")
 
 
-# Search by a hypothetical answer (HyDE): its meaning is looked for, the question's words beside.
+# Search by a hypothetical answer (HyDE): by its meaning and by the question's words.
 #
-# An answer is nearer to an answer than a question is (Gao et al. 2022). The caller writes it, so no
-# model is needed beyond the one that embeds queries.
+# An answer is nearer to another answer than a question is (Gao et al. 2022). The caller writes it,
+# so no model is needed but the one that embeds queries.
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One search: `words` for the indices of words, and whose meaning is looked for; None is that
-    of the words themselves. `is_strict`: the words are written in the query language.
+    """One search: `words` for the indices of words, and the text whose `meaning` is searched; None
+    is the words themselves. `is_strict`: the words are written in the query language.
     """
 
     words: str
@@ -198,12 +197,12 @@ class Topic:
 
     @property
     def is_name(self) -> bool:
-        """Whether one word is all that is asked for, be it made of several (`getUserById`)."""
+        """Whether the query is a single word, even one made of several (`getUserById`)."""
         return self.meaning is None and len(self.words.split()) == 1
 
 
 def topics(request: QueryRequest, *, is_enabled: bool) -> tuple[Topic, ...]:
-    """A search for every query; with a hypothesis its meaning stands in for theirs."""
+    """A search for every query; a hypothesis replaces their meaning."""
     strict = request.strict
     by_query = strict if isinstance(strict, tuple) else (strict,) * len(request.queries)
     asked = list(zip(request.queries, by_query, strict=True)) or [("", False)]

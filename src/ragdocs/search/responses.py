@@ -1,4 +1,4 @@
-"""What a caller gets back: results, the state of the index, and the explanation."""
+"""The answer to a request: results, the state of the index, and the explanation."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -21,13 +21,13 @@ from ragdocs.search.understanding import AddedWord, Wish
 from ragdocs.store.records import Position, ResolvedLink, StoredDocument
 from ragdocs.text import number_of
 
-# Why the answer is what it is, as data: each query, each result, each stage.
+# The explanation of an answer: each query, each result, each stage.
 
 
 @dataclass(frozen=True, slots=True)
 class WishExplanation:
-    """A quotation: how many passages have it (None: not known), and how far these come before the
-    others, in [0, 1].
+    """A quotation: how many passages contain it (None: unknown), and how far it raises them, in [0,
+    1].
     """
 
     phrase: str
@@ -47,7 +47,7 @@ class WishExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryExplanation:
-    """How one query was understood, how much say each index had, and how many hits each gave."""
+    """How one query was understood, and the weight and number of hits of each index."""
 
     text: str
     hypothesis: str
@@ -61,13 +61,13 @@ class QueryExplanation:
     query_type: QueryType
     terms: tuple[str, ...]
     left_out: tuple[str, ...]
-    """Terms of the query that were not looked for, because rarer ones were enough."""
+    """Terms of the query that were not searched, because rarer ones were enough."""
     added: tuple[AddedWord, ...]
     notes: tuple[str, ...]
     weights: Mapping[Strategy, float]
     hits: Mapping[Strategy, int]
     candidates: int
-    """How many of all these, best first, went into the stages."""
+    """How many of all hits, best first, went through the stages."""
     question: Question
     """What the question itself adds to the evidence of every result."""
 
@@ -75,8 +75,7 @@ class QueryExplanation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultExplanation:
     """Which indices found a result, at what rank and score; what each contributed to its fused
-    score and what multiplied that; and the evidence that its confidence was made from, with its
-    grounds.
+    score, and the factors that raised it; and the evidence for its confidence, with its grounds.
     """
 
     id: ChunkId
@@ -102,26 +101,26 @@ class ResultExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Everything that led to the answer; `stages` say which chunks fell, and why."""
+    """Everything that led to the answer; `stages` name the chunks that were dropped, and why."""
 
     confidence_from: str
-    """What confidence was made from: the evidence, or the rank sum and what follows from that."""
+    """The basis of the confidence: the evidence, or the rank sum and its consequences."""
     queries: tuple[QueryExplanation, ...]
     results: tuple[ResultExplanation, ...]
     stages: tuple[StageCount, ...]
 
 
-# What the index can answer for at this moment: never an empty list without a word.
+# The state of the index at this moment: an empty list always has an explanation.
 
 
 class Readiness(StrEnum):
-    """How much of what should be found can be found."""
+    """How complete the answers are."""
 
     READY = "ready"
     BUILDING = "building"
-    """Files are still to be read, or vectors to come: more is found by waiting."""
+    """Files or vectors are still to come: waiting helps."""
     DEGRADED = "degraded"
-    """Something that should be searchable is not, and will not come by waiting."""
+    """Something that should be searchable is not, and waiting does not help."""
     UNAVAILABLE = "unavailable"
     """There is nothing to search yet, or it cannot be used."""
 
@@ -134,11 +133,12 @@ _USUAL_REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """Of one commit. `complete` is false whenever something that should be searchable is not.
+    """The state of one commit. `complete` is false whenever something that should be searchable is
+    not.
 
-    `files_waiting` were found to differ and are not stored yet; None: not all files were looked
-    at since the index was begun. `reason` says why, where that is not plain from the figures.
-    `notices` are on what is not as the settings' writer wanted it: settings that are ignored.
+    `files_waiting` have changed and are not stored yet; None: not all files have been looked at
+    since the index was created. `reason` is given if the figures do not explain the state.
+    `notices` are about settings that are ignored.
     """
 
     state: Readiness
@@ -154,7 +154,7 @@ class IndexState:
 
     @property
     def is_there(self) -> bool:
-        """Whether there was anything to search in: every store has had its first commit."""
+        """Whether there was an index to search: every store has had its first commit."""
         return self.generation > 0
 
     def in_words(self) -> str:
@@ -165,13 +165,13 @@ class IndexState:
         return f"{self.state.value}: {'; '.join(said)}"
 
     def unsure(self, reason: str) -> "IndexState":
-        """It is not known yet whether the files are still as they were indexed."""
+        """For an index that is not yet compared with the files."""
         if self.state is not Readiness.READY:
             return self
         return replace(self, state=Readiness.BUILDING, complete=False, reason=reason)
 
     def behind(self, reason: str) -> "IndexState":
-        """The index is not kept up to date, for this reason."""
+        """For an index that is not kept up to date."""
         if self.state is Readiness.UNAVAILABLE:
             return self
         return replace(self, state=Readiness.DEGRADED, complete=False, reason=reason)
@@ -192,14 +192,14 @@ class IndexState:
 
 
 class IndexStates:
-    """Works the state out once for each commit: counting costs more than asking."""
+    """Computes the state once for each commit, because counting costs more than a query."""
 
     def __init__(self) -> None:
         self._known: tuple[Position, int, IndexState] | None = None
         self._lock = threading.Lock()
 
     def of(self, view: View, *, has_vectors: bool) -> IndexState:
-        """`has_vectors`: whether meaning could be searched at all for this request."""
+        """`has_vectors`: whether this request could search by meaning at all."""
         present = view.vector_count if view.has_vectors and has_vectors else -1
         with self._lock:
             known = self._known
@@ -234,7 +234,7 @@ def state_of(
     files_waiting: int | None,
     has_vectors: bool,
 ) -> IndexState:
-    """The state by what is in the store: for answers and for `status`. `has_vectors`: whether
+    """The state by the contents of the store, for answers and for `status`. `has_vectors`: whether
     meaning can be searched at all.
     """
     readiness = readiness_of(files_waiting, vectors_pending, has_vectors=has_vectors)
@@ -251,7 +251,6 @@ def state_of(
 
 
 def readiness_of(waiting: int | None, pending: int, *, has_vectors: bool) -> Readiness:
-    """By what is in the store, and whether meaning can be searched at all."""
     if waiting != 0:
         return Readiness.BUILDING
     if not has_vectors:
@@ -259,12 +258,12 @@ def readiness_of(waiting: int | None, pending: int, *, has_vectors: bool) -> Rea
     return Readiness.BUILDING if pending else Readiness.READY
 
 
-# What a caller gets back: the results, and why they are these.
+# The results.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A section or a chunk, and where it stands in the file."""
+    """A section or a chunk, and its place in the file."""
 
     id: ChunkId
     heading_path: tuple[str, ...]
@@ -288,8 +287,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """What a result's document says of itself, beside its title. `links` are the documents that the
-    cited section links to, each once; of very many the first."""
+    """The metadata of a result's document, except its title. `links` are the documents that the
+    cited section links to, each once, up to a maximum.
+    """
 
     description: str
     keywords: tuple[str, ...]
@@ -326,19 +326,19 @@ class Metadata:
 
 
 MetadataMaker = Callable[[int, int], Metadata]
-"""For the section with these bytes, of one document."""
+"""Makes the metadata of one document for the section with these bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """One passage, cited under the narrowest section that holds its best match: `id`,
-    `heading_path`, lines and bytes are that section's. `confidence` is how likely it is right and
-    orders the results, `score` those of about the same confidence.
+    """One passage, cited under the narrowest section that contains its best match: `id`,
+    `heading_path`, lines and bytes are those of the section. `confidence` is how likely it answers
+    and orders the results; `score` orders those of about the same confidence.
 
     `text` is the file's text at `text_lines` (first, last) and `text_bytes` [start, end), and
-    `answer_lines` (first, last) are the lines that answer. `within` is the wider section that gives
-    the text around it, if there is one. `matched` is the chunk that the indices found, the best of
-    `parts`; with parent retrieval, `parent_chunk_id` is what was returned in its place.
+    `answer_lines` (first, last) are the lines that answer. `within` is the wider section around the
+    text, if there is one. `matched` is the chunk that the indices found, the best of `parts`; with
+    parent retrieval, `parent_chunk_id` is the chunk that was returned instead.
     """
 
     id: ChunkId
@@ -365,13 +365,13 @@ class SearchResult:
     parent_chunk_id: ChunkId | None = None
     parts: tuple[Place, ...] = ()
     metadata: Metadata | None = None
-    """When it was asked for."""
+    """If the request asks for it."""
 
     @classmethod
     def from_candidate(
         cls, candidate: Candidate, section: Chunk, within: Place | None
     ) -> "SearchResult":
-        """Cited, with all of its text."""
+        """With all of its text, cited under `section`."""
         document, best, span = candidate.document, candidate.best.chunk, candidate.span
         is_parent = candidate.is_parent
         return cls(
@@ -401,7 +401,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """The results as they are given, and what of them did not fit."""
+    """The results within a budget, and what did not fit."""
 
     results: tuple[SearchResult, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -409,8 +409,8 @@ class Presented:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResponse:
-    """The results, best first, with the state of the index they come from and what every stage
-    left; `explanation` is there when it was asked for.
+    """The results, best first, with the state of their index and the counts of every stage;
+    `explanation` is given if the request asks for it.
     """
 
     results: tuple[SearchResult, ...]
@@ -422,14 +422,14 @@ class SearchResponse:
     notes: tuple[str, ...] = ()
     did_you_mean: str | None = None
     nearest_terms: tuple[str, ...] = ()
-    """When no document has any word of a query: words of theirs that are like them."""
+    """Similar words of the documents, if no document has any word of a query."""
     left_out: tuple[LeftOut, ...] = ()
-    """What `max_tokens` left no room for, and how to get it."""
+    """The results that did not fit into `max_tokens`, and how to get them."""
     explanation: Explanation | None = None
     pack: "Callable[[int | None], Presented] | None" = field(
         default=None, compare=False, repr=False
     )
-    """Packs the results into a number of tokens; None where there are none."""
+    """Packs the results into a number of tokens; None if there are no results."""
 
     def within(self, max_tokens: int | None) -> "SearchResponse":
         """The same answer in another budget: packed again, never searched again."""

@@ -1,4 +1,4 @@
-"""Asks every index for one query, and reads the chunks behind the hits once."""
+"""Searches every index for one query, and reads the chunks of its hits."""
 
 import re
 import string
@@ -74,11 +74,11 @@ from ragdocs.search.vector_search import (
 )
 from ragdocs.store.records import ChunkKey, TokenPlace
 
-# From fused numbers to candidates: everything any stage may need is read here, once.
+# From fused hits to candidates: everything that a stage may need is read here, once.
 
 
 def few_of_each(view: View, fused: Sequence[Fused], most: int) -> list[Fused]:
-    """The first so many of each document, in the same order."""
+    """The first `most` of each document, in the same order."""
     documents = view.documents_of([item.key for item in fused])
     taken = Counter[DocId | None]()
     kept: list[Fused] = []
@@ -91,7 +91,7 @@ def few_of_each(view: View, fused: Sequence[Fused], most: int) -> list[Fused]:
 
 
 def hydrate(view: View, fused: Sequence[Fused], *, with_vectors: bool) -> list[Candidate]:
-    """In the same order; what is no longer in the index is left out."""
+    """In the same order; chunks that are no longer in the index are skipped."""
     passages = view.passages([item.key for item in fused], with_vectors=with_vectors)
     return [
         Candidate(
@@ -108,23 +108,23 @@ def hydrate(view: View, fused: Sequence[Fused], *, with_vectors: bool) -> list[C
     ]
 
 
-# One query put to every index: which chunks could answer it, by each one's own opinion.
+# One query and its hits in every index.
 
 READ_AHEAD = 20
 """About half of the usual candidates are found by their words."""
 CORRECTED_CHARS = 250
-"""A query of mistyped words that is no longer is read by the model again, corrected: both take one
-window."""
+"""A mistyped query up to this length is embedded again, corrected: each takes one window."""
 GRAPH_SEEDS = 10
-"""The documents whose neighbours are looked at."""
+"""How many documents have their neighbours looked at."""
 GRAPH_SEED_CHUNKS = 3 * GRAPH_SEEDS
-"""The chunks, best first, that these documents are taken from."""
+"""The number of best chunks that these documents are taken from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTools:
-    """What reads a query and its candidates, besides the index. Without an embedder or a
-    cross-encoder the rest still answers."""
+    """The tools for queries and candidates, besides the index. The embedder and the cross-encoder
+    are optional.
+    """
 
     analyzer: Analyzer
     embedder: Embedder | None = None
@@ -133,7 +133,7 @@ class QueryTools:
 
 
 class RareDocument(NamedTuple):
-    """The document that has more of the words' weight in rare words than any other."""
+    """The document whose rare words have more of the words' weight than those of any other."""
 
     id: DocId
     weight: float
@@ -150,36 +150,37 @@ class RunningQuery:
     understanding: Understanding
     query_type: QueryType = QueryType.EXPLORATORY
     pending: Pending | None = None
-    """Its vector, which is being made."""
+    """Its vector, which is being computed."""
     is_embeddable: bool = False
     """Whether the model was given the text."""
     added: Sequence[NearTerm] = ()
-    """Words, with their vectors, that the query's vector is moved towards."""
+    """Words that the query's vector is moved towards, with their vectors."""
     most_terms: int = MAX_SEARCHED_TERMS
     lists: Mapping[Strategy, Sequence[Hit]] = field(default_factory=dict[Strategy, Sequence[Hit]])
     ideals: Mapping[Strategy, float] = field(default_factory=dict[Strategy, float])
     frequencies: Mapping[Unit, int] = field(default_factory=dict[Unit, int])
     nearest: Nearest | None = None
-    """What is near in meaning; None when that could not be asked."""
+    """The passages nearest in meaning; None if meaning could not be searched."""
     binding: Condition | None = None
-    """What every passage that is found must satisfy, whichever index finds it."""
+    """The condition for every passage, whichever index finds it."""
     satisfying: int | None = None
-    """How many passages satisfy the query's own conditions; None when it has none."""
+    """How many passages satisfy the query's own conditions; None without conditions."""
     wishes: tuple[Wish, ...] = ()
-    """What the question quotes, and which of the passages that were found have it."""
+    """The phrases that the question quotes, and which of the passages found contain them."""
     is_idle: bool = False
-    """Only stop words, letters or digits were typed: that a passage has them tells nothing."""
+    """Only stop words, letters or digits were typed: a passage with them says nothing."""
     rare: Mapping[ChunkKey, float] = field(default_factory=dict[ChunkKey, float])
-    """Of the chunks with rare words: what part of all the words' weight those rare ones have that
-    stand in the chunk's document."""
+    """For the chunks with rare words: the share of all words' weight that the rare words in the
+    chunk's document have.
+    """
     rarest: "RareDocument | None" = None
     exact: tuple[ExactToken, ...] = ()
     passages: int = 0
-    """Of all documents."""
+    """The number of passages in all documents."""
     scorers: Mapping[Strategy, ScoresOf] = field(
         default_factory=dict[Strategy, ScoresOf], compare=False
     )
-    """Of the indices that may have more than they gave: what others' hits score there."""
+    """For the indices that may have more hits: the scores there of the other indices' hits."""
     is_degraded: bool = False
     notes: tuple[str, ...] = ()
     weights: Weights = field(default_factory=dict[Strategy, float])
@@ -196,7 +197,7 @@ class RunningQuery:
 
     @property
     def words(self) -> int:
-        """How many different words were looked for."""
+        """How many different words are searched."""
         return len(self.understanding.query.units)
 
     @property
@@ -205,12 +206,12 @@ class RunningQuery:
         return any(self.frequencies.get(unit, 0) for unit in self.understanding.query.units)
 
     def coverage(self, kind: Strategy) -> float:
-        """How much of the most that the words could score there the best passage has, in [0, 1]."""
+        """The best passage's share of the highest possible word score there, in [0, 1]."""
         hits, ideal = self.lists.get(kind), self.ideals.get(kind, 0.0)
         return min(1.0, hits[0].score / ideal) if hits and ideal > 0 else 0.0
 
     def is_full(self, limit: int) -> bool:
-        """Whether an index may have more than it gave."""
+        """Whether an index may have more hits."""
         return any(len(hits) >= limit for hits in self.lists.values()) or bool(
             self.nearest and len(self.nearest.hits) >= limit
         )
@@ -229,8 +230,8 @@ class RunningQuery:
         return replace(self, lists=lists, ideals=ideals, scorers=scorers)
 
     def keep_only(self, keys: Set[ChunkKey], limit: int) -> "RunningQuery":
-        """What was found of these chunks; a list that is shorter than the limit is complete, and
-        stays as it is.
+        """The hits of these chunks only; a list shorter than the limit is complete and stays as it
+        is.
         """
         lists = {
             strategy: [hit for hit in hits if len(hits) < limit or hit.key in keys]
@@ -240,7 +241,7 @@ class RunningQuery:
         return replace(self, lists=lists)
 
     def with_earlier(self, earlier: "RunningQuery") -> "RunningQuery":
-        """Together with what an earlier look found in documents that this one left out."""
+        """With the hits of an earlier look in the documents that this one excluded."""
         lists: dict[Strategy, Sequence[Hit]] = dict(self.lists)
         for strategy, hits in earlier.lists.items():
             every = {hit.key: hit for hit in (*lists.get(strategy, ()), *hits)}
@@ -276,33 +277,33 @@ class RunningQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A topic that is being embedded before any snapshot is open, and its share of what a request
-    may cost."""
+    """A topic that is being embedded before any snapshot is open, with its share of the limits of a
+    request."""
 
     topic: Topic
     parsed: ParsedQuery
     pending: Pending | None
     queries: int
-    """Of the request."""
+    """The number of queries in the request."""
     most_terms: int
     most_guesses: int
 
 
 class Retrieval:
-    """Asks the indices: those of words here, that of meaning beside them."""
+    """Searches the indices of words here, and that of meaning in another thread."""
 
     def __init__(self, tools: QueryTools, settings: SearchConfig) -> None:
         self._analyzer = tools.analyzer
         self._embedder = tools.embedder
         self._settings = settings
         self._interpreter = Interpreter(tools.analyzer, tools.thesaurus, settings)
-        self._meaning = MeaningSearch(tools.embedder, settings.document_weight)
+        self.meaning = MeaningSearch(tools.embedder, settings.document_weight)
 
     def close(self) -> None:
-        self._meaning.close()
+        self.meaning.close()
 
     def has_model(self) -> bool:
-        """Whether meaning can be searched; the model is loaded for that."""
+        """Whether meaning can be searched; loads the model."""
         if self._embedder is None:
             return False
         try:
@@ -312,7 +313,7 @@ class Retrieval:
         return True
 
     def start(self, topics: Sequence[Topic]) -> list[Started]:
-        """Needs no index: the model can be at work while the store is opened."""
+        """Needs no index, so the model works while the store is being opened."""
         parsed = [parse_query(topic.words, strict=topic.is_strict) for topic in topics]
         if len(topics) > 1:
             share = fair_share(MAX_CONDITIONS, [count_conditions(each) for each in parsed])
@@ -336,8 +337,8 @@ class Retrieval:
 
     def _embed(self, topic: Topic, parsed: ParsedQuery) -> Pending | None:
         if topic.meaning is None:
-            return self._meaning.embed(parsed.text, QUERY_WINDOWS)
-        return self._meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
+            return self.meaning.embed(parsed.text, QUERY_WINDOWS)
+        return self.meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
 
     def read(self, view: View, started: Started, request: QueryRequest) -> RunningQuery:
         topic = started.topic
@@ -352,7 +353,7 @@ class Retrieval:
         return replace(read, binding=binding, satisfying=view.count_matching(binding))
 
     def _read_phrases(self, view: View, started: Started, strict: RunningQuery) -> RunningQuery:
-        """Phrases and a few words bind where a passage has them all and the phrases are names."""
+        """Phrases and a few words bind if a passage has them all and the phrases are names."""
         as_plain = replace(started, parsed=read_as_plain(started.topic.words))
         plain = self._read(view, as_plain, strict.query_type)
         if is_binding(started.parsed, strict.satisfying, plain.wishes):
@@ -368,11 +369,11 @@ class Retrieval:
         understood = self._within_bounds(view, understood, started)
         meant = understood.did_you_mean if understood.is_all_mistyped else None
         if topic.meaning is None and meant and len(parsed.text) <= CORRECTED_CHARS:
-            # What was typed means nothing, and by chance it is near something.
+            # The mistyped words mean nothing and would be near something by chance.
             corrected = parse_query(meant, strict=topic.is_strict)
-            pending = self._meaning.embed(corrected.text, QUERY_WINDOWS - 1)
+            pending = self.meaning.embed(corrected.text, QUERY_WINDOWS - 1)
         added: Sequence[NearTerm] = ()
-        # A hypothesis is long and says what it means: nothing is added to it.
+        # A hypothesis is long and clear: nothing is added to it.
         if topic.meaning is None and self._interpreter.may_expand(view, understood):
             vector = await_vector(pending)[0]
             understood, added = self._interpreter.expand(view, understood, vector)
@@ -401,9 +402,9 @@ class Retrieval:
         return understood if len(kept) == len(units) else understood.with_units(kept)
 
     def find(self, view: View, read: RunningQuery, bounds: Bounds) -> RunningQuery:
-        """With the hits of every index."""
+        """Adds the hits of every index."""
         topic, pending, found = read.topic, read.pending, read
-        searching = self._meaning.search(view, pending, read.added, bounds)
+        searching = self.meaning.search(view, pending, read.added, bounds)
         if topic.words:
             found = self._with_wished(view, self._by_words(view, found, bounds), bounds)
             found = self._by_code(view, found, bounds)
@@ -418,12 +419,12 @@ class Retrieval:
         nearest = searching.result()
         hits = _keep(view, found, nearest.hits)
         is_all = len(nearest.hits) < bounds.hits
-        scores_of = None if is_all else partial(self._meaning.distances, view, nearest)
+        scores_of = None if is_all else partial(self.meaning.distances, view, nearest)
         found = found.with_list(Strategy.SEMANTIC, hits, scores_of=scores_of)
         return replace(found, nearest=nearest)
 
     def _language_notes(self, view: View, topic: Topic) -> tuple[str, ...]:
-        """The advice to translate a question that neither the model nor the documents know."""
+        """Advises to translate a question in a language of neither the model nor the documents."""
         embedder = self._embedder
         if embedder is None or not is_english_only(embedder.name):
             return ()
@@ -447,7 +448,7 @@ class Retrieval:
     def _read_ahead(
         self, view: View, found: RunningQuery, searching: "Future[Nearest] | None"
     ) -> None:
-        """While meaning is still being searched, reads what will probably be wanted anyway."""
+        """Reads the chunks that will probably be needed, while meaning is still being searched."""
         if searching is not None and not searching.done():
             hits = found.lists[Strategy.KEYWORD][:READ_AHEAD]
             view.chunks_by_key([hit.key for hit in hits])
@@ -479,11 +480,11 @@ class Retrieval:
         is_word = found.topic.is_name and not tokens and not found.is_idle
         for token in [text] if is_word else tokens:
             keys = self._chunks_with_token(view, token)
-            if keys is None or (is_word and not keys):  # a word may be meant by others
+            if keys is None or (is_word and not keys):  # other words may mean the same
                 continue
             places = view.token_places(token, keys)
             if not is_word:
-                # The same words, written in another way, may stand in others: `IL 10` for `IL-10`.
+                # Others may have the same words in another spelling: `IL 10` for `IL-10`.
                 written = [place for place in places if place.is_written]
                 if token.isalpha() and token.isupper():  # `PASSWORD` is a word, `ENOENT` a name
                     written = [place for place in written if place.is_same_case]
@@ -501,14 +502,14 @@ class Retrieval:
         return all(is_stop_word(word) or (len(word) < 2 and word.isascii()) for word in words)
 
     def _chunks_with_token(self, view: View, token: str) -> Set[ChunkKey] | None:
-        """None where it says nothing: too many have it, or it is no word."""
+        """None if it says nothing: too many chunks have it, or it is not a word."""
         unit = token_unit(token, self._analyzer)
         if unit is None or view.count_matching(unit) > FEW_CHUNKS:
             return None
         return view.matching(unit)
 
     def _with_rare(self, view: View, found: RunningQuery) -> RunningQuery:
-        """Words that one document alone has in this form are rare whatever their stems are."""
+        """Words that only one document has in this form are rare, whatever their stems."""
         frequencies = {unit: found.frequencies[unit] for unit in found.understanding.query.units}
         own = self._own_forms(view, found.understanding, frequencies)
         counts = frequencies | {unit: len(keys) for unit, keys in own.items()}
@@ -528,8 +529,9 @@ class Retrieval:
     def _own_forms(
         self, view: View, understood: Understanding, frequencies: Mapping[Unit, int]
     ) -> dict[Unit, Set[ChunkKey]]:
-        """Of words as they were typed that one and the same document alone has: its chunks with
-        them. One such word may be there by chance (`recommends`), two are not."""
+        """The chunks with words that, in the typed form, only one document has. One such word may
+        be there by chance (`recommends`), two are not.
+        """
         if understood.parsed.is_strict:
             return {}
         text = understood.parsed.text
@@ -550,7 +552,7 @@ class Retrieval:
         }
 
     def _with_wished(self, view: View, found: RunningQuery, bounds: Bounds) -> RunningQuery:
-        """What has a phrase that was wished for may be behind all that its words find."""
+        """Adds passages with a quoted phrase that rank behind all hits of its words."""
         hits = {hit.key: hit for hit in found.lists[Strategy.KEYWORD]}
         for wish in found.wishes:
             if wish.strength <= 0 or len(view.matching(wish.unit, hits)) == wish.passages:
@@ -574,7 +576,7 @@ class Retrieval:
     def neighbours(
         self, view: View, found: RunningQuery, fused: Sequence[Fused], within: Filter
     ) -> list[Hit]:
-        """The best passages of documents linked with those that were found."""
+        """The best passages of documents that are linked with those found."""
         if self._settings.graph_weight <= 0:
             return []
         linked = view.neighbours(
@@ -584,15 +586,9 @@ class Retrieval:
         weight = self._settings.graph_neighbor_weight
         return _keep(view, found, neighbour_hits(view, linked, vector, weight))
 
-    def nearness(
-        self, view: View, found: RunningQuery, keys: Collection[ChunkKey]
-    ) -> dict[ChunkKey, float] | None:
-        """How near these chunks are in meaning; None when that could not be asked."""
-        return self._meaning.nearness(view, found.nearest, keys)
-
 
 def _keep(view: View, found: RunningQuery, hits: Sequence[Hit]) -> list[Hit]:
-    """Those that satisfy what binds."""
+    """The hits that satisfy the binding condition."""
     if found.binding is None:
         return list(hits)
     kept = view.matching(found.binding, [hit.key for hit in hits])
@@ -600,14 +596,14 @@ def _keep(view: View, found: RunningQuery, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def with_word(view: View, word: str, keys: Collection[ChunkKey]) -> frozenset[ChunkKey]:
-    """Those of the chunks whose text has the word by itself, in either case."""
+    """The chunks whose text has the word by itself, in either case."""
     by_itself = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
     found = view.texts_with(word, keys)
     return frozenset(key for key, text in found.items() if by_itself.search(text))
 
 
 def _rarest(weights: Mapping[DocId, float]) -> RareDocument | None:
-    """None where two have as much."""
+    """None if two have the same weight."""
     ranked = sorted(weights.items(), key=lambda each: -each[1])
     if not ranked or (len(ranked) > 1 and ranked[1][1] >= ranked[0][1]):
         return None
@@ -619,7 +615,7 @@ def _union(sets: Iterable[Set[ChunkKey]]) -> frozenset[ChunkKey]:
 
 
 def count_distinct_documents(places: Sequence[TokenPlace]) -> int:
-    """How many documents these are in; those that have the same texts there count as one."""
+    """How many documents have these places; documents with the same texts count as one."""
     texts: defaultdict[DocId, set[bytes | None]] = defaultdict(set)
     for place in places:
         texts[place.document].add(place.text_hash)
@@ -627,8 +623,8 @@ def count_distinct_documents(places: Sequence[TokenPlace]) -> int:
 
 
 def fair_share(most: int, wanted: Sequence[int]) -> int:
-    """The most that each may have, so that all together have no more than `most`: who wants less
-    leaves the rest to the others.
+    """The maximum for each, so that all together have at most `most`: those that want less leave
+    the rest to the others.
     """
     left = most
     for served, count in enumerate(sorted(wanted)):
@@ -650,7 +646,7 @@ def _emptiness_notes(found: RunningQuery) -> tuple[str, ...]:
 
 
 def _is_of_words(expression: QueryExpression | None) -> bool:
-    """Without any operator: then it was asked to be strict."""
+    """Without any operator, so the request itself is strict."""
     words = expression.expressions if isinstance(expression, And) else (expression,)
     return all(isinstance(word, Term) for word in words)
 

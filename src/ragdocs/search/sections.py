@@ -1,5 +1,5 @@
-"""Which section is returned and cited: the parent of a leaf, a merged section, or the narrowest one
-that holds the match.
+"""Sections of results: parents of leaves, merged sections, and the section that a match is cited
+under.
 """
 
 from bisect import bisect_right
@@ -17,16 +17,15 @@ from ragdocs.search.passages import MatchRange, Passage, Worth, densest
 from ragdocs.search.snippets import Range
 from ragdocs.store.records import ChunkKey, StoredChunk
 
-# The passage around a leaf: the enclosing section, within the size a reader can use.
-#
-# Parent retrieval finds small leaves and returns this. A pure function over the chunk tree.
+# Parent retrieval (P13) finds small leaves and returns the passage around each: the enclosing
+# section, within the size that a reader can use.
 
 
 def passage_around(leaf: Chunk, nodes: Sequence[Chunk], size: Limits) -> tuple[Chunk, ...]:
-    """The leaves of the largest enclosing section that fits, in order, `leaf` among them.
+    """The leaves of the largest enclosing section that fits, in order, including `leaf`.
 
-    A section under the minimum takes in the leaves beside it, so long as the whole still fits;
-    one over the maximum gives only the leaves around `leaf`.
+    A section under the minimum is extended by the leaves beside it, as long as the whole fits; of
+    one over the maximum only the leaves around `leaf` are taken.
     """
     leaves = [node for node in nodes if node.text is not None]
     by_id = {node.id: node for node in nodes}
@@ -60,7 +59,7 @@ def _enclosing(
 
 
 def _grow(leaves: Sequence[Chunk], first: int, last: int, maximum: int) -> tuple[int, int] | None:
-    """One leaf more, the following first: a reader goes on rather than back."""
+    """Adds one leaf, preferably the following one: a reader goes on rather than back."""
     for wider in ((first, last + 1), (first - 1, last)):
         inside = wider[0] >= 0 and wider[1] < len(leaves)
         if inside and _length(leaves, *wider) <= maximum:
@@ -72,10 +71,8 @@ def _length(leaves: Sequence[Chunk], first: int, last: int) -> int:
     return sum(len(leaf.text or "") for leaf in leaves[first : last + 1])
 
 
-# Found by a small passage, returned as the one around it (P13).
-
 MOST_BYTES_PER_CHARACTER = 4
-"""Of every encoding that is read."""
+"""In every encoding that is read."""
 
 
 def expand_to_parents(
@@ -85,14 +82,15 @@ def expand_to_parents(
     overlap: int,
     per_document: int,
 ) -> list[Candidate]:
-    """Each result as its enclosing passage; children of one passage are one result, with the best
-    child's score. Passages have no leaf in common, but each begins with up to `overlap` characters
-    of what stands before it. Of a document only the first `per_document` are worth the reading.
+    """Replaces each result by its enclosing passage; children of one passage become one result,
+    with the best child's score. Passages share no leaf, but each begins with up to `overlap`
+    characters of the text before it. Only the first `per_document` results of a document are
+    expanded.
     """
     expansion = _Expansion(nodes_of, size, overlap)
     expanded = Counter[DocId]()
     for item in candidates:
-        # Merged sections are large enough, and what is in them is theirs.
+        # Merged sections are large enough, and keep their leaves.
         expansion.taken.update(dict.fromkeys((leaf.chunk.id for leaf in item.passage), item.id))
     results: dict[ChunkId, Candidate] = {}
     for item in candidates:
@@ -109,17 +107,17 @@ def expand_to_parents(
 
 
 class _Expansion:
-    """Passages so far, and which leaves they hold."""
+    """The passages so far, and their leaves."""
 
     def __init__(self, nodes_of: NodesOf, size: Limits, overlap: int) -> None:
         self.taken: dict[ChunkId, ChunkId] = {}
-        """Leaf → the candidate whose passage holds it."""
+        """Leaf → the candidate whose passage contains it."""
         self._nodes_of = nodes_of
         self._size = size
         self._overlap = overlap
 
     def of(self, item: Candidate) -> Candidate:
-        # No passage of this size reaches further.
+        # No passage of this size extends further.
         reach = self._size.maximum * MOST_BYTES_PER_CHARACTER
         tree = ChunkTree(self._nodes_of(item.document.id, (item.stored.key,), beside=reach))
         leaves = self._free_around(item.stored, self._passage(item, tree))
@@ -140,7 +138,7 @@ class _Expansion:
         )
 
     def _before(self, first: StoredChunk, tree: ChunkTree) -> tuple[StoredChunk | None, int]:
-        """The leaf before a passage, and how much of its end is shown: whole words."""
+        """The leaf before a passage, and how many characters of its end are shown: whole words."""
         for node in tree.nodes:
             text = node.chunk.text
             if text is not None and node.chunk.span.byte_end == first.chunk.span.byte_start:
@@ -155,7 +153,7 @@ class _Expansion:
     def _free_around(
         self, stored: StoredChunk, leaves: Sequence[StoredChunk]
     ) -> tuple[StoredChunk, ...]:
-        """The run of leaves around a chunk that no other passage has."""
+        """The leaves around a chunk that belong to no other passage."""
         here = next(n for n, leaf in enumerate(leaves) if leaf.chunk.id == stored.chunk.id)
         is_taken = [leaf.chunk.id in self.taken for leaf in leaves]
         first, last = here, here
@@ -169,7 +167,7 @@ class _Expansion:
 def _largest_inside(
     stored: StoredChunk, leaves: Sequence[StoredChunk], tree: ChunkTree
 ) -> StoredChunk:
-    """What names a passage: the largest section around the match that lies wholly in it."""
+    """The largest section around the match that lies wholly in the passage, and so names it."""
     start, end = leaves[0].chunk.span.byte_start, leaves[-1].chunk.span.byte_end
     node = stored
     for above in tree.ancestors(stored.chunk.id):
@@ -189,16 +187,16 @@ def _join(result: Candidate, item: Candidate) -> Candidate:
     )
 
 
-# When enough of a section was found, the section is the answer (seed 004: merging).
+# If enough of a section was found, the section is the answer (seed 004: merging).
 
 IsNamed = Callable[[str], bool]
-"""Whether a title or path says what the query asks for."""
+"""Whether a title or path names what the query asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """`threshold` siblings give their parent, if it is not above `max_depth` (0: the document) and
-    has at most `max_bytes`."""
+    """`threshold` siblings are merged into their parent, unless it is above `max_depth` (0: the
+    document) or has more than `max_bytes`."""
 
     threshold: int
     bonus: float
@@ -207,12 +205,12 @@ class MergeRules:
 
 
 def merged_score(best_child: float, children: int, bonus: float) -> float:
-    """Seed 004's formula; a caller whose scores end at 1 must see to that."""
+    """Seed 004's formula; a caller whose scores end at 1 must ensure that itself."""
     return best_child * (1.0 + bonus * children)
 
 
 def names_all(terms: frozenset[str], analyse: Callable[[str], Iterable[str]]) -> IsNamed:
-    """A title names the query when it has all its words: then the section is about nothing less."""
+    """A title names the query if it has all of its words."""
 
     def is_named(title: str) -> bool:
         return bool(terms) and terms <= frozenset(analyse(title))
@@ -224,8 +222,8 @@ def names_all(terms: frozenset[str], analyse: Callable[[str], Iterable[str]]) ->
 def merge_siblings(
     candidates: Sequence[Candidate], nodes_of: NodesOf, rules: MergeRules, is_named: IsNamed
 ) -> list[Candidate]:
-    """Parents in place of their children, each where its first-placed child was; never a passage
-    and one inside it. To be sorted again: a merged score may have risen.
+    """Replaces children by their parent, in the place of the first child; never returns a passage
+    and one inside it. The result must be sorted again: a merged score may have risen.
     """
     if rules.threshold < 1:
         return list(candidates)
@@ -257,7 +255,7 @@ def _may_merge(found: Sequence[Candidate], rules: MergeRules, is_named: IsNamed)
     nodes = [item.stored for item in found]
     if any(node.chunk.text is None for node in nodes):
         return True
-    # A parent is higher up than its children, but for the preamble, which is at 0 like its own.
+    # A parent is above its children, except the preamble's, which is also at depth 0.
     deep = [node for node in nodes if node.chunk.depth > rules.max_depth or not rules.max_depth]
     siblings = Counter(node.chunk.parent_id for node in deep)
     if max(siblings.values(), default=0) >= rules.threshold:
@@ -280,7 +278,7 @@ class _Merger:
         self._is_named = is_named
         self._results = {item.id: item for item in found}
         self._matches = len(found)
-        # Of what was found itself: a merged section scores higher for other reasons.
+        # The scores before merging: a merged section scores higher for other reasons.
         self._found_scores = {item.best.key: item.score for item in found}
 
     def merge(self) -> list[Candidate]:
@@ -305,13 +303,13 @@ class _Merger:
     def _answers_by_name(self, node: StoredChunk) -> bool:
         chunk = node.chunk
         if chunk.kind is NodeKind.DOCUMENT:
-            # Its name alone is no reason to give a whole document for one passage.
+            # Its name alone is no reason to return a whole document for one passage.
             is_named = self._is_named(chunk.title) or self._is_named(self._path)
             return is_named and self._matches >= self._rules.threshold
         return chunk.id in self._results or self._is_named(chunk.title)
 
     def _replace(self, node: StoredChunk, children: int) -> None:
-        """A section for all that was found in it, however deep."""
+        """Replaces everything found in a section, however deep, by the section."""
         own = node.chunk.id
         items = [item for item in self._results.values() if self._tree.is_inside(item.id, own)]
         found = [chunk for item in items for chunk in item.found]
@@ -339,7 +337,7 @@ class _Merger:
         )
 
     def _without_nested(self) -> list[Candidate]:
-        """Of a passage and one inside it, both found and not merged, the better one stays."""
+        """Of a passage and one inside it that were not merged, the better one stays."""
         kept: list[Candidate] = []
         for item in sorted(self._results.values(), key=lambda item: -item.score):
             is_nested = any(
@@ -352,7 +350,7 @@ class _Merger:
 
 
 def _best_evidence(items: Sequence[Candidate]) -> dict[Strategy, Evidence]:
-    """For each index the best place it gave to any of them."""
+    """For each index the best rank of any of them."""
     best: dict[Strategy, Evidence] = {}
     for item in items:
         for strategy, evidence in item.evidence.items():
@@ -361,25 +359,25 @@ def _best_evidence(items: Sequence[Candidate]) -> dict[Strategy, Evidence]:
     return best
 
 
-# Which section of a passage holds what was looked for: the section under which it is cited.
+# The citation of a passage: the narrowest section that contains the best match.
 #
-# A passage may have several sections: small ones that were joined for the embedder, or all of a
-# section whose parts were found. The citation is the narrowest one that holds the best match.
+# A passage may have several sections: small ones that were joined for the embedder, or the parts of
+# a merged section.
 
 HEADING_WEIGHT = 2.0
-"""A word in a section's own heading counts so many times as one in its text, about as in BM25F."""
+"""The weight of a word in a section's heading, relative to its text; about as in BM25F."""
 ANSWER_CHARS = 300
-"""Matches so near to one another answer together: two or three sentences."""
+"""Matches this close together form one answer: two or three sentences."""
 
 Naming = Callable[[str], int]
-"""How exactly a heading is what a query asks for: 0 is not at all."""
+"""How exactly a heading is what a query asks for; 0 is not at all."""
 SAME_TERMS, SAME_WORDS = 1, 2
 SectionsIn = Callable[[Iterable[tuple[ChunkKey, Span]]], Sequence[StoredChunk]]
 """As `Snapshot.sections_in`."""
 
 
 def make_naming(queries: Iterable[str], analyzer: Analyzer) -> Naming:
-    """A heading is asked for by name when one of the queries is made of the same terms."""
+    """A heading is asked for by name if one of the queries has the same terms."""
     wanted = {terms: _words(text) for text in queries if (terms := _terms(text, analyzer))}
     same = frozenset(wanted.values())
     beginnings = [frozenset(term[:2] for term in terms) for terms in wanted]
@@ -410,13 +408,13 @@ def _terms(text: str, analyzer: Analyzer) -> tuple[str, ...]:
 
 
 def is_asked_by_name(item: Candidate, naming: Naming) -> bool:
-    """By the heading of its section, of one in it, or by the title of its document."""
+    """By the heading of its section or of one in it, or by the title of its document."""
     return _exactness(item.best.chunk, naming) > 0 or naming(item.document.title) > 0
 
 
 def put_named_first(candidates: Sequence[Candidate], naming: Naming) -> list[Candidate]:
-    """Within each document the section that a query names is first, with the score of the best that
-    was there: it takes that one's place, so that no other document is moved.
+    """Puts the section that a query names first within its document, with the score of the best
+    candidate there: it takes that one's place, so no other document moves.
     """
     first: dict[DocId, Candidate] = {}
     named: dict[DocId, Candidate] = {}
@@ -441,7 +439,7 @@ def put_named_first(candidates: Sequence[Candidate], naming: Naming) -> list[Can
 
 
 def _exactness(chunk: Chunk, naming: Naming) -> int:
-    """Of its own heading or one in it; the document's title is no section's name."""
+    """Of its own heading or one in it; the document's title does not count as a section's name."""
     most = naming(chunk.breadcrumb[-1]) if len(chunk.breadcrumb) > 1 else 0
     for heading in chunk.headings:
         most = max(most, naming(heading))
@@ -457,7 +455,7 @@ def _raise_to(item: Candidate, best: Candidate) -> Candidate:
 
 
 def with_sections(candidates: Sequence[Candidate], sections_in: SectionsIn) -> list[Candidate]:
-    """Each with the sections that its passage has anything of, outermost first."""
+    """Adds to each the sections that overlap its passage, outermost first."""
     if not candidates:
         return []
     found: dict[DocId, list[StoredChunk]] = {}
@@ -479,8 +477,8 @@ def with_sections(candidates: Sequence[Candidate], sections_in: SectionsIn) -> l
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """The section that holds the best match, the characters of a passage that are its own there
-    (down to the next heading), and those of them that answer.
+    """The section that contains the best match, its own characters in the passage (down to the next
+    heading), and those of them that answer.
     """
 
     section: Chunk
@@ -489,7 +487,7 @@ class Citation:
 
 
 class Citer:
-    """Cites the passages of one answer. `worth`: what a word of the queries counts."""
+    """Cites the passages of one answer. `worth`: the worth of a word of the queries."""
 
     def __init__(
         self, naming: Naming, worth: Worth, best_sentence: Callable[[str, Range], Range]
@@ -505,8 +503,8 @@ class Citer:
         matches: Sequence[MatchRange],
         focus: Range,
     ) -> Citation | None:
-        """Of the sections that begin in `focus` (the part that was found), or have its beginning;
-        None when none is given.
+        """Chooses among the sections that begin in `focus` (the part that was found) or contain its
+        beginning; None if there are none.
         """
         stretches = _stretches(passage, sections, focus)
         if not stretches:
@@ -526,7 +524,7 @@ class Citer:
         if most:
             stretches = [each for each in stretches if self._naming(each.section.title) == most]
         else:
-            # A heading without a text of its own holds nothing, unless it is asked for by name.
+            # A heading without text of its own answers only if it is asked for by name.
             stretches = [each for each in stretches if text[each.below : each.end].strip()] or (
                 stretches
             )
@@ -540,7 +538,7 @@ class Citer:
         return max(stretches, key=lambda each: self._value(each, inside))
 
     def _value(self, stretch: "_Stretch", matches: Sequence[MatchRange]) -> float:
-        """Every unit once, where it counts most."""
+        """Each unit counts once, where it is worth most."""
         best: dict[Unit, float] = {}
         for match in matches:
             if stretch.start <= match.start < stretch.end:
@@ -563,7 +561,7 @@ class Citer:
 
 
 def narrowest_around(sections: Sequence[Chunk], span: Span) -> Chunk | None:
-    """The innermost section that has all of a span."""
+    """The innermost section that contains the whole span."""
     around = [
         section
         for section in sections
@@ -573,7 +571,7 @@ def narrowest_around(sections: Sequence[Chunk], span: Span) -> Chunk | None:
 
 
 def offset_of_line(passage: Passage, line: int) -> int:
-    """Where a line begins in a passage: at its beginning, at its end, or between."""
+    """Where a line begins in a passage; the passage's end if it is beyond."""
     at = 0
     for _ in range(line - passage.span.line_start):
         at = passage.text.find("\n", at) + 1
@@ -584,8 +582,8 @@ def offset_of_line(passage: Passage, line: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Characters of a passage that stand in a section and in none below it; its heading, if it is
-    there, ends at `below`.
+    """Characters of a passage that are in a section but in none below it; its heading, if present,
+    ends at `below`.
     """
 
     section: Chunk
@@ -595,7 +593,7 @@ class _Stretch:
 
 
 def _stretches(passage: Passage, sections: Sequence[Chunk], focus: Range) -> list[_Stretch]:
-    """The text in the focus, in order."""
+    """The stretches of the text in the focus, in order."""
     begins = [
         (
             0

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from math import fsum, log
 from re import Pattern
@@ -15,20 +15,20 @@ from ragdocs.indices.languages import HANGUL_TAILS, UNSPACED, marks
 from ragdocs.search.passages import MatchRange, Worth, densest
 from ragdocs.text import hidden_ranges
 
-# The sentence that says most of what was asked, told without a model.
+# The sentence that is most like the queries, found without a model.
 #
-# Words are compared by their stems, and where those differ by their trigrams: `config` is much of
-# `configuration`. Where nothing is alike, the beginning of a passage stands for it.
+# Words are compared by their stems, and if those differ by their trigrams: `config` is similar to
+# `configuration`. If no sentence is similar, the passage's beginning is taken.
 
 Range = tuple[int, int]
 
 MAX_READ_CHARS = 20_000
-"""Of a longer passage only the beginning is compared; a passage is rarely a tenth of this."""
+"""Only this much of a passage is compared; few passages have a tenth of it."""
 ALIKE = 0.5
-"""Dice's coefficient of two words' trigrams: under this they only share an ending or a beginning
+"""Dice's coefficient of two words' trigrams; below this they share only an ending or a beginning
 (`configur`, `config`: 0.71; `authent`, `author`: 0.46)."""
 MAX_SOUGHT = 500
-"""Terms of the queries that sentences are compared with: more than a page of text has."""
+"""How many terms of the queries are compared: more than a page of text has."""
 
 SENTENCE_END = re.compile(
     r"^[ \t>]{0,8}#{1,6}[ \t][^\n]*\n"  # a heading is a sentence of its own
@@ -48,7 +48,7 @@ def sentences(text: str, start: int, end: int) -> Iterator[Range]:
 
 
 class BestSentence:
-    """Looks for what some queries ask; made once for all passages of an answer."""
+    """Finds the sentence most like some queries; made once for all passages of an answer."""
 
     def __init__(self, queries: Iterable[str], analyzer: Analyzer) -> None:
         self._analyzer = analyzer
@@ -63,7 +63,7 @@ class BestSentence:
         self._known: dict[str, Mapping[str, float]] = {}
 
     def of(self, text: str, within: Range) -> Range:
-        """The first of those that say most; of a passage without words, its beginning."""
+        """The best sentence, the first of equal ones; the beginning of a passage without words."""
         start, end = within
         end = min(end, start + MAX_READ_CHARS)
         best, chosen = 0.0, None
@@ -74,7 +74,7 @@ class BestSentence:
         return chosen or (start, start)
 
     def _overlap(self, terms: Iterable[str]) -> float:
-        """Each term sought counts by the word most like it."""
+        """Each term of the queries counts by the word most similar to it."""
         best: dict[str, float] = {}
         for term in set(terms):
             if term not in self._known:
@@ -84,7 +84,8 @@ class BestSentence:
         return fsum(best.values())
 
     def _like(self, word: str) -> Mapping[str, float]:
-        """The terms sought that a word is like. Only those that share a trigram are compared."""
+        """The terms of the queries that are similar to a word. Only those with a common trigram are
+        compared."""
         trigrams = _trigrams(word)
         shared = Counter(term for each in trigrams for term in self._having.get(each, ()))
         shares = {
@@ -106,13 +107,13 @@ def _strip(text: str, start: int, end: int) -> Iterator[Range]:
         yield first, first + len(body)
 
 
-# Text as a reader is shown it: white space collapsed, invisible characters left out and counted.
+# Text as it is shown: white space collapsed, invisible characters left out and counted.
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stretch of text for display, the ranges of it that were asked for, and how many invisible
-    characters were left out.
+    """A stretch of text for display, its marked ranges, and the number of invisible characters left
+    out.
     """
 
     text: str
@@ -148,9 +149,7 @@ def show(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
 
 
 def _show_all(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
-    """As `show`, several times as fast: nothing is hidden, so words and the blanks between them
-    are all there is.
-    """
+    """Like `show`, but several times faster, for a stretch without invisible characters."""
     start, end = stretch
     body = " ".join(text[start:end].split())
     ranges: list[Range] = []
@@ -162,13 +161,13 @@ def _show_all(text: str, stretch: Range, marked: Iterable[Range]) -> Shown:
 
 
 def _length(beginning: str) -> int:
-    """How long it is when shown: blanks at its end are one, before its first word none."""
+    """Its length when shown: blanks at its end count as one, before its first word as none."""
     words = beginning.split()
     return len(" ".join(words)) + beginning[-1:].isspace() if words else 0
 
 
 def _add(ranges: list[Range], first: int, last: int) -> None:
-    """What touches is one, also when only hidden characters stood between."""
+    """Joins ranges that touch, also if only hidden characters are between them."""
     if first >= last:
         return
     if ranges and ranges[-1][1] >= first:
@@ -176,13 +175,13 @@ def _add(ranges: list[Range], first: int, last: int) -> None:
     ranges.append((first, last))
 
 
-# Where a text may be cut for a reader: at spaces, between words, never within what is seen as one
-# character (an emoji joined of several, a letter with its marks, a flag).
+# Where a text may be cut for a reader: at spaces, between words, never within what looks like one
+# character (a joined emoji, a letter with its marks, a flag).
 
 IsBorder = Callable[[int], bool]
 
 NEAR = 40
-"""Characters: how far a better place for a cut is looked for before a worse one is taken."""
+"""How many characters are searched for a better cut before a worse one is taken."""
 
 _JOINER = "\u200d"
 _SKIN_TONES = "\U0001f3fb-\U0001f3ff"
@@ -195,7 +194,7 @@ def is_space_border(text: str, at: int) -> bool:
 
 
 def is_word_border(text: str, at: int) -> bool:
-    """Between scripts without spaces every character is a word."""
+    """In scripts without spaces every character is a word."""
     if is_space_border(text, at):
         return True
     if not is_character_border(text, at):
@@ -214,14 +213,14 @@ def is_character_border(text: str, at: int) -> bool:
 
 
 def code_spans(text: str, start: int, end: int) -> list[Range]:
-    """Inline code within a stretch; from its line's beginning, where that is near."""
+    """Inline code within a stretch, looked for from the beginning of its line if that is near."""
     begin = text.rfind("\n", max(0, start - 2 * NEAR), start) + 1 or max(0, start - 2 * NEAR)
     return [found.span() for found in _CODE_SPAN.finditer(text, begin, min(len(text), end + NEAR))]
 
 
 def best_cut(text: str, candidates: Sequence[int]) -> int:
-    """The best of places given in order of preference: a space near the first, outside inline code
-    if it can be; else between words; within a word only when nothing else is there.
+    """The best of some places in order of preference: a space near the first, if possible outside
+    inline code; else between words; within a word only as a last resort.
     """
     if not candidates:
         raise ValueError("no place to cut")
@@ -230,22 +229,13 @@ def best_cut(text: str, candidates: Sequence[int]) -> int:
     def is_free(at: int) -> bool:
         return is_space_border(text, at) and not any(first < at < last for first, last in inside)
 
-    def is_space(at: int) -> bool:
-        return is_space_border(text, at)
-
-    def is_word(at: int) -> bool:
-        return is_word_border(text, at)
-
-    def is_whole(at: int) -> bool:
-        return is_character_border(text, at)
-
-    near = candidates[:NEAR]
+    near, is_word = candidates[:NEAR], partial(is_word_border, text)
     searches: tuple[tuple[Sequence[int], IsBorder], ...] = (
         (near, is_free),
-        (near, is_space),
+        (near, partial(is_space_border, text)),
         (near, is_word),
         (candidates, is_word),
-        (candidates, is_whole),
+        (candidates, partial(is_character_border, text)),
     )
     for places, is_border in searches:
         found = next(filter(is_border, places), None)
@@ -267,7 +257,7 @@ def _flag_letters_before(text: str, at: int) -> int:
 
 @cache
 def _follower() -> Pattern[str]:
-    """What belongs to the character before it."""
+    """Characters that belong to the one before."""
     return re.compile(f"[{marks()}{HANGUL_TAILS}{_SKIN_TONES}]")
 
 
@@ -281,28 +271,28 @@ def _unspaced() -> Pattern[str]:
     return re.compile(f"[{UNSPACED}]")
 
 
-# Which characters of a passage a snippet shows: about so many, cut where a reader would.
+# The window of a passage that a snippet shows, cut where a reader would.
 #
-# Counted as they are shown: white space of any length is one character. Everything is looked for
-# near the cut, so that a line of megabytes costs no more than a short one.
+# Its length is counted as shown: white space of any length is one character. Everything is looked
+# for near the cut, so a line of megabytes costs no more than a short one.
 
 _FURTHEST = 8
-"""Times the characters wanted: so much white space is passed over."""
+"""How much white space is skipped, as a multiple of the wanted characters."""
 _INDENT = 40
 
 _INK = re.compile(r"\S")
 _RUN = re.compile(r"\s\s")
-"""Where there is none, every character is shown, and they need not be gone through."""
+"""Without such a run every character is shown, and they need not be counted one by one."""
 _MARKS = re.compile(
     r"[ \t>]*+(?:(?:#{1,6}|[-*+]|\d{1,9}[.)])[ \t]++(?:\[[ xX]\][ \t]++)?"
     r"|(?:`{3,}+|~{3,}+)[^`\n]*+\n\s*+)*+"
 )
-"""What stands before the words of a heading, a list item, a quotation or a code block."""
+"""The marks before the words of a heading, a list item, a quotation or a code block."""
 _LOOSE_MARKS = re.compile(r"(?:\s++(?:#{1,6}|[-*+>|]|\d{1,9}[.)]))*+\s*+$")
 
 
 def window_around(text: str, core: Range, length: int) -> Range:
-    """The core in the middle, unless the passage begins or ends before."""
+    """A window with the core in its middle, unless the passage begins or ends too near."""
     first, last = _whole_words(text, core, length)
     room = max(0, length - _shown_length(text, first, last))
     start, used = _step_back(text, first, room // 2)
@@ -313,7 +303,7 @@ def window_around(text: str, core: Range, length: int) -> Range:
 
 
 def window_from(text: str, begin: int, length: int) -> Range:
-    """What begins there, without the marks of its line; from before it only to fill up."""
+    """A window from there, without the marks of its line; earlier text only fills it up."""
     first = _without_marks(text, begin, max(begin, len(text) - 1))
     end, used = _step_ahead(text, first, length)
     start, _ = _step_back(text, first, length - used)
@@ -321,7 +311,7 @@ def window_from(text: str, begin: int, length: int) -> Range:
 
 
 def is_cut_before(text: str, start: int) -> bool:
-    """Whether words stand before; the marks of the passage's first line are no words."""
+    """Whether there are words before; the marks of the passage's first line are not words."""
     ink = _INK.search(text, 0, start)
     if ink is None:
         return False
@@ -334,7 +324,7 @@ def is_cut_after(text: str, end: int) -> bool:
 
 
 def _whole_words(text: str, core: Range, length: int) -> Range:
-    """A part of an identifier is shown with the rest of it, unless that alone is too long."""
+    """Extends a part of an identifier to the whole, unless that is too long."""
     first, last = core
     lowest, highest = max(-1, first - length // 2), min(len(text) + 1, last + length // 2)
     wider = next((at for at in range(first, lowest, -1) if is_word_border(text, at)), None)
@@ -361,7 +351,7 @@ def _cut(text: str, window: Range, core: Range, length: int) -> Range:
 
 
 def _without_marks(text: str, start: int, first: int) -> int:
-    """Past white space and the marks of a line, but never past what must be shown."""
+    """Skips white space and the marks of a line, but never past `first`."""
     while start < first and text[start].isspace():
         start += 1
     begin = _line_start(text, start)
@@ -373,21 +363,21 @@ def _without_marks(text: str, start: int, first: int) -> int:
 
 
 def _line_start(text: str, at: int) -> int | None:
-    """Where the line begins, when there is nothing but indentation before."""
+    """Where the line begins, if there is only indentation before."""
     begin = text.rfind("\n", max(0, at - _INDENT), at) + 1
     is_start = begin > 0 or at <= _INDENT
     return begin if is_start and not text[begin:at].strip(" \t>") else None
 
 
 def _shown_length(text: str, start: int, end: int) -> int:
-    """How many characters a stretch is when shown, or more where it is far too long."""
+    """The length of a stretch when shown, or more if it is far too long."""
     if end - start > _FURTHEST * 1000:
         return end - start
     return len(" ".join(text[start:end].split()))
 
 
 def _step_back(text: str, at: int, count: int) -> tuple[int, int]:
-    """As far back as `count` shown characters go, and how many there were."""
+    """The place `count` shown characters back, and how many there were."""
     start = max(0, at - count)
     if not _RUN.search(text, max(0, start - 1), at):
         return start, at - start
@@ -409,11 +399,11 @@ def _step_ahead(text: str, at: int, count: int) -> tuple[int, int]:
     return at, used
 
 
-# A line or two of a passage, around what was looked for: what a list of results shows.
+# A snippet: a line or two of a passage around its matches, for a list of results.
 
 SNIPPET_CHARS = 150
 CONTEXT_SHARE = 0.2
-"""How much of a snippet is for what stands around the matches."""
+"""The share of a snippet around its matches."""
 CUT = "…"
 BETWEEN = f" {CUT} "
 _SCALE = 1000
@@ -421,7 +411,7 @@ _SCALE = 1000
 
 @dataclass(frozen=True, slots=True)
 class SnippetQuery:
-    """One query: as it was typed, what was looked for, and how many chunks have each unit."""
+    """One query: its text, its units, and how many chunks have each unit."""
 
     text: str
     units: tuple[Unit, ...] = ()
@@ -430,7 +420,7 @@ class SnippetQuery:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How long a snippet is, and what is written around its matches."""
+    """The length of a snippet, and the marks around its matches."""
 
     length: int = SNIPPET_CHARS
     before: str = "**"
@@ -439,9 +429,9 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Plain text, the same with its matches marked, and where in `text` they stand.
+    """Plain text, the same with its matches marked, and their places in `text`.
 
-    `hidden` counts the invisible characters of the passage that are not shown.
+    `hidden` counts the invisible characters that are not shown.
     """
 
     text: str
@@ -465,8 +455,8 @@ class SnippetMaker:
         asked: Sequence[SnippetQuery],
         focus: Range | None = None,
     ) -> Snippet:
-        """One stretch for each query that has matches, joined in the order of the text; where none
-        has, the best sentence, of `focus` if given (the part that the vectors found).
+        """One window for each query with matches, joined in the order of the text; without matches,
+        the best sentence, within `focus` if given (the part that the vectors found).
         """
         windows = [
             window for query in asked for window in self._around_matches(text, matches, query)
@@ -484,7 +474,7 @@ class SnippetMaker:
         return self._join(parts, opening, closing)
 
     def best_sentence(self, text: str, asked: Sequence[SnippetQuery], within: Range) -> Range:
-        """The sentence that says most of what was asked."""
+        """The sentence that is most like the queries."""
         return self._best_sentence(asked).of(text, within)
 
     def _around_matches(
@@ -518,7 +508,7 @@ class SnippetMaker:
 
 
 def highlighted(text: str, highlights: Iterable[Range], style: Style) -> str:
-    """The text with its matches marked; what is already marked in this way is left as it is."""
+    """Marks the matches; text that is already marked in this way stays as it is."""
     pieces: list[str] = []
     at = 0
     for first, last in highlights:
@@ -530,7 +520,7 @@ def highlighted(text: str, highlights: Iterable[Range], style: Style) -> str:
 
 
 def word_worth(query: SnippetQuery) -> Worth:
-    """A unit counts the more the rarer it is beside the query's others, as in idf."""
+    """A unit is worth more the rarer it is among the query's units, as in idf."""
     most = max(query.frequencies.values(), default=0)
     own = set(query.units)
 

@@ -1,8 +1,8 @@
-"""Typing errors: words of a query that no document has, and what may have been meant by them.
+"""Typing errors: words of a query that no document has, and the words that may be meant.
 
-Only such words are looked at: `cat` never drags in `car` where there are cats. English words and
-their forms are right even if no document has them; numbers, versions and names with digits are
-never corrected, nor what a filter names.
+Only such words are corrected: `cat` never finds `car` if a document has `cat`. English words and
+their forms are correct even if no document has them; numbers, versions, names with digits and the
+values of filters are never corrected.
 """
 
 import re
@@ -20,17 +20,17 @@ from ragdocs.search.query_language import FIELD_NAMES
 
 MAX_ALTERNATIVES = 3
 MAX_COMPARED = 5
-"""Of a query's unknown words, with those that are farther away."""
+"""How many unknown words are compared with less similar ones."""
 FILTERS = (QueryField.TREE, QueryField.PATH)
 
-# What names a tree or a path, and the names of fields: not words of the query.
+# The values of tree and path, and the names of fields, are not words of the query.
 _FILTER_VALUE = r'(?:tree|path):(?:"[^"]*"|\([^()]*\)|\S+)'
 _NO_WORDS = re.compile(rf"(?<!\w)(?:{_FILTER_VALUE}|(?:{'|'.join(FIELD_NAMES)}):)")
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A word that no document has, where it stands in the query, and what is near it."""
+    """A word that no document has, its place in the query, and the words near it."""
 
     word: str
     start: int
@@ -40,9 +40,9 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class SpellingCheck:
-    """What is to be said of a query's words: those that may be mistyped, whether all of them are,
-    and whether the documents have every word once these are corrected. When no document has any of
-    them and none is a typing error: the documents' nearest words.
+    """The words of a query that may be mistyped, whether all of them are, and whether the documents
+    have every word once these are corrected. `nearest`: the documents' nearest words, if they have
+    none of the query's and none is a typing error.
     """
 
     corrections: tuple[Correction, ...] = ()
@@ -52,15 +52,15 @@ class SpellingCheck:
 
 
 class Spelling:
-    """Compares queries with the vocabulary; `most` errors in a word are forgiven."""
+    """Compares queries with the vocabulary; allows up to `most` errors in a word."""
 
     def __init__(self, analyzer: Analyzer, most: int) -> None:
         self._analyzer = analyzer
         self._most = most
 
     def read(self, view: View, text: str, most_guesses: int = MAX_GUESSES) -> SpellingCheck:
-        """`text` is the query as it was typed. Of its unknown words the first so many are compared
-        with those of the documents.
+        """`text` is the query as typed. Only its first `most_guesses` unknown words are compared
+        with the documents' words.
         """
         words = {token: fold(text[token.start : token.end]) for token in self._words(text)}
         known = view.known_terms({token.term for token in words})
@@ -88,7 +88,7 @@ class Spelling:
     ) -> tuple[Correction, ...]:
         if self._most < 1:
             return ()
-        # A word of three letters is near too many others to be changed beside one that is known.
+        # A word of three letters is near too many others; it is corrected only if no word is known.
         least = SHORT if is_all_unknown else MIDDLE
         found: list[Correction] = []
         compared: dict[str, tuple[NearWord, ...]] = {}
@@ -105,7 +105,8 @@ class Spelling:
     def _find_nearest(self, view: View, unknown: Iterable[str], most: int) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for word in islice(dict.fromkeys(filter(str.isalpha, unknown)), most):
-            # What is spelt like another word of the language means something else.
+            # A correct English word is not compared by its letters: a similar one means something
+            # else.
             by_letters = not is_english(word)
             alike = view.similar_words(word, MAX_ALTERNATIVES, by_letters=by_letters)
             found.update(dict.fromkeys(alike))
@@ -122,7 +123,7 @@ class Spelling:
 
 
 def did_you_mean(text: str, corrections: Sequence[Correction]) -> str | None:
-    """The query as typed with each unknown word replaced by the best one near it."""
+    """The query as typed, with each unknown word replaced by the nearest one."""
     if not corrections:
         return None
     parts: list[str] = []
@@ -143,9 +144,9 @@ def _in_case_of(typed: str, word: str) -> str:
 def allow_misspellings(
     expression: QueryExpression, alternatives: Mapping[str, Sequence[NearWord]], analyzer: Analyzer
 ) -> QueryExpression:
-    """An expression that known words near an unknown one fulfil too.
+    """An expression that accepts known words in place of unknown ones.
 
-    Phrases stay exact, filters say what they say, and nothing is excluded by a guess.
+    Phrases and filters stay exact, and a guess never excludes anything.
     """
     match expression:
         case Term(text):
@@ -164,7 +165,7 @@ def allow_misspellings(
 
 
 def _any_of(members: Sequence[QueryExpression]) -> QueryExpression:
-    """None of an Or's members is an Or."""
+    """An Or without an Or among its members."""
     flat = list(
         chain.from_iterable(
             each.expressions if isinstance(each, Or) else (each,) for each in members

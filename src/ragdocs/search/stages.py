@@ -1,6 +1,4 @@
-"""The stages between fusion and answer: built from the settings, run in order, counted,
-explained.
-"""
+"""The stages between fusion and answer: built from the settings, run, counted and explained."""
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -51,10 +49,10 @@ from ragdocs.search.sections import (
     put_named_first,
 )
 
-# Why a stage let a candidate fall, in words. Worked out only when somebody asks for it.
+# Why a stage dropped a candidate, in words; computed only for an explanation.
 
 Reason = Callable[[Candidate, Sequence[Candidate]], str]
-"""Of a fallen candidate and those that were left."""
+"""Gets the dropped candidate and those that were left."""
 
 
 def always(words: str) -> Reason:
@@ -101,24 +99,25 @@ def _like(what: str, likeness: Sequence[float], left: Sequence[Candidate]) -> st
 
 
 class Reranker:
-    """One request's judge: made for it, called by the pipeline, then asked for its notes.
+    """Judges the candidates of one request; `notes` say afterwards if it could not.
 
-    It judges by the queries; by the hypothesis only where nothing else is asked, for such models
+    It judges by the queries, and by the hypothesis only if there is no query, because such models
     are trained on questions.
     """
 
     def __init__(self, encoder: CrossEncoder, queries: Sequence[str], hypothesis: str = "") -> None:
         self._encoder = encoder
-        # What is looked for, without operators, exclusions and filters: the model knows none.
-        # A hypothesis is prose, and has no operators.
+        # Without operators, exclusions and filters, which the model does not know. A hypothesis is
+        # prose without operators.
         texts = [parse_query(query).text.strip() for query in queries]
         asked = tuple(dict.fromkeys(text for text in texts if text))
         self._queries = asked or ((hypothesis,) if hypothesis.strip() else ())
         self.notes: tuple[str, ...] = ()
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
-        """For each candidate the best score that any of the queries gives it; none when the model
-        fails or there is nothing to ask, and then the candidates stay as they are."""
+        """For each candidate its best score by any of the queries; empty if the model fails or
+        there is no query, and the candidates then stay as they are.
+        """
         if not candidates or not self._queries:
             return []
         passages = [passage_text(item) for item in candidates]
@@ -131,7 +130,7 @@ class Reranker:
 
 
 def passage_text(candidate: Candidate) -> str:
-    """What the model reads: where the passage stands, as the embedder sees it, and its words."""
+    """What the model reads: the heading path, as for the embedder, and the text."""
     parts = (heading_path(candidate.stored.chunk), candidate.text.strip())
     return "\n\n".join(part for part in parts if part)
 
@@ -140,7 +139,7 @@ def passage_text(candidate: Candidate) -> str:
 
 
 def filter_matching(candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
-    """The indices searched within the filters already; this makes sure."""
+    """The indices have searched within the filters; this makes sure."""
     is_match = compile_filter(to_filter(filters))
     return [item for item in candidates if is_match is None or is_match(item.document)]
 
@@ -151,18 +150,18 @@ def filter_by_confidence(candidates: Sequence[Candidate], threshold: float) -> l
 
 
 def cut_at_elbow(candidates: Sequence[Candidate], ratio: float) -> list[Candidate]:
-    """All before the first that scores less than `ratio` of the one before it; 0 cuts nothing."""
+    """Cuts at the first that scores less than `ratio` of the one before it; 0 cuts nothing."""
     for place, (before, item) in enumerate(pairwise(candidates), start=1):
         if item.score < ratio * before.score:
             return list(candidates[:place])
     return list(candidates)
 
 
-# Running the stages, and what each left: the statistics are made from these counts alone.
+# Runs the stages and counts what each left; the statistics use these counts alone.
 
 
 class StageName(StrEnum):
-    """What the stages are called; `build_stages` has their order."""
+    """The names of the stages; `build_stages` has their order."""
 
     CANDIDATES = "candidates"
     BOOST = "boost"
@@ -194,12 +193,12 @@ _JUDGING = frozenset(
         StageName.CUTOFF,
     }
 )
-"""They look at what a candidate is worth by itself."""
+"""The stages that judge a candidate by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fallen:
-    """A chunk that a stage let go (or merged into another), as it was then, and why."""
+    """A chunk that a stage dropped or merged into another, as it was then, and why."""
 
     id: ChunkId
     score: float
@@ -209,7 +208,7 @@ class Fallen:
 
 @dataclass(frozen=True, slots=True)
 class StageCount:
-    """What went into a stage and what came out; which chunks fell there, if that was asked for."""
+    """How many candidates entered and left a stage; in an explanation, those it dropped."""
 
     name: str
     before: int
@@ -220,8 +219,8 @@ class StageCount:
 
 @dataclass(frozen=True, slots=True)
 class CompressionStats:
-    """How many results each kind of thinning left, by the seeds' names. `after_threshold` is what
-    the confidence, the filters and the cutoff left."""
+    """How many results each kind of thinning left, with the seeds' names. `after_threshold` counts
+    those after the confidence, the filters and the cutoff."""
 
     original_count: int
     after_threshold: int
@@ -233,12 +232,12 @@ class CompressionStats:
 
     @classmethod
     def from_counts(cls, original: int, counts: Sequence[StageCount]) -> Self:
-        """A stage that was off leaves what the one before it left."""
+        """A stage that is off counts as leaving what the one before it left."""
 
         def left_by(names: Set[str], before: int) -> int:
             return next((c.after for c in reversed(counts) if c.name in names), before)
 
-        # Deduplication then leaves less by copies alone.
+        # So the figures of deduplication fall by copies alone.
         judged = left_by(_JUDGING, original)
         content = left_by({StageName.IDENTICAL}, judged)
         wording = left_by({StageName.NGRAM}, content)
@@ -264,7 +263,7 @@ def run_stages(
     explain: bool = False,
     clock: Callable[[], float] = perf_counter,
 ) -> tuple[Sequence[Candidate], tuple[StageCount, ...]]:
-    """What is left after all of them, and the counts in order."""
+    """The candidates after all stages, and the counts in order."""
     counts: list[StageCount] = []
     for stage in stages:
         start = clock()
@@ -290,12 +289,12 @@ def _find_fallen(
 # From a request and the settings to the list of stages; one that is off is not in it.
 
 Judge = Callable[[Sequence[Candidate]], Sequence[float]]
-"""A second opinion: a score in [0, 1] for each candidate, against the query it was made with."""
+"""A second opinion: a score in [0, 1] for each candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTools:
-    """What single stages need beyond the candidates; without its tool a stage is off."""
+    """What single stages need besides the candidates; without its tool a stage is off."""
 
     nodes_of: NodesOf
     is_named: IsNamed = lambda _: False
@@ -322,34 +321,34 @@ def build_stages(
 ) -> tuple[Stage, ...]:
     """The stages in the order in which they run; one that is off is absent."""
     stages = (
-        # First of all: what is not judged takes no part in anything.
+        # First: candidates beyond the limit take no part in anything.
         _limit_candidates(settings),
-        # On raw scores: the curve must see them with their boosts.
+        # On raw scores: calibration must see them with their boosts.
         _boost(settings, tools),
-        # All stages that follow judge figures in [0, 1].
+        # All following stages expect numbers in [0, 1].
         _calibrate(settings, tools),
         # Early: noise is not worth comparing, and must not displace anything.
         _require_confidence(settings, request),
         _require_filters(request),
         # Before anything is cut: the section that is asked for by name is its document's best.
         _put_named_first(tools),
-        # The last that judges worth: what is cut off here is not compared.
+        # The last that judges candidates by themselves: those cut off here are not compared.
         _cut_off(settings, request),
-        # Copies, from cheap to dear, and each on fewer: by hash, by wording, by meaning or MMR.
+        # Copies, from cheap to expensive, each on fewer: by hash, by wording, by meaning or MMR.
         _drop_identical(request),
         _drop_near_copies(settings, request),
         _drop_similar(settings, request),
         _diversify(settings, request),
-        # The dearest, so on what is left, and on the small passages it was trained for.
+        # The most expensive, so on what is left, and on the small passages it was trained for.
         _rerank(settings, request, tools),
         # Both change what a result is: no stage after them compares texts.
         _merge_siblings(settings, request, tools),
         _expand_to_parents(settings, request, tools),
-        # Before places are given out: the surest result has the first.
+        # Before the limits: the surest result has the first place.
         _order(settings, request),
-        # On what is shown: copies are gone and sections are merged.
+        # On the final results: copies are gone and sections are merged.
         _limit_per_document(settings, request),
-        # Last of all: everything before it fills the places of what it removes.
+        # Last: every stage before it fills the places of what it removes.
         _take_top_n(settings, request, tools),
     )
     return tuple(stage for stage in stages if stage is not None)
@@ -407,7 +406,7 @@ def _put_named_first(tools: StageTools) -> Stage | None:
 
 
 def _cut_off(settings: SearchConfig, request: QueryRequest) -> Stage | None:
-    # Each of several queries has its own elbow, which was cut before they were put together.
+    # Several queries are each cut at their own elbow before they are merged.
     if settings.cutoff_ratio <= 0 or len(request.queries) > 1:
         return None
     cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
@@ -430,7 +429,7 @@ def _drop_near_copies(settings: SearchConfig, request: QueryRequest) -> Stage | 
 
 
 def _drop_similar(settings: SearchConfig, request: QueryRequest) -> Stage | None:
-    """In place of MMR where the request asks for it."""
+    """Replaces MMR if the request asks for it."""
     is_on = settings.dedup_enabled or _is_thinning_asked_for(request)
     if not is_on or _is_diversified(settings, request) or request.uniqueness is Uniqueness.OFF:
         return None
@@ -461,7 +460,7 @@ def _rerank(settings: SearchConfig, request: QueryRequest, tools: StageTools) ->
     judge = tools.judge
     if judge is None or not settings.rerank_enabled:
         return None
-    # MMR chose the set, and a second opinion orders it: it must not choose others.
+    # After MMR, a second opinion may only reorder the chosen set.
     limit = request.top_n if _is_diversified(settings, request) else settings.rerank_top_n
     first = min(settings.rerank_top_n, limit)
 
@@ -519,13 +518,13 @@ def _order(settings: SearchConfig, request: QueryRequest) -> Stage | None:
 
 
 def order_by_confidence(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Unless a second opinion has ordered them: what it did not read stays behind what it did."""
+    """Unless a second opinion has ordered them: candidates that it did not read stay behind."""
     is_judged = any(RERANK in item.boosts for item in candidates)
     return best_first(candidates) if is_judged else surest_first(candidates)
 
 
 def _limit_per_document(settings: SearchConfig, request: QueryRequest) -> Stage | None:
-    """A limit that the user or the request has set holds; the usual limit can give way."""
+    """A limit set by the user or the request is strict; the default limit can give way."""
     limit = places_of_a_document(settings, request)
     if limit <= 0:
         return None
@@ -537,7 +536,7 @@ def _limit_per_document(settings: SearchConfig, request: QueryRequest) -> Stage 
 
 
 def _hard_limit(settings: SearchConfig, request: QueryRequest) -> int:
-    """0 where none was set."""
+    """0 if none was set."""
     is_asked = request.uniqueness is Uniqueness.DOCUMENT
     is_set = "max_chunks_per_doc" in settings.model_fields_set
     return places_of_a_document(settings, request) if is_asked or is_set else 0

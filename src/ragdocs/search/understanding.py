@@ -1,6 +1,4 @@
-"""How a query is understood: its operators and quotations, corrections, synonyms and
-related words.
-"""
+"""How a query is understood: its operators, quotations, corrections, synonyms and related words."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -43,18 +41,18 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-# How a query was understood: what was typed, what was added to it, and what may have been meant.
+# A query with the words added to it.
 #
-# Added words are weaker than typed ones, wherever they come from: they find more, and change the
-# order among what the typed words found, but nothing is put above it by them.
+# Added words are weaker than typed ones, wherever they come from: they find more passages and
+# change the order of those that the typed words found, but never put others above them.
 
 FUZZY_WEIGHT = 0.5
-"""What a word counts for each error it is away from the typed one, once for each."""
+"""The weight of a word, once for each error that separates it from the typed one."""
 MAX_ADDED = 48
-"""Words for one query: three for each of sixteen."""
+"""For one query: three for each of sixteen words."""
 TOO_MANY_WORDS = (
-    "this query has {count:,} different words: {left_out:,} of them, the commonest, only count by "
-    "their meaning"
+    "this query has {count:,} different words: {left_out:,} of them, the commonest, are "
+    "searched by meaning only"
 )
 
 
@@ -68,8 +66,8 @@ class WordOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AddedWord:
-    """A word that was not typed; `distance` in errors or `similarity` as cosine says how near it
-    is to what was: to the word it stands for, or to the whole query.
+    """A word that was not typed. `distance` (in errors) is to the word it stands for, `similarity`
+    (a cosine) is to the whole query.
     """
 
     word: str
@@ -83,20 +81,20 @@ class AddedWord:
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """A query, ready to be looked for, and everything that explains it."""
+    """A query that is ready to be searched, and everything that explains it."""
 
     parsed: ParsedQuery
     query: KeywordQuery
     added: tuple[AddedWord, ...] = ()
     did_you_mean: str | None = None
     is_all_mistyped: bool = False
-    """No document has a word that was typed, and each is near one that some have."""
+    """No document has any of the typed words, and each is near a word that some have."""
     left_out: tuple[str, ...] = ()
-    """Typed terms that are not looked for, because rarer ones were enough."""
+    """Typed terms that are not searched, because rarer ones are enough."""
     nearest_terms: tuple[str, ...] = ()
-    """Words of the documents that are like the typed ones, of which they have none."""
+    """Words of the documents similar to the typed ones, if they have none of these."""
     notes: tuple[str, ...] = ()
-    """What the user should know: what was read in another way than it may have been meant."""
+    """For the user: what may have been read differently than it was meant."""
 
     @property
     def own_terms(self) -> frozenset[str]:
@@ -104,7 +102,7 @@ class Understanding:
         return frozenset(term for unit in self.query.units for term in unit.terms)
 
     def with_units(self, units: tuple[Unit, ...]) -> "Understanding":
-        """Only these of its units; a note tells what is left out."""
+        """With only these of its units; a note counts those left out."""
         kept = set(units)
         left_out = tuple(" ".join(unit.terms) for unit in self.query.units if unit not in kept)
         note = TOO_MANY_WORDS.format(count=len(self.query.units), left_out=len(left_out))
@@ -112,7 +110,7 @@ class Understanding:
         return replace(self, query=query, left_out=left_out, notes=(*self.notes, note))
 
     def with_words(self, words: Iterable[AddedWord]) -> "Understanding":
-        """With those of the words that are neither typed nor added already."""
+        """With the words that are neither typed nor already added."""
         known = self.own_terms | {added.term for added in self.added}
         new = tuple({word.term: word for word in words if word.term not in known}.values())
         new = new[: MAX_ADDED - len(self.added)]
@@ -124,15 +122,15 @@ class Understanding:
 def understand(
     text: str, parsed: ParsedQuery, analyzer: Analyzer, spelled: SpellingCheck
 ) -> Understanding:
-    """`text` is the query as typed, in which the corrections stand."""
+    """`text` is the query as typed, to which the corrections refer."""
     corrections = spelled.corrections
     understood = Understanding(parsed, compile_query(parsed, analyzer), notes=parsed.notes)
     if not corrections:
         return replace(understood, nearest_terms=spelled.nearest)
-    # A proposal of which some words are in no document would be corrected only by half.
+    # A proposal with words that no document has would be only half corrected.
     meant = did_you_mean(text, corrections) if spelled.is_all_known else None
     understood = replace(understood, is_all_mistyped=spelled.is_all_mistyped)
-    # Who mistypes a stop word has not mistyped one of the rare words that are as near.
+    # A word near a stop word is that stop word mistyped, not one of the rare words as near.
     useful = [each for each in corrections if not analyzer.is_stop_word(each.near[0].word)]
     added = _fuzzy_words(useful)
     if parsed.is_strict and parsed.expression is not None:
@@ -164,7 +162,7 @@ def _fuzzy_words(corrections: Sequence[Correction]) -> list[AddedWord]:
 
 
 def _loosen(typed: KeywordQuery, looser: KeywordQuery, added: Sequence[AddedWord]) -> KeywordQuery:
-    """The looser condition; of the looser units those that were added are the weaker ones."""
+    """With the looser condition; the added units are the weaker ones."""
     weights = {word.term: word.weight for word in added}
     weaker = tuple(
         unit._replace(weight=unit.weight * weights.get(unit.terms[0], FUZZY_WEIGHT))
@@ -174,33 +172,33 @@ def _loosen(typed: KeywordQuery, looser: KeywordQuery, added: Sequence[AddedWord
     return KeywordQuery(typed.units, looser.condition, weaker)
 
 
-# Words of the documents near the whole query: `auth` also looks for `authentication`.
+# Expansion by words of the documents near the whole query: `auth` also searches `authentication`.
 #
-# The query's own vector is compared with the vectors of words, which are stored: no second run of
-# the model. The nearest are mixed into the vector, and looked for as weaker words. A model that
-# does not know a word goes by its letters (`creds` is near `cron`), so what is near must also be a
-# word of its own, and either very near or in the passages that are nearest (specs/0084).
+# The query's vector is compared with the stored vectors of words, so the model runs only once. The
+# nearest words are mixed into the vector and searched as weaker words. A model that does not know a
+# word goes by its letters (`creds` is near `cron`), so a near word must also differ in its letters,
+# and either be very near or occur in the nearest passages (specs/0084).
 
 MAX_TERMS = 3
 MIN_SIMILARITY = 0.5
 """The seeds' figures."""
 LOOKED_AT = 50
-"""Forms of the query's own words come first, and are passed over."""
+"""Forms of the query's own words come first and are skipped."""
 MIXED = 0.3
-"""The part of the words in the mixed vector, against 1 for the query."""
+"""The weight of the words in the mixed vector; the query has 1."""
 EXPANSION_WEIGHT = 0.3
-"""What an added word counts against a typed one, times its similarity."""
+"""The weight of an added word relative to a typed one, times its similarity."""
 
 KNOWN_SHARE = 0.1
-"""A word that more of the documents have is known: nothing is added to it."""
+"""A word in a larger share of the documents is known and not expanded."""
 PASSAGES = 10
-"""The nearest passages, in which a word that is meant is likely to stand."""
+"""How many of the nearest passages are searched for the words that may be meant."""
 ENOUGH_PASSAGES = 2
 CLOSE = 0.6
-"""A word this near need not stand in them, unless it is short: codes are near one another."""
+"""A word this near need not occur in them, unless it is short: codes are near one another."""
 SHORTEST, SHORTEST_CLOSE = 4, 5
 ALIKE_LETTERS = 0.6
-"""The share of letters, in their order, from which two words may be near by these alone."""
+"""With this share of common letters, in order, two words may be near by their letters alone."""
 
 
 def choose_terms(
@@ -208,8 +206,8 @@ def choose_terms(
     own_terms: frozenset[str],
     passages: Mapping[str, int] | None = None,
 ) -> list[NearTerm]:
-    """The nearest that are not forms of a typed word, nor of one another. With `passages`, how many
-    of the nearest passages have each term, only those that are near in more than their letters.
+    """The nearest terms that are not forms of a typed word, nor of one another. With `passages`
+    (how many of the nearest passages have each term), only those near in more than their letters.
     """
     best: dict[str, NearTerm] = {}
     for each in near:
@@ -229,8 +227,8 @@ def _is_meant(near: NearTerm, own_terms: Collection[str], passages: int) -> bool
 
 
 def _is_alike_in_letters(typed: str, near: NearTerm) -> bool:
-    """Whether the two share letters, and the one is not short for the other. Compared without their
-    endings, which many words have in common."""
+    """Whether the two have similar letters and one is not short for the other. They are compared
+    without their endings, which many words have in common."""
     from rapidfuzz.distance import Indel
 
     if _is_short_for(typed, near.word):
@@ -247,7 +245,7 @@ def _is_short_for(typed: str, word: str) -> bool:
 
 
 def move_vector(vector: "Vector", terms: Sequence[NearTerm]) -> "Vector":
-    """The query's vector moved towards the words, by how near each is; of unit length again."""
+    """Moves the query's vector towards the words, by their similarity; it keeps unit length."""
     import numpy as np
 
     if not terms:
@@ -271,18 +269,18 @@ def added_words(terms: Sequence[NearTerm]) -> list[AddedWord]:
     ]
 
 
-# Words that mean the same in general (P5): weaker than typed ones, and found without any model.
+# Synonyms (P5): weaker than typed words, and found without a model.
 
 MAX_SYNONYMS = 3
 SYNONYM_WEIGHT = 0.3
-"""What a synonym counts against a typed word: most words have several meanings."""
+"""The weight of a synonym relative to a typed word: most words have several meanings."""
 
 
 class Thesaurus(Protocol):
-    """A word, and single words that can stand for it, best first."""
+    """Finds single words that can replace a word, best first."""
 
     def related(self, word: str) -> Sequence[str]:
-        """Empty for a word it does not know. Raises ConfigError when its data is not there."""
+        """Empty for an unknown word. Raises ConfigError if its data is missing."""
         ...
 
 
@@ -300,11 +298,8 @@ def synonyms(text: str, analyzer: Analyzer, thesaurus: Thesaurus) -> Iterator[Ad
                 )
 
 
-# From what was typed to what is looked for: spelling, synonyms, and words of a like meaning.
-
-
 class Interpreter:
-    """Understands queries as the settings say; the words of the documents are its dictionary."""
+    """Interprets queries by the settings, with the words of the documents as its dictionary."""
 
     def __init__(
         self, analyzer: Analyzer, thesaurus: Thesaurus | None, settings: SearchConfig
@@ -318,7 +313,7 @@ class Interpreter:
     def read(
         self, view: View, text: str, parsed: ParsedQuery, most_guesses: int = MAX_GUESSES
     ) -> Understanding:
-        """All that can be understood without the query's vector. `text` is as it was typed."""
+        """Does everything that does not need the query's vector. `text` is the query as typed."""
         typed = without_surrogates(text).replace("\0", " ").strip()
         spelled = self._spelling.read(view, typed, most_guesses)
         understood = understand(typed, parsed, self._analyzer, spelled)
@@ -331,7 +326,7 @@ class Interpreter:
             return replace(understood, notes=(*understood.notes, note))
 
     def may_expand(self, view: View, understood: Understanding) -> bool:
-        """Whether it is worth to wait for the query's vector."""
+        """Whether it is worth waiting for the query's vector."""
         if not self._is_expanding:
             return False
         if self._max_words and not self._is_short_and_unknown(view, understood):
@@ -344,7 +339,7 @@ class Interpreter:
         understood: Understanding,
         vector: "NDArray[np.float32] | None",
     ) -> tuple[Understanding, Sequence[NearTerm]]:
-        """With the words that mean nearly what the whole query means, and their vectors."""
+        """Adds the words that are near the whole query in meaning; returns their vectors too."""
         if not self._is_expanding or vector is None:
             return understood, ()
         scale = view.cosine_scale
@@ -359,7 +354,7 @@ class Interpreter:
         return understood.with_words(added_words(chosen)), chosen
 
     def _is_short_and_unknown(self, view: View, understood: Understanding) -> bool:
-        """A few plain words, none mistyped, of which each is in hardly any document."""
+        """A few plain words, none mistyped, each in hardly any document."""
         parsed, terms = understood.parsed, understood.own_terms
         if parsed.is_strict or parsed.wishes or understood.added:
             return False
@@ -373,7 +368,7 @@ class Interpreter:
         return documents <= max(1, KNOWN_SHARE * view.count_documents())
 
     def _terms_nearby(self, view: View, vector: "NDArray[np.float32]") -> Counter[str]:
-        """How many of the nearest passages have each term; the very nearest is enough by itself."""
+        """How many of the nearest passages have each term; the very nearest alone is enough."""
         found = Counter[str]()
         keys = [hit.key for hit in view.vector_recall(PASSAGES)(vector)]
         stored = view.chunks_by_key(keys)
@@ -383,37 +378,36 @@ class Interpreter:
         return found
 
 
-# What a plain question quotes is a wish: passages with the phrase come first, the others follow.
+# A quotation in a plain question is a wish: passages with the phrase come before the others.
 #
-# How far first depends on the phrase (specs/0076). A name, which few passages have and whose rarest
-# word hardly stands elsewhere, is what was meant, wherever the words alone would put it; so are
-# three words and more. Two common words that somebody happened to quote say little: they bring a
-# passage forward by a part of the way.
+# How far depends on the phrase (specs/0076). A name, which few passages have and whose rarest word
+# hardly occurs elsewhere, is what was meant, wherever the words alone would rank it; so are three
+# words and more. Two common words in quotation marks say little: they raise a passage only partly.
 
 FEW, FEW_PART = 2, 0.001
-"""Up to so many passages, or this part of all, a phrase is as rare as can be."""
+"""Up to this many passages, or this share of all, a phrase has the highest rarity."""
 MANY, MANY_PART = 20, 0.01
-"""From so many on it changes nothing."""
+"""From this many on it changes nothing."""
 LEAST, SMALL, LARGE = 0.3, 50, 1000
-"""How far two common words bring their passages to the front in a folder of so many passages or
-more; in a small one all the way, and between the two less by the logarithm."""
+"""How far two common words raise their passages in a folder of LARGE or more passages. In one of
+SMALL or fewer they raise them all the way; between the two the logarithm decides."""
 HARDLY_TELLING = 0.2
-"""What is left of that for one word beside stop words, or two stop words: they stand side by side
-in any text."""
+"""The share of that for one word beside stop words, or two stop words, which any text has side by
+side."""
 NAME = 0.9
-"""A phrase outside of which its rarest word hardly stands is a name."""
+"""A phrase is a name if it has this share of the passages with its rarest word."""
 LONG = 3
-"""So many words stand side by side on purpose, stop words not counted."""
+"""This many words, without stop words, are side by side on purpose."""
 ROOM = 0.5
-"""How much of what is between the best score and 1, or 0, the wished ones use: little enough that
-what follows is not cut off behind them."""
+"""The share of the room between the best score and 1, or 0, that wishes use: little enough that the
+passages behind them are not cut off."""
 REASON = "phrase"
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A quoted phrase, how many passages have it, and how far these are brought before all others,
-    in [0, 1]; `is_name`: nobody writes it by chance.
+    """A quoted phrase, how many passages have it, and how far it raises them, in [0, 1]; `is_name`:
+    nobody writes it by chance.
     """
 
     unit: Unit
@@ -421,7 +415,7 @@ class Wish:
     strength: float
     is_name: bool
     keys: Set[ChunkKey] = frozenset()
-    """Of the passages that were found, those that have it."""
+    """The passages found that have it."""
 
 
 def look_up(quotations: Sequence[Quotation], view: View) -> tuple[Wish, ...]:
@@ -429,7 +423,7 @@ def look_up(quotations: Sequence[Quotation], view: View) -> tuple[Wish, ...]:
     wishes: list[Wish] = []
     for unit, words in quotations:
         passages = view.count_matching(unit)
-        # The engines' counts of words are not exact: one may be less than that of the phrase.
+        # The engines' counts of words are inexact: one may be less than that of the phrase.
         rarest = max(passages, min(view.term_frequencies(unit.terms).values()))
         by_chance = total > SMALL and words < LONG and passages < NAME * rarest
         far = strength(passages, rarest, words, total)
@@ -440,7 +434,7 @@ def look_up(quotations: Sequence[Quotation], view: View) -> tuple[Wish, ...]:
 
 
 def find_wished(wishes: Sequence[Wish], view: View, keys: Collection[ChunkKey]) -> tuple[Wish, ...]:
-    """With those of the passages that have each phrase."""
+    """Adds to each wish the passages that have its phrase."""
     return tuple(
         replace(wish, keys=view.matching(wish.unit, keys)) if wish.strength > 0 else wish
         for wish in wishes
@@ -448,7 +442,7 @@ def find_wished(wishes: Sequence[Wish], view: View, keys: Collection[ChunkKey]) 
 
 
 def strength(passages: int, rarest: int, words: int, total: int) -> float:
-    """By how many of all passages have the phrase, and how many its rarest word."""
+    """By the number of passages with the phrase, and with its rarest word."""
     if not passages:
         return 0.0
     few, many = max(FEW, FEW_PART * total), max(MANY, MANY_PART * total)
@@ -460,12 +454,12 @@ def strength(passages: int, rarest: int, words: int, total: int) -> float:
 
 
 def _fall_off(count: int, most: float, none: float) -> float:
-    """1 up to `most`, 0 from `none` on."""
+    """Falls from 1 at `most` to 0 at `none`."""
     return min(1.0, max(0.0, log(none / count) / log(none / most)))
 
 
 def put_wished_first(fused: Sequence[Fused], wishes: Sequence[Wish]) -> list[Fused]:
-    """In the order in which they would be with their wishes; the scores are as they were."""
+    """Orders by the scores with wishes, but keeps the scores as they were."""
     raised = _WishScores(wishes, max((item.score for item in fused), default=0.0))
     if not raised.wishes:
         return list(fused)
@@ -473,7 +467,7 @@ def put_wished_first(fused: Sequence[Fused], wishes: Sequence[Wish]) -> list[Fus
 
 
 def with_wishes(candidates: Sequence[Candidate], wishes: Sequence[Wish]) -> Sequence[Candidate]:
-    """Best first; what raised a passage can be told."""
+    """Raises passages by their wishes, and records that as a boost; best first."""
     raised = _WishScores(wishes, max((item.score for item in candidates), default=0.0))
     if not raised.wishes:
         return candidates
@@ -501,18 +495,18 @@ class _WishScores:
         if not had:
             return score
         room = ROOM * min(self._best, 1.0 - self._best)
-        # First by how many of the wishes, then by what speaks for it otherwise.
+        # First by the wishes it fulfils, then by its own score.
         place = (2 * sum(had) / self._all + score) / 3
         target = self._best + room * place
         return score + max(had) * max(0.0, target - score)
 
 
-# A query with an operator is still a question: no passage need have all its other words.
+# A query with an operator is still a question: no passage must have all of its other words.
 #
-# What an operator asks for binds in any case. The plain words beside it bind too, as long as some
-# passage has them all; otherwise they only rank, and a note tells it. Where the request is strict,
-# all of them bind. Phrases and words without an operator are plain words if no passage has them
-# all, or if a phrase beside words is no name in these documents (specs/0075).
+# The operands of operators always bind. The plain words beside them bind too, if some passage has
+# them all; otherwise they only rank, with a note. In a strict request all of them bind. Phrases and
+# words without an operator are read as plain words if no passage has them all, or if a phrase
+# beside words is not a name in these documents (specs/0075).
 
 RELAXED = (
     "no passage has all words of this query: those without an operator were only ranked, "
@@ -532,8 +526,8 @@ Count = Callable[[Condition], int]
 def make_satisfiable(
     understood: Understanding, analyzer: Analyzer, count: Count
 ) -> tuple[Understanding, int | None]:
-    """The query in a form that some passage satisfies, if there is one, and how many do; None when
-    nothing binds.
+    """Relaxes the query until some passage satisfies it, if possible; also returns how many do,
+    None if nothing binds.
     """
     condition = understood.query.condition
     if condition is None:
@@ -549,8 +543,9 @@ def make_satisfiable(
 
 
 def is_binding(parsed: ParsedQuery, satisfying: int | None, wishes: Sequence[Wish]) -> bool:
-    """Whether a query of phrases, and perhaps a few words, is one of the language in these
-    documents; `wishes` are its phrases."""
+    """Whether a query of phrases, and perhaps a few words, binds in these documents; `wishes` are
+    its phrases.
+    """
     expression = parsed.expression
     has_words = isinstance(expression, And) and any(
         isinstance(member, Term) for member in expression.expressions

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-# What a linked document has to say: each neighbour of the hits contributes its best passage.
+# Each document linked with the hits contributes its best passage.
 
 NEIGHBOUR_WEIGHT = 0.5
 """`graph_neighbor_weight`: all seeds let neighbours in at half the score."""
@@ -39,8 +39,8 @@ def neighbour_hits(
 ) -> list[Hit]:
     """One hit for each neighbour that has text, best first.
 
-    Its passage is the nearest to the query's vector, or the document's first without one; its
-    score is what reaches the document along its links, whatever the passage.
+    Its passage is the one nearest to the query's vector, or the document's first without a vector;
+    its score is the document's weight in the graph, whatever the passage.
     """
     passages = view.best_passages([neighbour.doc_id for neighbour in neighbours], vector)
     hits = [
@@ -51,36 +51,38 @@ def neighbour_hits(
     return sorted(hits, key=lambda hit: (-hit.score, hit.key))
 
 
-# How far a search goes: within which documents, and how many hits of each index it looks at.
+# How far a search goes: which documents, and how many hits of each index.
 
 HITS_PER_INDEX = 100
 """Enough that a chunk placed well by one index alone is still seen by the other."""
 FEWEST_CANDIDATES, MOST_CANDIDATES = 40, 150
 CANDIDATES_PER_RESULT = 4
-"""Copies fall, siblings merge and a document has few places: so many are needed for one result."""
+"""Copies are dropped, siblings merged and documents limited, so one result needs several."""
 DEEPER = 8
-"""Where that is not enough, as when many copies come first, this many times as much is looked at;
-and that many times again."""
+"""If that is not enough, because many copies come first, this many times as many are looked at;
+then this many times again.
+"""
 DEEPEST = DEEPER * DEEPER
 MOST_LOOKS = 4
 MOST_OF_A_DOCUMENT = 20
-"""Of what another look finds: most of them would fall again. A document that has so many already
-is left out of the next look, which then costs what the first did: to look deeper at the same
-documents costs a multiple (specs/0073)."""
+"""Of one document in another look: most of them would be dropped again. A document with this many
+is excluded from the next look, which then costs as much as the first; looking deeper at the same
+documents costs a multiple (specs/0073).
+"""
 MOST_OF_ALL = 1_200
-"""Candidates, however deep."""
+"""The most candidates, however deep."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """One attempt to find enough."""
+    """The bounds of one look at the indices."""
 
     within: Filter = None
     depth: int = 1
     queries: int = 1
     looks: int = 1
     full: frozenset[DocId] = frozenset()
-    """The documents that earlier looks found enough of."""
+    """The documents of which earlier looks found enough."""
 
     @property
     def hits(self) -> int:
@@ -94,12 +96,12 @@ class Bounds:
         return min(min(usual, share) * self.depth + known, MOST_OF_ALL // self.queries)
 
     def of_all(self, top_n: int) -> int:
-        """How many go through the stages, of all queries together."""
+        """How many candidates of all queries go through the stages."""
         return max(2 * MOST_CANDIDATES, self.candidates(top_n))
 
     @property
     def can_be_deeper(self) -> bool:
-        """Several queries look at several times as much already."""
+        """Several queries already look at several times as much."""
         return self.queries == 1 and self.looks < MOST_LOOKS and self.depth < DEEPEST
 
     def deeper(self) -> "Bounds":
@@ -116,24 +118,24 @@ def most_of_a_document(top_n: int) -> int:
     return max(top_n, MOST_OF_A_DOCUMENT)
 
 
-# Search by meaning, in a thread of its own: beside it, words are looked for.
+# Search by meaning runs in its own thread, in parallel with the search by words.
 #
-# The model and FAISS let go of Python's lock while they work, and so does SQLite. A query is
-# embedded as soon as its text is known; its passages are looked for once the index has caught up.
+# The model, FAISS and SQLite release Python's lock while they work. A query is embedded as soon as
+# its text is known; its passages are searched once the index has caught up.
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 Pending = Future[QueryEmbedding]
-"""A vector that is being made."""
+"""A vector that is being computed."""
 
-TOO_LONG = "the text is too long for its meaning: the last {cut:,} characters count by words only"
+TOO_LONG = "the text is too long to embed: the last {cut:,} characters are searched by words only"
 
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The passages nearest to a vector, best first, and the cosine of the very nearest; `nearness`
-    is how near they are in the context of their documents, if that counts; `prominence`, by how
-    many deviations the first stands above the mean of the first hundred.
+    """The passages nearest to a vector, best first, and the cosine of the very nearest. `nearness`
+    is their similarity in the context of their documents, if that counts; `prominence`: how many
+    deviations the first is above the mean of the first hundred.
     """
 
     vector: "Vector"
@@ -142,26 +144,26 @@ class Nearest:
     nearness: Mapping[ChunkKey, float]
     prominence: float = 0.0
     spread: float = USUAL_SPREAD
-    """How much the cosines of any passages differ."""
+    """How much the cosines of arbitrary passages differ."""
 
 
 class MeaningSearch:
-    """Embeds queries and finds what is near them; `document_weight` is how much of a passage's
-    meaning is that of its whole document: what the whole is about tells apart those that only
-    mention a thing (specs/0052).
+    """Embeds queries and finds the nearest passages; `document_weight` is the share of the whole
+    document in a passage's meaning: it distinguishes documents about a topic from those that only
+    mention it (specs/0052).
     """
 
     def __init__(self, embedder: Embedder | None, document_weight: float) -> None:
         self._embedder = embedder
         self._document_weight = document_weight
-        # One thread: what is submitted first, the query's vector, is there for what follows.
+        # One thread: the query's vector is submitted first, so it is ready for the search.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="query-embedding")
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def embed(self, text: str, windows: int) -> "Pending | None":
-        """As much of a text as so many windows of the model hold."""
+        """Embeds as much of a text as fits into this many windows of the model."""
         if self._embedder is None or not text.strip():
             return None
         return self._submit(embed_within, self._embedder, text, windows)
@@ -169,7 +171,7 @@ class MeaningSearch:
     def search(
         self, view: View, pending: "Pending | None", added: Sequence[NearTerm], bounds: Bounds
     ) -> "Future[Nearest] | None":
-        """For the query's vector, moved towards the words that were added."""
+        """Searches with the query's vector, moved towards the added words."""
         if pending is None or not view.has_vectors:
             return None
         recall = view.vector_recall(bounds.hits, bounds.within)
@@ -180,7 +182,7 @@ class MeaningSearch:
     ) -> "Future[_T]":
         try:
             return self._pool.submit(work, *args, **kwargs)
-        except RuntimeError as error:  # another thread began to read the store by other settings
+        except RuntimeError as error:  # another thread reopened the store with other settings
             raise IndexStoreError(
                 "the index was closed while it was searched: ask again"
             ) from error
@@ -188,7 +190,8 @@ class MeaningSearch:
     def nearness(
         self, view: View, nearest: Nearest | None, keys: Collection[ChunkKey]
     ) -> dict[ChunkKey, float] | None:
-        """How near these chunks are in meaning, whether or not that is how they were found."""
+        """How near these chunks are in meaning, however they were found; None if that could not be
+        searched."""
         if nearest is None or not view.has_vectors:
             return None
         others = [key for key in keys if key not in nearest.nearness]
@@ -197,7 +200,7 @@ class MeaningSearch:
     def distances(
         self, view: View, nearest: Nearest, keys: Collection[ChunkKey]
     ) -> dict[ChunkKey, float]:
-        """How near those of the chunks are that have a vector."""
+        """The similarity of those chunks that have a vector."""
         return view.cosines(nearest.vector, keys, self._document_weight)
 
     def _nearest(
@@ -216,7 +219,7 @@ class MeaningSearch:
 
 
 def prominence(hits: Sequence[Hit]) -> float:
-    """0 where all are alike. Always of as many hits, however many were looked for."""
+    """0 if all are alike. It always uses the same number of hits, however many were searched."""
     scores = [hit.score for hit in hits[:HITS_PER_INDEX]]
     if not scores:
         return 0.0
@@ -226,14 +229,14 @@ def prominence(hits: Sequence[Hit]) -> float:
 
 
 def embed_within(embedder: Embedder, text: str, windows: int) -> QueryEmbedding:
-    """What an embedder does not divide, it reads in one window."""
+    """An embedder without windows reads the text at once."""
     if isinstance(embedder, WindowedEmbedder):
         return embedder.embed_beginning(text, windows)
     return QueryEmbedding(embedder.embed_query(text))
 
 
 def await_vector(pending: "Pending | None") -> "tuple[Vector | None, tuple[str, ...]]":
-    """The query's vector, or why there is none; and what it says nothing of."""
+    """The query's vector, if there is one; and notes on why not, or on text that was cut."""
     if pending is None:
         return None, ()
     try:

@@ -40,10 +40,10 @@ from ragdocs.search.fusion import (
 from ragdocs.search.retrieval import RunningQuery
 from ragdocs.store.records import ChunkKey
 
-# Which hits go on when trees are brought to one level: some of every tree, however loud another.
+# With tree normalisation, some hits of every tree go on, however well another tree scores.
 #
-# Without it a tree whose passages all score a little less would be cut off before its scores are
-# raised: by the indices, which give so many hits of all trees, or when candidates are chosen.
+# Otherwise a tree whose passages all score a little less would be cut off before its scores are
+# raised: by the indices, which limit their hits over all trees, or when candidates are chosen.
 
 LEAST = 5
 """As many as an answer usually has."""
@@ -65,13 +65,13 @@ def with_every_tree(view: View, fused: Sequence[Fused], count: int) -> list[Fuse
 
 
 def missing_trees(view: View, fused: Sequence[Fused]) -> list[TreeName]:
-    """The trees that no hit is of: whatever they have is behind all that the indices gave."""
+    """The trees without any hit: their passages rank behind all that the indices returned."""
     present = set(_trees(view, [item.key for item in fused]).values())
     return [tree for tree in view.trees() if tree not in present]
 
 
 def with_best_of(found: RunningQuery, own: RunningQuery) -> RunningQuery:
-    """With the best hits of a tree that was searched by itself."""
+    """Adds the best hits of a tree that was searched by itself."""
     lists = {
         strategy: sorted(
             [*found.lists.get(strategy, ()), *hits[:LEAST]], key=lambda hit: -hit.score
@@ -85,7 +85,7 @@ def _trees(view: View, keys: Collection[ChunkKey]) -> dict[ChunkKey, TreeName]:
     return {key: tree_of(doc_id) for key, doc_id in view.documents_of(keys).items()}
 
 
-# An index whose scores hardly differ does not know which passage is better: it gets less say.
+# An index whose scores hardly differ does not know which passage is better: its weight is lowered.
 
 
 def score_aware_weights(
@@ -111,7 +111,7 @@ def score_aware_weights(
 
 
 def _factor(scores: Sequence[float], threshold: float, min_factor: float) -> float:
-    # One hit alone is no sign of doubt: it may be the only passage that has the identifier.
+    # A single hit is no sign of doubt: it may be the only passage with the identifier.
     if len(scores) < 2 or threshold <= 0:
         return 1.0
     mean = sum(scores) / len(scores)
@@ -119,7 +119,7 @@ def _factor(scores: Sequence[float], threshold: float, min_factor: float) -> flo
     return min(1.0, max(min_factor, variance / threshold))
 
 
-# How much say each index has in one query, and what its hits come to together.
+# The weight of each index in one query, and the fused list of all hits.
 
 
 def weigh(found: RunningQuery, settings: SearchConfig, most: int | None = None) -> RunningQuery:
@@ -141,7 +141,7 @@ def weigh(found: RunningQuery, settings: SearchConfig, most: int | None = None) 
 
 
 def telling_chunks(exact: Sequence[ExactToken]) -> Set[ChunkKey]:
-    """Those that may come first by an exact token."""
+    """The chunks that an exact token may put first."""
     return frozenset[ChunkKey]().union(*(token.keys for token in exact if token.is_telling))
 
 
@@ -173,8 +173,9 @@ def _share_of_text(found: RunningQuery, strategy: Strategy) -> float:
 
 
 def with_rare(fused: list[Fused], found: RunningQuery) -> list[Fused]:
-    """Passages with rare words come nearer to the best, by the square of what part of the words'
-    weight those have: a common word that stands often would count for more than they do."""
+    """Brings passages with rare words nearer to the best, by the square of the rare words' share of
+    the weight: otherwise a frequent common word would count more than they do.
+    """
     if not fused or not found.rare or found.nearest is None:
         return fused
     best, part = fused[0].score, uncertainty(found.nearest.prominence)
@@ -195,8 +196,10 @@ def _floored_document(found: RunningQuery) -> DocId | None:
 
 
 def with_exact(fused: list[Fused], exact: Sequence[ExactToken]) -> list[Fused]:
-    """Of each exact token that one document has, the best passage with it comes first: by meaning
-    and common words it may stand anywhere, even behind a passage that it is taken for a copy of."""
+    """For each exact token that only one document has, puts the best passage with it first: by
+    meaning and common words it may rank anywhere, even behind a passage that it seems to be a copy
+    of.
+    """
     telling = [token.keys for token in exact if token.is_telling]
     firsts = [next((item for item in fused if item.key in keys), None) for keys in telling]
     raised = {item.key: item for item in firsts if item is not None}
@@ -208,13 +211,13 @@ def with_exact(fused: list[Fused], exact: Sequence[ExactToken]) -> list[Fused]:
 
 
 def _raise(item: Fused, score: float) -> Fused:
-    """By its words."""
+    """Counts the gain as one of its words."""
     words = item.contributions.get(Strategy.KEYWORD, 0.0) + score - item.score
     return item._replace(score=score, contributions={**item.contributions, Strategy.KEYWORD: words})
 
 
 def _by_score(item: Fused) -> float:
-    """Of equals, the first stays first."""
+    """Equal ones keep their order."""
     return -item.score
 
 
@@ -263,15 +266,15 @@ def _scale(item: Fused, most: float) -> Fused:
     return item._replace(score=item.score / most, contributions=parts)
 
 
-# Whether a query's words stand together in a passage as they do in the query.
+# Closeness: whether words that are side by side in a query are so in a passage.
 #
-# BM25F counts words wherever they stand. Two that follow one another in the query say more where
-# they follow one another in a passage too, and half as much where they are only near (specs/0057).
+# BM25F counts words wherever they occur. Two adjacent words of the query say more if they are also
+# adjacent in a passage, and half as much more if they are only near each other (specs/0057).
 
 NEAR_CHARS = 20
 NEAR = 0.5
 READ = 8
-"""The passages looked at, best first: each costs as much as marking its matches."""
+"""How many passages are looked at, best first: each costs as much as marking its matches."""
 
 Range = tuple[int, int]
 
@@ -297,12 +300,12 @@ def with_closeness(
 
 
 def closeness(pairs: Sequence[tuple[str, str]], places: Mapping[str, Sequence[Range]]) -> float:
-    """In [0, 1]: how many of the pairs stand together, on average."""
+    """In [0, 1]: the average closeness of the pairs."""
     return sum(_together(places.get(a, ()), places.get(b, ())) for a, b in pairs) / len(pairs)
 
 
 def _together(first: Sequence[Range], second: Sequence[Range]) -> float:
-    """Both in the order of the text: each place is compared with its two neighbours alone."""
+    """Both are in the order of the text, so each place is compared only with its two neighbours."""
     best = 0.0
     before, furthest = 0, -inf
     for start, end in first:
@@ -320,18 +323,19 @@ def _together(first: Sequence[Range], second: Sequence[Range]) -> float:
     return best
 
 
-# What resembles the best passage is raised: answers to one question are alike.
+# Resemblance: passages similar to the best one are raised, because answers to one question are
+# alike.
 #
-# Feedback without asking anyone (pseudo-relevance feedback, Rocchio 1971), from the first hit
-# alone: with more of them it is no longer sure that they answer (specs/0057). The best one
-# resembles itself most, and so stays the best.
+# This is pseudo-relevance feedback (Rocchio 1971) from the first hit alone: further hits answer
+# less surely (specs/0057). The best one resembles itself most, and so stays the best.
 
 
 def with_resemblance(
     candidates: Sequence[Candidate], cosines: Mapping[ChunkKey, float], weight: float
 ) -> list[Candidate]:
-    """Best first. `cosines` are those with the best; a passage that has no vector yet is taken to
-    be like the others, neither raised among them nor left behind."""
+    """Best first. `cosines` are those with the best passage; one without a vector counts as
+    average, so it neither gains nor loses.
+    """
     if not cosines or weight <= 0:
         return list(candidates)
     usual = sum(cosines.values()) / len(cosines)
@@ -372,8 +376,8 @@ def refine(
 def exact_first(
     candidates: Sequence[Candidate], exact: Sequence[ExactToken]
 ) -> Sequence[Candidate]:
-    """What has an exact token that one document has stays first: other words that stand together,
-    and likeness to the best, must not raise anything above it."""
+    """Keeps passages first that have an exact token of only one document: closeness and resemblance
+    must not raise anything above them."""
     telling = (token.keys for token in exact if token.is_telling)
     found = (next((one for one in candidates if one.stored.key in keys), None) for keys in telling)
     first = {item.stored.key: item for item in found if item is not None and item.score > 0}

