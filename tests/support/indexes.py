@@ -80,7 +80,7 @@ def held(directory: Path) -> tuple[object, ...]:
         states: dict[DocId, FileState | None] = {
             doc_id: entry.state for doc_id, entry in snapshot.manifest().items()
         }
-        sums = json.loads(snapshot.ledger.encoded())
+        sums = json.loads(snapshot.ledger.encode())
         failures = [(one.path, one.kind, one.reason) for one in snapshot.failures()]
         words = snapshot.select("SELECT word, term, documents FROM vocabulary ORDER BY word")
     del sums["files"]  # a file's row says when it was read
