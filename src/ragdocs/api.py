@@ -162,7 +162,7 @@ class Index(Closable):
 
         with self._opened.manager(Control(lock_seconds=WAIT_SECONDS)) as manager:
             outcome = manager.update(rebuild=rebuild)
-            manager.update_communities(anew=rebuild)
+            manager.update_communities(rebuild=rebuild)
             filled = manager.fill()
             if not outcome.kept and not filled.error:
                 with suppress(EmbeddingError):

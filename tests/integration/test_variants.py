@@ -240,6 +240,6 @@ def test_the_graph_of_views_that_are_not_used_any_more_is_let_go(docs: Path, tmp
             manager.update(rebuild=True)
         assert ask(app, "lark").results
         assert not app.why_read_only()
-        app._follow()
+        app._follow(None)
         gc.collect()
         assert first() is None
