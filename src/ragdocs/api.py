@@ -1,6 +1,6 @@
-"""The Python API: an index of a folder, opened, brought up to date, asked and closed.
+"""The Python API: opens an index of a folder, updates it, searches it and closes it.
 
-The same parts as the command line and the server use, and the same types as their answers.
+It uses the same parts as the command line and the server, and returns the same types.
 """
 
 import logging
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 WAIT_SECONDS = 2.0
-"""Another program that writes brings the index up to date as well: opening need not wait for it."""
+"""A program that writes the index also updates it, so opening need not wait for it any longer."""
 
 
 class SearchOptions(TypedDict, total=False):
-    """What may be said of a search besides the question; see `QueryRequest` for the limits."""
+    """The options of a search; see `QueryRequest` for their limits."""
 
     hypothesis: str
     top_n: int
@@ -57,9 +57,9 @@ class SearchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """What bringing the index up to date did: to the files' text, and to its vectors.
+    """What an update did to the text of the files and to their vectors.
 
-    `problem` is why texts have no vectors, if so: search then goes by words.
+    `problem`: why some texts have no vectors; search then finds them by keywords only.
     """
 
     files: "Outcome"
@@ -75,14 +75,14 @@ def open_index(
     update: bool = True,
     embedder: "Embedder | None" = None,
 ) -> "Index":
-    """The index of a folder; without one, of the trees that the configuration names.
+    """Opens the index of a folder; without one, of the trees in the configuration.
 
-    Settings of project files that are not trusted are ignored: they are logged as warnings, and are
-    in `config.ignored` of the index.
+    Settings in project files that are not trusted are ignored: they are logged as warnings, and
+    listed in `config.ignored` of the index.
 
-    `settings` are tables as in a configuration file, and win over all files. `config_file` is read
-    in place of the project's and the user's. With `update`, the index is built where there is none
-    and brought up to date with the files, vectors included, unless a server does that already.
+    `settings` are tables as in a configuration file, and override all files. `config_file` replaces
+    the project's and the user's file. With `update`, the index is built or updated, including its
+    vectors, unless a server does that already.
 
     Raises:
         ConfigError: the settings, or the folder, cannot be used.
@@ -110,49 +110,49 @@ class Index(Closable):
 
     @property
     def config(self) -> "Config":
-        """The settings in force."""
+        """The effective settings."""
         return self._app.config
 
     @property
     def directory(self) -> Path:
-        """The folder of the index itself; see `config.index_place` for that of all its variants."""
+        """The folder of this index; `config.index_place` is the folder of all its variants."""
         return self._app.directory
 
     @property
     def state(self) -> "IndexState":
-        """What could be answered for now."""
+        """How complete an answer would be now."""
         return self._opened.index_state()
 
     @property
     def library(self) -> "Library":
-        """Lists, relations and context. Raises IndexMissing when nothing was indexed yet."""
+        """Lists, relations and context. Raises IndexMissing when nothing is indexed yet."""
         return self._opened.library
 
     def search(
         self, query: str | Sequence[str] = (), **options: Unpack[SearchOptions]
     ) -> "SearchResponse":
-        """The best passages for a question, or for several whose answers are merged.
+        """The best passages for a query, or for several queries, whose results are merged.
 
         Raises QueryError for a request that cannot be answered.
         """
         return self.ask(QueryRequest(queries=_questions(query), **options))
 
     def ask(self, request: QueryRequest) -> "SearchResponse":
-        """As `search`, for a request that is already made."""
+        """Like `search`, for a ready request."""
         return self._opened.search(request)
 
     def get(self, reference: str) -> "DocumentText":
         """A document, section or lines: `guide.md`, `guide.md#set-up`, `guide.md:10-40`, an id.
 
-        Raises QueryError when there is no such thing, IndexMissing when there is no index.
+        Raises QueryError when it does not exist, IndexMissing when there is no index.
         """
         from ragdocs.library.requests import DocumentRequest
 
         return self._opened.library.get(DocumentRequest(reference=reference))
 
     def update(self, *, rebuild: bool = False) -> Updated:
-        """Updates the index to match the files, vectors included. A rebuild also takes over an
-        index that a program with other settings has built in a folder of your choice.
+        """Updates the index to match the files, including its vectors. A rebuild also takes over an
+        index that a program with other settings built in a folder of your choice.
 
         Raises:
             IndexLocked: another program is writing; try again.
@@ -162,7 +162,7 @@ class Index(Closable):
 
         with self._opened.manager(Control(lock_seconds=WAIT_SECONDS)) as manager:
             outcome = manager.update(rebuild=rebuild)
-            manager.update_communities(anew=rebuild)
+            manager.update_communities(rebuild=rebuild)
             filled = manager.fill()
             if not outcome.kept and not filled.error:
                 with suppress(EmbeddingError):
@@ -172,18 +172,18 @@ class Index(Closable):
         return Updated(outcome, filled.stored, filled.error)
 
     def update_unless_watched(self) -> Updated | None:
-        """As `update`, unless another program is doing that already: then None."""
+        """Like `update`; but None if another program already does that."""
         from ragdocs.store.lock import is_looked_after
 
         if is_looked_after(self._app.directory):
             return None
         try:
             return self.update()
-        except (IndexLocked, OtherSettings):  # the index is read as it is; `state` says why
+        except (IndexLocked, OtherSettings):  # read the index as it is; `state` gives the reason
             return None
 
     def close(self) -> None:
-        """What is asked of it afterwards raises IndexStoreError."""
+        """Later calls raise IndexStoreError."""
         self._is_closed = True
         self._app.close()
 
@@ -205,7 +205,7 @@ def _questions(query: object) -> tuple[str, ...]:
 def _config(file: str | Path | None, settings: Mapping[str, object]) -> "Config":
     try:
         config = load_config(Path(file) if file else None, flags=settings)
-    except ConfigError as error:  # what was given here did not come from a command line
+    except ConfigError as error:  # these settings did not come from a command line
         raise ConfigError(sub("(?m)^command line: ", "settings: ", str(error))) from None
     for line in in_words(config.ignored):
         _log.warning("%s", line)
@@ -220,7 +220,7 @@ def _table(flags: Mapping[str, object], name: str) -> dict[str, object]:
 
 
 def _folder(documents: str | Path) -> str:
-    folder = Path(os.path.expanduser(documents))  # leaves a user whom nobody knows as it is
+    folder = Path(os.path.expanduser(documents))  # keeps the name of an unknown user
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise ConfigError(f"{documents} {what}: name the folder that holds the documents")

@@ -52,16 +52,15 @@ if TYPE_CHECKING:
     from ragdocs.store.records import Position
     from ragdocs.store.stored_index import StoredIndex
 
-# From a configuration to the parts of the program: each setting goes where it is read.
-#
-# Nothing heavy is imported or opened before it is asked for; what is shared is made once.
+# From a configuration to the parts of the program: each setting goes to the part that reads it.
+# Shared parts are made once.
 
 
 class Assembly:
-    """The parts of one configuration. `embedder`: another one than the configuration names."""
+    """The parts of one configuration. `embedder` replaces the one that the configuration names."""
 
     has_meaning = True
-    """Whether the stored vectors are of this configuration's model."""
+    """Whether the stored vectors were made by this configuration's model."""
 
     def __init__(self, config: Config, embedder: "Embedder | None" = None) -> None:
         self.config = config
@@ -75,16 +74,16 @@ class Assembly:
         place = self.config.index_place
         if place.named is None:
             return place.default / variant_name(self.making.text)
-        return self._named_directory(place.named)
+        return self._configured_directory(place.named)
 
     @property
     def owns_directory(self) -> bool:
-        """Whether no program with other settings would look for its index there."""
+        """Whether no program with other settings keeps its index there."""
         return self.config.index_place.named is None
 
     @cached_property
     def making(self) -> Making:
-        """All that decides what is in the index."""
+        """Everything that determines the contents of the index."""
         from ragdocs.indices.engines import folder_version
         from ragdocs.store.schema import SCHEMA_VERSION
 
@@ -99,8 +98,8 @@ class Assembly:
 
     @cached_property
     def tables(self) -> "tuple[StoredIndex, ...]":
-        """What the writer keeps inside the store besides the documents themselves."""
-        _ = self._keyword  # fails here when its library is not installed
+        """The indices that the writer keeps inside the store, beside the documents."""
+        _ = self._keyword  # raises if its library is not installed
         return self._all_tables
 
     @cached_property
@@ -128,7 +127,7 @@ class Assembly:
 
     @cached_property
     def terms(self) -> "TermVectors | None":
-        """The vocabulary's vectors, when queries are expanded by them."""
+        """The vectors of the vocabulary, if they are used to expand queries."""
         settings = self.config.search
         if not settings.query_expansion_enabled or not self.has_meaning:
             return None
@@ -242,9 +241,9 @@ class Assembly:
 
         return text_analyzer(self.config.search.stemmer)
 
-    def _named_directory(self, folder: Path) -> Path:
-        """The folder that the user has named; or, when another version of this program keeps its
-        store there, one of our own below it: then neither shuts the other out."""
+    def _configured_directory(self, folder: Path) -> Path:
+        """The folder that the user configured; or, if another version of this program keeps its
+        store there, our own folder below it, so that neither locks the other out."""
         from ragdocs.store.database import store_path
         from ragdocs.store.variants import variant_name
 
@@ -255,7 +254,7 @@ class Assembly:
 
     @property
     def _version(self) -> str:
-        """Of this program's indices, whatever the settings are."""
+        """The version of this program's indices, whatever the settings are."""
         plain = _with_search(
             self.config, stemmer=Stemmer.ENGLISH, keyword_engine=KeywordEngineName.FTS5
         )
@@ -271,7 +270,7 @@ class Assembly:
             return True
         stored = read_making(settings) if settings else None
         if stored is None:
-            return False  # there is none, or none that can be read: it is repaired
+            return False  # missing or unreadable: it is created or repaired
         try:
             StoredAssembly(self, stored, folder)
         except OtherVersion:
@@ -280,14 +279,14 @@ class Assembly:
 
 
 class StoredAssembly(Assembly):
-    """The parts that read a store of other settings in a folder that the user has named: by the
-    words as they are stored there. Nothing is loaded because that store names it.
+    """The parts that read a store with other settings in a folder that the user configured, with
+    the word analysis of that store. Nothing is loaded only because that store names it.
 
-    Raises OtherVersion when another version of this program made its tables.
+    Raises OtherVersion if another version of this program made its tables.
     """
 
     def __init__(self, own: Assembly, stored: Making, directory: Path) -> None:
-        super().__init__(_as_stored(own.config, stored))
+        super().__init__(_with_stored_settings(own.config, stored))
         self._own = own
         self.directory = directory
         self.making = stored
@@ -315,7 +314,7 @@ class StoredAssembly(Assembly):
 
     @cached_property
     def _private_folder(self) -> Path:
-        """What reads a store of others writes nothing beside it."""
+        """Reading another program's store must not write anything beside it."""
         import shutil
         from tempfile import mkdtemp
 
@@ -325,20 +324,20 @@ class StoredAssembly(Assembly):
 
 
 def index_directory(config: Config) -> Path:
-    """Where this program keeps its store. By default every set of index settings has a folder of
-    its own, below that of the documents; in a folder that the user has named, there is one store
-    for each version of this program."""
+    """Where this program keeps its store. By default, every set of index settings has its own
+    folder, below the folder of the documents' indices; a folder that the user configured has one
+    store for each version of this program."""
     return Assembly(config).directory
 
 
-def _as_stored(config: Config, stored: Making) -> Config:
-    """With what decides how the stored words were made, and an engine that can read them."""
+def _with_stored_settings(config: Config, stored: Making) -> Config:
+    """The configuration with the stemmer of the stored words, and an engine that can read them."""
     from ragdocs.indices.fts5 import TABLE as FTS5_TABLE
 
     try:
         stemmer = Stemmer(stored.value("search", "stemmer"))
     except ValueError:
-        raise OtherVersion("the index was made with a stemmer that this program lacks") from None
+        raise OtherVersion("the index was built with a stemmer that this program lacks") from None
     engine = config.search.keyword_engine
     if FTS5_TABLE in stored.tables:
         engine = KeywordEngineName.FTS5
@@ -352,7 +351,7 @@ def _with_search(config: Config, **settings: object) -> Config:
 
 
 class TreeFiles:
-    """Files as indexing reads them, for those who show them: never outside of their tree."""
+    """Reads files for display in the same way as indexing does: never outside their tree."""
 
     def __init__(self, config: Config) -> None:
         self._trees = {tree.name: tree for tree in config.trees}
@@ -370,25 +369,23 @@ class TreeFiles:
         return CurrentFile(found.data, found.state.content_hash)
 
 
-# One index at work: kept up to date with its files, searched, read. The edges know only this.
-#
-# Nothing heavy is imported or opened before it is asked for; each part is made once.
+# One index at work: kept up to date with its files, searched and read.
 
 STOP_SECONDS = 1.2
-"""A process must end within two seconds; what the thread has not committed by then is lost, and
-found again at the next start."""
+"""A process must end within two seconds. The next start repeats any work that the thread has not
+committed by then."""
 _ADOPTIONS = 3
-"""How often the settings of a store may change while one question is answered."""
+"""How often the settings of a store may change during one query."""
 _NO_MEANING = (
-    "meaning is not searched, because its vectors are of other embedding settings than those here"
+    "search by meaning is off, because its vectors were made with other embedding settings"
 )
 _T = TypeVar("_T")
 _FIRST_BUILD = "the index is being built for the first time: ask again soon"
 
 
 class Views(Closable):
-    """What answers: a reader of the store, and the indices over it, for the settings that the store
-    was made with. `reason` says why it is only read, when those are not this program's."""
+    """A reader of the store and the indices over it, for the settings that the store was built
+    with. `reason` says why it is only read, if those are not this program's settings."""
 
     def __init__(
         self,
@@ -442,13 +439,13 @@ class Views(Closable):
         return Library(self.index, self.parts.analyzer, self._library_setup())
 
     def release(self) -> None:
-        """Closes connections that are not in use; the next question opens others."""
+        """Closes connections that are not in use; the next query opens new ones."""
         reader: Reader | None = vars(self).get("reader")
         if reader:
             reader.release()
 
     def close(self) -> None:
-        """Only what was made."""
+        """Closes the parts that were made."""
         made = vars(self)
         for name in ("orchestrator", "reader"):
             if name in made:
@@ -464,15 +461,15 @@ class App(Assembly, Closable):
         super().__init__(config, embedder)
         self._making = threading.RLock()
         self._followed: Position | None = None
-        self._looks = threading.local()
-        """Whether the looks for the answer that this thread gives found the store changed."""
+        self._current_answer = threading.local()
+        """Whether a snapshot for the current answer of this thread found the store changed."""
         self._views = self._make_views(self)
 
     def manager(self, control: "Control | None" = None) -> "IndexManager":
-        """Updates the index to match the files; to be closed by the thread that uses it."""
+        """Updates the index to match the files. The thread that uses it must close it."""
         from ragdocs.indexing.manager import IndexManager
 
-        with self._making:  # asked for by the indexing thread while a query asks too
+        with self._making:  # the indexing thread and a query may need the same parts
             return IndexManager(self.index_setup, self.embedder, self.terms, control)
 
     @cached_property
@@ -491,7 +488,7 @@ class App(Assembly, Closable):
         )
 
     def search(self, request: "QueryRequest") -> "SearchResponse":
-        """Never waits for indexing; an index that cannot be used is said to be so.
+        """Never waits for indexing; if the index cannot be used, the response says why.
 
         Raises QueryError for a request that cannot be answered.
         """
@@ -508,7 +505,7 @@ class App(Assembly, Closable):
         return replace(response, index=self._judge(response.index, before))
 
     def index_state(self) -> "IndexState":
-        """What could be answered for now; never raises for an index that cannot be used."""
+        """How complete an answer would be now; does not raise if the index cannot be used."""
         from ragdocs.health import no_index
 
         before = self._begin()
@@ -519,14 +516,14 @@ class App(Assembly, Closable):
         return self._judge(state, before)
 
     def health(self, service: "ServiceState | None" = None) -> "Health":
-        """Whether the index is kept up to date. `service`: this process's own, as it was before."""
+        """Whether the index is kept up to date. `service`: its earlier state, of this process."""
         from ragdocs.health import health_of
 
         return health_of(self.directory, self.config.trees, service or self._service_state())
 
     @property
     def library(self) -> "Library":
-        """What is in the index, word for word. Raises IndexMissing when there is none yet."""
+        """The contents of the index, word for word. Raises IndexMissing when there is none yet."""
 
         def library(views: Views) -> "Library":
             with self._making:
@@ -556,28 +553,27 @@ class App(Assembly, Closable):
 
     @property
     def reading(self) -> Assembly:
-        """The parts that read the store as it is: by other settings than these, where it was made
-        with others."""
+        """The parts that read the store, with the settings that it was built with."""
         return self._views.parts
 
     def why_read_only(self) -> str:
-        """Why the index is read as it is and never written: another program has made it in the
-        folder that the user has named. Empty when it is this program's.
+        """Why the index is only read, never written: another program created it in the folder that
+        the user configured. Empty if it is this program's.
 
         Raises IndexStoreError when it cannot be read.
         """
         try:
             return self._ask(lambda views: self._current(views).reason)
         finally:
-            self._views.release()  # whoever only asks this may never close the application
+            self._views.release()  # a caller that needs only this may never close the application
 
     def differences(self, stored: str) -> tuple[FingerprintDifference, ...]:
-        """Between the settings that a store was made with, and these."""
+        """The differences between the settings of a store and these."""
         making = read_making(stored)
         return differences(making, self.making) if making else ()
 
     def close(self) -> None:
-        """Only what was made. The indexing thread is given a moment to end."""
+        """Closes the parts that were made; waits a moment for the indexing thread to end."""
         made = vars(self)
         if "service" in made:
             self.service.stop(STOP_SECONDS)
@@ -600,25 +596,25 @@ class App(Assembly, Closable):
         )
 
     def _ask(self, ask: Callable[[Views], _T]) -> _T:
-        """Asks; again when the store was found to be of other settings than those that were
-        expected, and can be read by them."""
+        """Asks; and again if the store turns out to have other settings than expected, and can be
+        read with those."""
         for _ in range(_ADOPTIONS):
             views = self._views
             try:
                 return ask(views)
             except OtherSettings as error:
-                if self.owns_directory:  # it is emptied by whoever writes next
+                if self.owns_directory:  # the next writer empties it
                     raise
                 self._adopt(views, error)
             except IndexStoreError:
                 if views is self._views:
-                    raise  # otherwise another thread has just found it to be of other settings
+                    raise  # otherwise another thread has just adopted other settings
         return ask(self._views)
 
     def _adopt(self, views: Views, error: OtherSettings) -> None:
-        """Reads the store by the settings that it was made with.
+        """Switches to reading the store with the settings that it was built with.
 
-        Raises OtherVersion when this program cannot.
+        Raises OtherVersion if this program cannot.
         """
         with self._making:
             if views is not self._views:
@@ -648,13 +644,13 @@ class App(Assembly, Closable):
             return views.orchestrator
 
     def _current(self, views: Views) -> Views:
-        """Where others may rebuild the index with their settings, only when they have not."""
+        """Raises OtherSettings if another program has rebuilt the index with its own settings."""
         if not self.owns_directory:
             views.reader.position()
         return views
 
     def _report_error(self, error: IndexStoreError) -> IndexStoreError:
-        """What a reader found is for the indexing thread to mend; and that thread knows more."""
+        """Reports damage to the indexing thread, which repairs it and may know a better reason."""
         from ragdocs.store.integrity import StoreState
 
         if "service" in vars(self):
@@ -663,11 +659,11 @@ class App(Assembly, Closable):
             state = self.service.state
             if isinstance(error, IndexMissing) and (state.error or state.is_alive):
                 error = IndexMissing(state.error or _FIRST_BUILD)
-        error.args = (self._for_others(str(error)),)
+        error.args = (self._without_folder(str(error)),)
         return error
 
-    def _for_others(self, text: str) -> str:
-        """An answer may leave this machine: where the index is kept is for `status` to say."""
+    def _without_folder(self, text: str) -> str:
+        """Removes the path of the index folder, because an answer may leave this machine."""
         folder = os.fspath(self.directory)
         return text.replace(f"{folder}{os.sep}", "").replace(folder, "the index folder")
 
@@ -675,32 +671,32 @@ class App(Assembly, Closable):
         return self.service.state if "service" in vars(self) else None
 
     def _begin(self) -> "Health":
-        """Before the index is asked: what is known against it."""
-        self._looks.found_changed = False
+        """The health of the index, before it is queried."""
+        self._current_answer.found_changed = False
         return self.health()
 
     def _report_changed(self, state: "StoreState") -> None:
-        """By whichever thread has looked at the store, also for those who only read."""
+        """Called by the thread that took the snapshot, even if this process only reads."""
         from ragdocs.health import BEING_CHECKED
 
-        self._looks.found_changed = True
+        self._current_answer.found_changed = True
         if "service" in vars(self):
             self.service.report(replace(state, reason=BEING_CHECKED))
 
     def _judge(self, state: "IndexState", before: "Health") -> "IndexState":
-        """The same, with what was known against it before it was asked, and is known now: the
-        index may have been updated just after."""
+        """The state, made worse by problems that were known before the query or are known now: the
+        index may have been updated in between."""
         from ragdocs.health import BEING_CHECKED, Health, unchecked, with_health
 
         has_service = "service" in vars(self)
         known = with_health(state, before)
-        if self._looks.found_changed:
+        if self._current_answer.found_changed:
             known = with_health(known, Health(doubt=BEING_CHECKED if has_service else unchecked()))
         if has_service:
             known = with_health(known, self.health())
         if reason := self._views.reason:
             known = known.behind(reason)
-        return self._add_notices(replace(known, reason=self._for_others(known.reason)))
+        return self._add_notices(replace(known, reason=self._without_folder(known.reason)))
 
     def _add_notices(self, state: "IndexState") -> "IndexState":
         lines = in_words(self.config.ignored, with_folders=False)

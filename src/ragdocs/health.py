@@ -17,30 +17,30 @@ from ragdocs.text import advised
 if TYPE_CHECKING:
     from ragdocs.indexing.service import ServiceState
 
-# One rule for the answers of a server, those of a command, and `status`: what is known of the
-# index besides its content, and what that makes of its state.
+# One rule for the answers of a server, those of a command, and `status`: what is known about the
+# index apart from its content, and how that changes its state.
 
 _COMPARING = "the files are being compared with the index"
 
-BEING_CHECKED = f"{CHANGED_BY_OTHERS}: it is checked"
+BEING_CHECKED = f"{CHANGED_BY_OTHERS}: it is being checked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What is known of an index besides its content. Empty texts mean that nothing is wrong."""
+    """What is known about an index apart from its content. An empty text means no problem."""
 
     error: str = ""
-    """Why the index is not kept up to date: the process that does it fails, or has stopped."""
+    """Why the index is not kept up to date: the responsible process fails, or has stopped."""
     trouble: str = ""
     """Why passages get no vectors."""
     kept: str = ""
-    """Folders that cannot be read, so that changes in them are not seen."""
+    """Which folders cannot be read, so that changes in them are missed."""
     doubt: str = ""
-    """Why the index is being checked: until then an answer may be wrong."""
+    """Why the index is being checked; until then, an answer may be wrong."""
     is_compared: bool = True
     """Whether all files were compared with the index since watching began."""
     is_at_work: bool = False
-    """Whether a process is working on the index: one that is missing is being built."""
+    """Whether a process is working on the index; if there is none yet, it is being built."""
 
     def comes_by_waiting(self, error: IndexStoreError) -> bool:
         """Whether an index that cannot be read is being built."""
@@ -49,7 +49,7 @@ class Health:
 
 def unchecked() -> str:
     """The doubt about a store that no process is checking."""
-    return f"{CHANGED_BY_OTHERS}: {advised('update')} checks it, and so does a server"
+    return f"{CHANGED_BY_OTHERS}: {advised('update')} checks it, and so does a running server"
 
 
 def with_health(state: IndexState, health: Health) -> IndexState:
@@ -70,8 +70,8 @@ def with_health(state: IndexState, health: Health) -> IndexState:
 
 
 def health_of(directory: Path, trees: Iterable[Tree], service: "ServiceState | None") -> Health:
-    """By this process's indexing thread, if it has one, else by the process that watches. When no
-    process does, only the folders are looked at.
+    """From this process's indexing thread, if it has one, else from the process that watches. When
+    no process does, only the folders are checked.
     """
     if service is not None:
         return _read_facts(service.facts(), is_at_work=service.is_alive)
@@ -83,7 +83,7 @@ def health_of(directory: Path, trees: Iterable[Tree], service: "ServiceState | N
 
 
 def _read_facts(facts: Mapping[str, str], *, is_at_work: bool) -> Health:
-    """From what an indexing thread reports, here or in another process."""
+    """From the report of an indexing thread, of this process or another."""
     return Health(
         error=facts.get("error", ""),
         trouble=facts.get("trouble", ""),

@@ -1,7 +1,7 @@
-"""How a process ends: when it is told to, or its parent is gone; and always in time.
+"""How a process ends: on a signal, on request or when its parent is gone, and always in time.
 
-Signals are heard by a thread. Python's own handlers run in the main thread only, not while that is
-inside a C call, and may find any lock held; here they do no more than pass the signal on.
+A thread receives the signals. Python's own handlers run only in the main thread, not while it is
+inside a C call, and may find any lock held; so they only pass the signal on.
 """
 
 import os
@@ -18,21 +18,21 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 LIMIT_SECONDS = 1.4
-"""From the beginning of the end until the process is ended by force. That loses nothing: the kernel
-frees its locks, and the store holds what was committed."""
+"""From the request to end until the process is ended by force. That loses nothing: the kernel
+releases its locks, and the store has everything that was committed."""
 LAST_SECONDS = 0.1
-"""For the last words of a process that is ended by force: its output may lead nowhere any more."""
+"""For the last output of a process that is ended by force: nobody may be reading it any more."""
 ALARM_SECONDS = 0.4
-"""After which the C library does it, where no thread of Python gets a turn."""
+"""After this, the C library ends the process, in case no Python thread gets to run."""
 PARENT_SECONDS = 0.2
-"""Between two looks at the parent: with the limit, still under two seconds."""
+"""How often to check the parent; together with the limit, less than two seconds."""
 ECHO_SECONDS = 0.25
-"""A signal so soon after the first is the same one: a terminal sends Ctrl-C to every process, and
-those that started this one may pass it on."""
+"""A signal this soon after the first is a copy of it: a terminal sends Ctrl-C to every process, and
+the processes that started this one may pass it on."""
 
 _Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers
 _CLOSE = 0
-_HANDLED = 0x80  # beside a signal's number: passed on by Python, not by the C handler
+_HANDLED = 0x80  # added to a signal's number when Python, not the C handler, passes it on
 
 
 class EndReason(StrEnum):
@@ -45,7 +45,7 @@ class EndReason(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """As a shell would give it for the signal."""
+        """As a shell reports the signal."""
         return {
             EndReason.TERMINATED: 128 + signal.SIGTERM,
             EndReason.INTERRUPTED: 128 + signal.SIGINT,
@@ -56,17 +56,17 @@ _REASONS: dict[int, EndReason] = {
     signal.SIGTERM: EndReason.TERMINATED,
     signal.SIGINT: EndReason.INTERRUPTED,
 }
-if hasattr(signal, "SIGBREAK"):  # Windows: Ctrl-Break, and the only one that another process sends
+if hasattr(signal, "SIGBREAK"):  # Windows: Ctrl-Break, the only one that other processes can send
     _REASONS[getattr(signal, "SIGBREAK")] = EndReason.TERMINATED  # noqa: B009
 
 
 class Ending:
-    """Hears that the process is to end, says so, and sees that it does. Use it in a `with`.
+    """Learns that the process must end, tells the others, and enforces it. Use it in a `with`.
 
-    In the main thread it takes over SIGTERM and SIGINT until the `with` ends. Once the end has
-    begun, the process is ended by force after `limit` seconds (None: never), whether that is within
-    the `with` or after it, and at once by a second signal. With `interrupts`, a signal also raises
-    KeyboardInterrupt in the main thread, for work that never asks whether the end has begun.
+    In the main thread it handles SIGTERM and SIGINT until the `with` ends. Once the end has begun,
+    the process is ended by force after `limit` seconds (None: never), within the `with` or after
+    it, and by a second signal at once. With `interrupts`, a signal also raises KeyboardInterrupt in
+    the main thread, for work that never checks whether the end has begun.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class Ending:
         self._lock = threading.Lock()
         self._since = 0.0
         self._callbacks: list[Callable[[], object]] = []
-        self._last_words: list[Callable[[], object]] = []
-        self._hears = self._tells = -1
+        self._last_callbacks: list[Callable[[], object]] = []
+        self._read_end = self._write_end = -1
         self._before: dict[int, _Handler] = {}
         self._wakeup_before = -1
         self._thread = threading.Thread(target=self._listen, name="ending", daemon=True)
@@ -105,9 +105,9 @@ class Ending:
         self._arm()
         self.begun.set()
         for callback in callbacks:
-            with suppress(Exception):  # what one has to wake may be gone: the others are called
+            with suppress(Exception):  # one that fails must not stop the others
                 callback()
-        self._since = time.monotonic()  # what came while they ran is no second signal
+        self._since = time.monotonic()  # a signal that came while they ran is not a second one
 
     def when_begun(self, callback: Callable[[], object]) -> None:
         """Called once, in whichever thread learns of the end first; at once if it has begun."""
@@ -118,16 +118,16 @@ class Ending:
         callback()
 
     def before_force(self, callback: Callable[[], object]) -> None:
-        """Called before the process is ended by force, and given a tenth of a second."""
-        self._last_words.append(callback)
+        """Called before the process is ended by force; it has a tenth of a second."""
+        self._last_callbacks.append(callback)
 
     def __enter__(self) -> Self:
-        self._hears, self._tells = os.pipe()
+        self._read_end, self._write_end = os.pipe()
         if hasattr(os, "set_blocking"):
-            os.set_blocking(self._tells, False)
+            os.set_blocking(self._write_end, False)
         self._thread.start()
         if threading.current_thread() is threading.main_thread():
-            self._take_signals()  # at last: from here on one may interrupt
+            self._handle_signals()  # last, because a signal may interrupt from here on
         return self
 
     def __exit__(
@@ -136,20 +136,20 @@ class Ending:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._give_signals_back()
-        self._tell(_CLOSE)
+        self._restore_handlers()
+        self._send(_CLOSE)
         self._thread.join(LAST_SECONDS)
-        if not self._thread.is_alive():  # it may be busy with a callback: then the pipe stays
-            os.close(self._hears)
-            os.close(self._tells)
+        if not self._thread.is_alive():  # while a callback runs, the thread needs the pipe
+            os.close(self._read_end)
+            os.close(self._write_end)
 
-    def _take_signals(self) -> None:
-        # Written to inside the C handler, whatever the main thread is doing.
-        self._wakeup_before = signal.set_wakeup_fd(self._tells, warn_on_full_buffer=False)
+    def _handle_signals(self) -> None:
+        # The C handler writes to it, whatever the main thread is doing.
+        self._wakeup_before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
         for number in _REASONS:
             self._before[number] = signal.signal(number, self._handle) or signal.SIG_DFL
 
-    def _give_signals_back(self) -> None:
+    def _restore_handlers(self) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
         if self._before:
@@ -157,29 +157,29 @@ class Ending:
             self._before.clear()
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        # An event loop may have taken the wakeup descriptor for itself since.
-        self._tell(number | _HANDLED)
+        # Because an event loop may have replaced the wakeup descriptor.
+        self._send(number | _HANDLED)
         if self._interrupts and not self.has_interrupted:
             self.has_interrupted = True
             raise KeyboardInterrupt
 
-    def _tell(self, message: int) -> None:
-        with suppress(OSError):  # full: then there is enough to be heard
-            os.write(self._tells, bytes([message]))
+    def _send(self, message: int) -> None:
+        with suppress(OSError):  # full, so the thread will wake up anyway
+            os.write(self._write_end, bytes([message]))
 
     def _listen(self) -> None:
-        if not hasattr(select, "poll"):  # Windows waits in this way for sockets only
+        if not hasattr(select, "poll"):  # Windows can wait like this only for sockets
             self._listen_blocked()
             return
         poller = select.poll()
-        poller.register(self._hears, select.POLLIN)
+        poller.register(self._read_end, select.POLLIN)
         while True:
             is_watching = self._parent is not None and self.reason is None
             if poller.poll(PARENT_SECONDS * 1000 if is_watching else None):
-                for message in os.read(self._hears, 64):
+                for message in os.read(self._read_end, 64):
                     if message == _CLOSE:
                         return
-                    self._hear(message)
+                    self._receive(message)
             elif os.getppid() != self._parent:
                 self.begin(EndReason.ORPHANED)
 
@@ -190,21 +190,21 @@ class Ending:
         )
         beside.start()
         while not closed.is_set():
-            for message in os.read(self._hears, 64):
+            for message in os.read(self._read_end, 64):
                 if message == _CLOSE:
                     closed.set()
                     break
-                self._hear(message)
+                self._receive(message)
         beside.join()
 
     def _wait_for_parent(self, closed: threading.Event) -> None:
-        """By a handle of it: on Windows the number stays the same when the parent is gone."""
+        """Through a handle: on Windows, the parent's number stays the same when it is gone."""
         if self._parent is None:
             return
         system: Any = import_module("_winapi")
         try:
             parent = system.OpenProcess(system.SYNCHRONIZE, False, self._parent)
-        except OSError:  # of another user: then only the end of input tells
+        except OSError:  # another user's: only the end of input shows that it is gone
             return
         while not closed.is_set() and self.reason is None:
             waited = system.WaitForSingleObject(parent, int(PARENT_SECONDS * 1000))
@@ -212,9 +212,9 @@ class Ending:
                 self.begin(EndReason.ORPHANED)
         system.CloseHandle(parent)
 
-    def _hear(self, message: int) -> None:
+    def _receive(self, message: int) -> None:
         reason = _REASONS.get(message & ~_HANDLED)
-        if reason is None:  # somebody else's handler: the wakeup descriptor tells of every signal
+        if reason is None:  # a signal that others handle: the wakeup descriptor gets every signal
             return
         if self.reason is None:
             self.begin(reason)
@@ -225,7 +225,7 @@ class Ending:
         if self._limit is None:
             return
         _exit_after(self._limit + ALARM_SECONDS, self.exit_code)
-        with suppress(RuntimeError):  # no room for a thread: then the timer ends it
+        with suppress(RuntimeError):  # no thread available: the timer ends the process
             threading.Thread(target=self._force_later, name="deadline", daemon=True).start()
 
     def _force_later(self) -> None:
@@ -236,46 +236,46 @@ class Ending:
         if self._limit is None:
             return
         with suppress(RuntimeError):
-            last = threading.Thread(target=self._say_last_words, name="last words", daemon=True)
+            last = threading.Thread(target=self._run_last_callbacks, name="last words", daemon=True)
             last.start()
             last.join(LAST_SECONDS)
         os._exit(self.exit_code)
 
-    def _say_last_words(self) -> None:
-        for say in self._last_words:
+    def _run_last_callbacks(self) -> None:
+        for callback in self._last_callbacks:
             with suppress(Exception):
-                say()
+                callback()
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):
                 stream.flush()
 
 
 def _exit_after(seconds: float, code: int) -> None:
-    """Has the C library call `_exit` in a thread of its own: Python's may get no turn."""
+    """Makes the C library call `_exit` in its own thread, because Python's may not get to run."""
     if sys.platform == "linux":
-        with suppress(Exception):  # no room for a thread or a file: then by the alarm
+        with suppress(Exception):  # no thread or memory available: use the alarm instead
             _start_exit_timer(seconds, code)
             return
     if hasattr(signal, "setitimer"):
-        # Its default action ends the process too, but a shell reports that as an alarm.
+        # Its default action also ends the process, but a shell reports that as an alarm.
         signal.setitimer(signal.ITIMER_REAL, seconds)
         return
     import faulthandler
 
-    # Windows: a thread in C, which always ends the process with 1.
+    # Windows: a thread in C, which always ends the process with code 1.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
 
 
 def _start_exit_timer(seconds: float, code: int) -> None:
-    """Raises an exception where the C library has no such timer, or no room for it."""
+    """Raises an exception if the C library has no such timer, or no memory for it."""
     import ctypes
 
     class Event(ctypes.Structure):
         """`struct sigevent`, which is 64 bytes long."""
 
         _fields_ = (
-            ("value", ctypes.c_ssize_t),  # what `function` is called with
+            ("value", ctypes.c_ssize_t),  # the argument of `function`
             ("number", ctypes.c_int),
             ("notify", ctypes.c_int),
             ("function", ctypes.c_void_p),
@@ -284,7 +284,7 @@ def _start_exit_timer(seconds: float, code: int) -> None:
         )
 
     class Times(ctypes.Structure):
-        """`struct itimerspec`: the period, and the time until the first end, each in two parts."""
+        """`struct itimerspec`: the period and the time until the first expiry, in two parts."""
 
         _fields_ = (("period", ctypes.c_long * 2), ("first", ctypes.c_long * 2))
 

@@ -135,7 +135,7 @@ def updated(docs: Path, index: Path, *, communities: bool, rebuild: bool = False
     ):
         manager.update(rebuild=rebuild)
         if communities:
-            manager.update_communities(anew=rebuild)
+            manager.update_communities(rebuild=rebuild)
         manager.fill()
 
 

@@ -243,7 +243,7 @@ def test_meaning_is_not_searched_by_another_model_than_the_stored_one(bench):
     with bench.app(model, embedding={"passage_prefix": "text: "}) as app:
         answer = ask(app, "tomatoes")
         assert_agree(DEGRADED, app)
-    assert "meaning is not searched" in answer.index.reason
+    assert "search by meaning is off" in answer.index.reason
     assert paths(answer)[:1] == ["garden.md"]
     assert model.texts == []
 

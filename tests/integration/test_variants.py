@@ -216,12 +216,12 @@ def test_the_graph_of_views_that_are_not_used_any_more_is_let_go(docs: Path, tmp
     with App(config, CountingEmbedder()) as app:
         assert ask(app, "lark").results
         assert app.why_read_only()
-        app._follow()  # as the indexing thread does
+        app._follow(None)  # as the indexing thread does
         first = weakref.ref(app.reading.indices.graph)
         with App(config, CountingEmbedder()) as taking, taking.manager() as manager:
             manager.update(rebuild=True)
         assert ask(app, "lark").results
         assert not app.why_read_only()
-        app._follow()
+        app._follow(None)
         gc.collect()
         assert first() is None

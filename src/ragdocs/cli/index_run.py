@@ -134,7 +134,7 @@ def run(config: Config, orders: Orders, ending: Ending, display: Display) -> Run
                 raise _locked(app.directory, orders) from error
             finally:
                 display.end()
-            manager.update_communities(anew=orders.rebuild)
+            manager.update_communities(rebuild=orders.rebuild)
             work = _Vectors(app, manager, orders, ending)
             vectors = work.make(outcome, display)
         contents = _contents(app)

@@ -60,12 +60,12 @@ class CommunityUpdates:
         """The last commit whose communities were computed, or found to be stored already."""
         self._not_before = time.monotonic() + first_rest
 
-    def update(self, *, anew: bool = False) -> bool:
-        """Recomputes and stores them if the links have changed, or always with `anew`; returns
+    def update(self, *, rebuild: bool = False) -> bool:
+        """Recomputes and stores them if the links have changed, or always with `rebuild`; returns
         whether the stored communities changed. Gives up until later if the store is locked or lost.
         """
         try:
-            computed = self._session.retry(self._compute, anew=anew)
+            computed = self._session.retry(self._compute, rebuild=rebuild)
         except IndexLocked:
             return False
         except LOST as error:
@@ -113,12 +113,12 @@ class CommunityUpdates:
         ended = time.monotonic()
         self._not_before = ended + REST * (ended - began)
 
-    def _compute(self, *, anew: bool = False) -> _Computed | None:
+    def _compute(self, *, rebuild: bool = False) -> _Computed | None:
         """None when the stored ones are current, or when stopped."""
         from ragdocs.indices.graph import detect, pair_weights
 
         with self._session.reader.snapshot() as snapshot:
-            if not anew and self._is_current(snapshot):
+            if not rebuild and self._is_current(snapshot):
                 self._looked = snapshot.position
                 return None
             origin = CommunityOrigin(snapshot.position, snapshot.edges_digest())
@@ -247,10 +247,10 @@ class IndexManager(Closable):
         """How many of the new vectors came from another variant of the index."""
         return self._filler.taken
 
-    def update_communities(self, *, anew: bool = False) -> bool:
+    def update_communities(self, *, rebuild: bool = False) -> bool:
         """Recomputes and stores the communities of linked documents if links have changed, or
-        always with `anew`; returns whether the stored communities changed."""
-        return self._setup.has_communities and self._communities.update(anew=anew)
+        always with `rebuild`; returns whether the stored communities changed."""
+        return self._setup.has_communities and self._communities.update(rebuild=rebuild)
 
     def update_some_communities(self) -> None:
         """The same in the background; call it repeatedly."""
@@ -319,7 +319,7 @@ class IndexManager(Closable):
                 # A store that was emptied, by us or by others, is filled from all files.
                 is_whole = self._session.ready(looked=looked and restarts == 0) and restarts == 0
                 paths = paths_of(hints) if is_whole else None
-                update.run(paths, anew=rebuild)
+                update.run(paths, reread=rebuild)
                 if paths is None:
                     self._session.settle()
                 return

@@ -397,18 +397,8 @@ class Session:
         lock = try_write_lock(self._setup.directory)
         if lock is None:
             raise IndexLocked(f"{self._setup.directory} is being written by another program")
-        with lock:
-            if self._writer is None:
-                self._open(takes_over=False)
-                if reason := self._get_writer().rebuilt:
-                    raise IndexIncompatible(f"the index was emptied: {reason}")
-            try:
-                return work(self._get_writer())
-            except IndexLocked:
-                raise
-            except BaseException:
-                self._close_writer()
-                raise
+        with lock, self._use_writer() as writer:
+            return work(writer)
 
     def lose(self, state: StoreState) -> StoreState:
         """Discards what was open or cached, because the store is not sound; returns the worst known
@@ -455,24 +445,34 @@ class Session:
         work: Callable[[Transaction], _T],
         written: Callable[[_T], Mapping[DocId, ManifestEntry | None]],
     ) -> _T:
-        with self._take_lock():
-            if self._writer is None:
-                self._open(takes_over=False)
-                if reason := self._get_writer().rebuilt:
-                    raise IndexIncompatible(f"the index was emptied: {reason}")
-            try:
-                with self._get_writer().transaction() as transaction:
-                    before = transaction.position
-                    done = work(transaction)
-                self.manifest.advance(before, transaction.position, written(done))
-                self._check_visible(transaction.position)
-                return done
-            except IndexLocked:
-                raise
-            except BaseException:
-                # After any error (a full disk, a damaged page), the next call starts clean.
-                self._close_writer()
-                raise
+        with self._take_lock(), self._use_writer() as writer:
+            with writer.transaction() as transaction:
+                before = transaction.position
+                done = work(transaction)
+            self.manifest.advance(before, transaction.position, written(done))
+            self._check_visible(transaction.position)
+            return done
+
+    @contextmanager
+    def _use_writer(self) -> Generator[StoreWriter]:
+        """The writer, opened if necessary. Call it while holding the write lock.
+
+        Raises IndexIncompatible when opening emptied the store.
+        """
+        writer = self._writer
+        if writer is None:
+            writer = self._open(takes_over=False)
+            if reason := writer.rebuilt:
+                raise IndexIncompatible(f"the index was emptied: {reason}")
+        try:
+            yield writer
+        except IndexLocked:
+            raise
+        except BaseException:
+            # After any error (a full disk, a damaged page), the next call starts clean.
+            if writer := self._take_writer():
+                writer.close()
+            raise
 
     def _open_locked(self, takes_over: bool) -> None:
         with self._take_lock():
@@ -488,7 +488,7 @@ class Session:
             at = self._looked.at if self._looked else 0.0
             self._looked = Look(snapshot.state, snapshot.meta, at)
 
-    def _open(self, *, takes_over: bool) -> None:
+    def _open(self, *, takes_over: bool) -> StoreWriter:
         setup = self._setup
         if not takes_over:
             self.check_ours()  # again under the lock, because opening already writes
@@ -513,6 +513,7 @@ class Session:
         self.took_over |= writer.took_over
         if writer.rebuilt:
             self.manifest.forget()
+        return writer
 
     def _release_shared_memory(self) -> None:
         """The memory shared with other processes may be damaged, or belong to a deleted file, which
@@ -522,15 +523,6 @@ class Session:
 
     def _take_lock(self) -> FileLock:
         return write_lock(self._setup.directory, self._control.lock_seconds, self._control.stop)
-
-    def _get_writer(self) -> StoreWriter:
-        assert self._writer is not None
-        return self._writer
-
-    def _close_writer(self) -> None:
-        """Call it while holding the write lock."""
-        if writer := self._take_writer():
-            writer.close()
 
     def _take_writer(self) -> StoreWriter | None:
         writer, self._writer = self._writer, None

@@ -95,7 +95,7 @@ def fail(file: SourceFile, read_ns: int, error: Exception) -> PreparedFile:
 
 
 class Preparation:
-    """Reads, parses and chunks files; with `anew`, even those whose bytes are unchanged.
+    """Reads, parses and chunks files; with `reread`, even those whose bytes are unchanged.
 
     `is_dated_by_file` returns whether a stored document takes its date from the file's mtime.
     """
@@ -106,12 +106,12 @@ class Preparation:
         is_dated_by_file: Callable[[DocId], bool],
         clock_ns: Callable[[], int],
         *,
-        anew: bool = False,
+        reread: bool = False,
     ) -> None:
         self._ingestions = ingestions
         self._is_dated_by_file = is_dated_by_file
         self._clock_ns = clock_ns
-        self._anew = anew
+        self._reread = reread
         self.is_limited = False
         """Whether the process ran out of descriptors for some file."""
 
@@ -139,7 +139,7 @@ class Preparation:
 
     def _is_only_touched(self, file: SourceFile, state: FileState) -> bool:
         known = file.known.state if file.known else None
-        if self._anew or known is None or not file.is_unchanged(state):
+        if self._reread or known is None or not file.is_unchanged(state):
             return False
         return known.mtime_ns == state.mtime_ns or not self._is_dated_by_file(file.doc_id)
 
@@ -428,14 +428,14 @@ class Update:
         """Files to scan once more."""
         self._is_limited = False
 
-    def run(self, paths: Paths, *, anew: bool = False) -> None:
-        """`anew` reads and stores every file again, even if it is unchanged."""
+    def run(self, paths: Paths, *, reread: bool = False) -> None:
+        """`reread` reads and stores every file again, even if it is unchanged."""
         self.applied = Applied()  # changes to a lost store do not count
         self._is_whole = paths is None
         self._left = self._recorded = 0
         stop = self._control.stop
         if not stop.is_set():
-            self._round(paths, anew=anew, is_first=True)
+            self._round(paths, reread=reread, is_first=True)
         for _ in range(MAX_ROUNDS - 1):
             if self.unsettled and not stop.is_set():
                 self._round(self.unsettled)
@@ -445,7 +445,7 @@ class Update:
             self._left = 0  # nothing is left to store: record it
             self._store(Batch())
 
-    def _round(self, paths: Paths, *, anew: bool = False, is_first: bool = False) -> None:
+    def _round(self, paths: Paths, *, reread: bool = False, is_first: bool = False) -> None:
         trees = len(self._setup.trees)
         self._control.on_progress(Progress(Phase.SCANNING, 0, trees))
         # From before the scan: what other processes store meanwhile then shows as a difference.
@@ -456,7 +456,7 @@ class Update:
             raise too_many_open()
         self._control.on_progress(Progress(Phase.SCANNING, trees, trees))
         known = relevant_entries(self._basis, scans)
-        if anew:
+        if reread:
             known = [_as_unread(entry) for entry in known]
         elif is_first and known:
             known = _distrust_future(known, self._control.clock_ns())
@@ -465,7 +465,7 @@ class Update:
             self.unchanged = files_in(scans) - len(found.added) - len(found.modified)
             self.kept, self.skipped = kept_in(scans, found), skipped_in(scans)
         preparation = Preparation(
-            self._setup.ingestions(), self._is_dated_by_file, self._control.clock_ns, anew=anew
+            self._setup.ingestions(), self._is_dated_by_file, self._control.clock_ns, reread=reread
         )
         self.unsettled = frozenset()
         try:

@@ -1,7 +1,7 @@
-"""Any number of readers, in any number of processes. They run no statement that changes anything.
+"""Read-only access to the store, for any number of threads and processes.
 
-A reader may be used by several threads: each snapshot has a connection to itself, taken from a
-pool and given back. A store that was replaced on disk is noticed and opened again.
+Each snapshot uses its own connection, taken from a pool and returned to it. A store that was
+replaced on disk is noticed and opened again.
 """
 
 import threading
@@ -29,14 +29,14 @@ from ragdocs.store.stored_index import StoredIndex, check_up_to_date
 
 _S = TypeVar("_S", bound=Snapshot)
 MOST_IDLE = 3
-"""As many searches as run at once: each connection has pages of the store in memory."""
+"""As many as there are searches at once: each connection has pages of the store in memory."""
 
 
 class Reader(Closable):
-    """A store that can be looked at; with a fingerprint, only one built with those settings, and
-    only while the indices inside it that are given are up to date with it.
+    """Reads a store; with a fingerprint, only one built with those settings, and only while these
+    `indices` inside it are up to date.
 
-    `report` is called by every look that finds the store not as the last commit left it.
+    Every snapshot that finds the store not as the last commit left it calls `report`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Reader(Closable):
         timeout: float = BUSY_SECONDS,
         report: Callable[[StoreState], None] | None = None,
     ) -> Self:
-        """Raises at once when there is no store to read, or none that this program can read."""
+        """Raises at once when there is no store, or none that this program can read."""
         reader = cls(
             directory,
             fingerprint,
@@ -91,14 +91,14 @@ class Reader(Closable):
         return reader
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """The store as it is now, and as it stays until the end of the block."""
+        """The store at its last commit; it stays the same until the end of the block."""
         return self.view(Snapshot)
 
     @contextmanager
     def view(self, make: Callable[[Database, Meta, RowCache, StoreState], _S]) -> Generator[_S]:
-        """As `snapshot`, in a class of the caller's that adds what is kept beside the rows."""
+        """Like `snapshot`, but made by a class of the caller, which adds data beside the rows."""
         with self._borrow() as (database, is_replaced):
-            # Before the commit that is looked at: another thread may see a later one meanwhile.
+            # Before the transaction begins: another thread may see a later commit meanwhile.
             seen, sealed = self._seen, read_seal(self._directory)
             try:
                 database.run("BEGIN")
@@ -114,13 +114,13 @@ class Reader(Closable):
                     raise
                 except Exception as error:
                     if is_changed or is_broken(self._directory, meta.position, sealed):
-                        raise _misread(self.path, error) from error
+                        raise _misread_error(self.path, error) from error
                     raise
             finally:
                 database.rollback()
 
     def position(self) -> Position:
-        """The last commit: compare it with the one a view has applied, before each query."""
+        """The last commit. Before each query, compare it with the one that a view has applied."""
         with self.snapshot() as snapshot:
             return snapshot.position
 
@@ -134,7 +134,7 @@ class Reader(Closable):
         self.release()
 
     def release(self) -> None:
-        """Closes the connections that are not in use; the next ones are opened anew."""
+        """Closes the connections that are not in use; the next snapshots open new ones."""
         with self._lock:
             idle, self._idle = self._idle, []
         for database in idle:
@@ -146,8 +146,8 @@ class Reader(Closable):
         try:
             yield database, is_replaced
         except IndexCorrupt:
-            # Its cache may hold the damage: the next reader looks at the file again. Windows
-            # deletes no file that is open, so that whoever rebuilds it waits for this.
+            # Its cache may contain the damage, so the next snapshot must read the file again. And
+            # Windows cannot delete an open file, so a rebuild waits for this.
             database.close()
             self.release()
             raise
@@ -157,7 +157,7 @@ class Reader(Closable):
         self._give_back(database)
 
     def _take(self) -> tuple[Database, bool]:
-        """A connection, and whether another file has taken the place of one that was open."""
+        """A connection, and whether the file of an open connection was replaced."""
         is_replaced = False
         while True:
             with self._lock:
@@ -174,14 +174,14 @@ class Reader(Closable):
     def _is_other_history(
         self, database: Database, position: Position, seen: Position | None
     ) -> bool:
-        """Whether commits that were seen are gone again, or others are in their place."""
+        """Whether commits that we have seen are gone, or were replaced by others."""
         with self._lock:
             if self._seen == seen:
                 self._seen = position
         return seen is not None and not follows(database, position, seen)
 
     def _make_state(self, meta: Meta, *, is_changed: bool) -> StoreState:
-        """A changed store need not be damaged: whoever writes checks it."""
+        """A changed store may still be sound: the next writer checks it."""
         is_compared = meta.waiting is not None
         if not is_changed:
             return StoreState(is_compared=is_compared)
@@ -206,9 +206,9 @@ class Reader(Closable):
         database.close()
 
 
-def _misread(path: Path, error: Exception) -> IndexCorrupt:
-    """Of a store that something else has changed, a page may be read as a part of another table: a
-    number stands where a word should be. No check of single rows sees that."""
+def _misread_error(path: Path, error: Exception) -> IndexCorrupt:
+    """In a store that another program changed, a page may be read as part of another table, with a
+    number in place of a word. No check of single rows notices that."""
     what = type(error).__name__
     return IndexCorrupt(f"{path} was changed by another program and cannot be read ({what})")
 
@@ -217,7 +217,7 @@ _readers: weakref.WeakSet[Reader] = weakref.WeakSet()
 
 
 def release_all(directory: Path) -> None:
-    """Closes what this process has open of a store and does not use at this moment."""
+    """Closes the idle connections of this process to a store."""
     for reader in list(_readers):
         if reader.path == store_path(directory):
             reader.release()

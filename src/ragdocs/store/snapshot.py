@@ -1,4 +1,4 @@
-"""What can be asked of the store. All answers of one snapshot belong to one generation."""
+"""Reads everything that is in the store. All results of one snapshot belong to one generation."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -59,43 +59,43 @@ from ragdocs.store.tables import (
     read_heading,
 )
 
-# What has been read and checked of one commit, for all that look at it.
+# Rows of one commit that were read and checked, shared by all its snapshots.
 #
-# Queries ask for the same chunks and documents again and again. As long as no other commit comes,
-# and nothing else touches the file, a row that was whole is whole: it need not be read again.
+# Queries read the same chunks and documents again and again. Until the next commit, and while
+# nothing else touches the file, a row that was intact stays intact and need not be read again.
 
 MOST_BYTES = 8 << 20
-"""Of chunks and documents."""
+"""For chunks and documents."""
 MOST_NUMBERS = 4096
-"""Of each view; none takes a kilobyte."""
+"""For each index; no number takes a kilobyte."""
 
 Numbers = dict[int | str, int]
-"""By a chunk's number, or a document's id."""
+"""By a chunk's key, or a document's id."""
 
 
 @dataclass(slots=True)
 class RowCache:
-    """Filled by every snapshot of the commit, in whichever thread."""
+    """Filled by every snapshot of the commit, in any thread."""
 
     position: Position
     chunks: dict[ChunkKey, StoredChunk] = field(default_factory=dict[ChunkKey, StoredChunk])
     documents: dict[DocId, StoredDocument] = field(default_factory=dict[DocId, StoredDocument])
     numbers: dict[str, Numbers] = field(default_factory=dict[str, Numbers])
-    """What views have read of their own tables, by the view's name."""
+    """What indices have read from their own tables, by the index's name."""
     bytes: int = 0
-    """Of the chunks and documents, about: two threads may count at the same moment."""
+    """The approximate size of chunks and documents: two threads may count at the same moment."""
 
     def serves(self, position: Position) -> bool:
-        """Whether it is of that commit, and has room."""
+        """Whether it belongs to that commit, and has room."""
         numbers = max(map(len, self.numbers.values()), default=0)
         has_room = self.bytes < MOST_BYTES and numbers < MOST_NUMBERS
         return self.position == position and has_room
 
 
-# What can be asked of the store. All answers of one snapshot are of one generation.
+# One generation of the store.
 #
-# Every row is checked against its hash as it is read; a damaged one raises IndexCorrupt. Rows that
-# queries ask for one by one are remembered whole: what equals a row that was checked, to the last
+# Every row is checked against its hash when it is read; a damaged one raises IndexCorrupt. Rows
+# that queries read one by one are cached as a whole: a row that equals a checked one, to the last
 # byte, needs neither the check nor the parsing again (specs/0029).
 
 VECTORS_PER_BATCH = 4096
@@ -127,29 +127,29 @@ class Snapshot:
 
     @property
     def settings(self) -> str:
-        """What the fingerprint is of."""
+        """What the fingerprint was computed from."""
         return self.meta.settings
 
     @property
     def ledger(self) -> Ledger:
-        """Equal for stores that hold the same, whatever happened to them before."""
+        """Equal for stores with the same contents, whatever their history."""
         return self.meta.ledger
 
     @property
     def waiting(self) -> int | None:
-        """How many files are known to differ from what is stored; None: not looked at all yet."""
+        """How many changed files are not stored yet; None until all files have been compared."""
         return self.meta.waiting
 
     def select(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        """Rows of a table that an index keeps inside the store; only that index knows them."""
+        """Rows of an index's own table inside the store; only that index knows their meaning."""
         return self._database.all(sql, values)
 
     def numbers(self, view: str) -> Numbers:
-        """What an index has read of this commit already, for it to read less and to add to."""
+        """A cache for what an index reads of this commit: the index fills it."""
         return self._rows.numbers.setdefault(view, {})
 
     def changes_since(self, seen: Position) -> tuple[Change, ...] | None:
-        """The documents touched after that commit; None: start over from the store itself."""
+        """The documents changed after that commit; None: start over from the store itself."""
         return generations.since(self._database, seen, self.position)
 
     def document(self, doc_id: DocId) -> StoredDocument | None:
@@ -157,7 +157,7 @@ class Snapshot:
         return _known_documents[row] if row else None
 
     def documents_by_id(self, doc_ids: Iterable[DocId]) -> dict[DocId, StoredDocument]:
-        """Those of the documents that are still there; four times as fast as one by one."""
+        """Leaves out documents that are gone; four times as fast as reading one by one."""
         wanted = list(doc_ids)
         read = self._rows.documents
         unread = [doc_id for doc_id in wanted if doc_id not in read]
@@ -175,11 +175,11 @@ class Snapshot:
         return map(read_document, rows)
 
     def headings(self, doc_id: DocId) -> tuple[Heading, ...]:
-        if doc_id not in self._headings:  # one request asks twice
+        if doc_id not in self._headings:  # one request reads them twice
             rows = self._database.all(
                 f"{SELECT_HEADINGS} WHERE d.id = ? ORDER BY h.position", (doc_id,)
             )
-            found = self._complete("headings", doc_id, tuple(map(read_heading, rows)))
+            found = self._check_complete("headings", doc_id, tuple(map(read_heading, rows)))
             self._headings = {doc_id: found}
         return self._headings[doc_id]
 
@@ -190,10 +190,10 @@ class Snapshot:
     def chunks(self, doc_id: DocId) -> tuple[StoredChunk, ...]:
         """The whole tree of a document, in document order."""
         found = self._chunks("d.id = ? ORDER BY c.position, c.key", doc_id)
-        return self._complete("chunks", doc_id, found)
+        return self._check_complete("chunks", doc_id, found)
 
     def chunks_by_key(self, keys: Iterable[ChunkKey]) -> dict[ChunkKey, StoredChunk]:
-        """Those of the chunks that are still there."""
+        """Leaves out chunks that are gone."""
         wanted = list(keys)
         read = self._rows.chunks
         unread = [key for key in wanted if key not in read]
@@ -206,33 +206,33 @@ class Snapshot:
     def chunks_near(
         self, doc_id: DocId, found: Collection[ChunkKey], *, inside: int = 0, beside: int = 0
     ) -> tuple[StoredChunk, ...]:
-        """A part of a document's tree, in document order, with every parent of what is in it: the
-        chunks that were found, and all in the largest section around each that has at most `inside`
-        bytes, and all within so many bytes `beside` it.
+        """A part of a document's tree, in document order, with the parents of all its nodes: the
+        chunks found, all chunks in the largest section around each that has at most `inside` bytes,
+        and all within `beside` bytes of that section.
 
-        A question reads this and never the whole tree, which may have a hundred thousand nodes.
+        A query reads this and never the whole tree, which may have a hundred thousand nodes.
         """
         above = self.chunks_by_key(self._with_parents(found))
         keys = set(above)
-        for start, end in _joined(_stretches(above, found, inside, beside)):
+        for start, end in _merge(_stretches(above, found, inside, beside)):
             keys.update(leaf.key for leaf in self._leaves_between(doc_id, start, end))
         part = self.chunks_by_key(self._with_parents(keys))
         return tuple(sorted(part.values(), key=lambda stored: stored.chunk.position))
 
     def outline_of_chunks(self, doc_id: DocId) -> list[ChunkPlace]:
-        """The whole tree of a document, in document order, without its texts and so unchecked: what
-        is used of a chunk is read by its key."""
+        """The whole tree of a document, in document order, without texts and therefore unchecked:
+        read the chunks that are used by their keys."""
         rows = self._database.all(
             """SELECT c.key, c.parent, c.text IS NOT NULL, c.line_start, c.line_end
             FROM chunks c JOIN documents d ON d.key = c.doc
             WHERE d.id = ? ORDER BY c.position, c.key""",
             (doc_id,),
         )
-        return list(self._complete("chunks", doc_id, tuple(starmap(ChunkPlace, rows))))
+        return list(self._check_complete("chunks", doc_id, tuple(starmap(ChunkPlace, rows))))
 
     def sections_in(self, stretches: Iterable[tuple[ChunkKey, Span]]) -> tuple[StoredChunk, ...]:
-        """The documents, preambles and sections that have any of these bytes, each stretch of the
-        document that a leaf is of; every one once, and of a document in reading order.
+        """The documents, preambles and sections that overlap these stretches, each given as a leaf
+        of the document and a span in it. Each is returned once, in reading order.
         """
         asked = [(key, span.byte_start, span.byte_end) for key, span in stretches]
         rows = self._database.all(
@@ -274,16 +274,16 @@ class Snapshot:
         return tuple(found)
 
     def links(self, doc_id: DocId) -> tuple[ResolvedLink, ...]:
-        """Those that stand in the document, in order."""
+        """The links in the document, in order."""
         found = self._links("d.id = ? ORDER BY l.position", doc_id)
-        return self._complete("links", doc_id, found)
+        return self._check_complete("links", doc_id, found)
 
     def all_links(self) -> Iterator[ResolvedLink]:
         rows = self._database.each(f"{SELECT_LINKS} ORDER BY l.doc, l.position")
         return map(read_link, rows)
 
     def backlinks(self, doc_id: DocId) -> tuple[ResolvedLink, ...]:
-        """Those that lead to the document, its own included."""
+        """The links to the document, including its own."""
         return self._links("t.id = ? ORDER BY d.id, l.position", doc_id)
 
     def unresolved_links(self) -> tuple[ResolvedLink, ...]:
@@ -295,23 +295,24 @@ class Snapshot:
         return CommunityOrigin.decode(self.meta.communities)
 
     def communities_of(self, doc_ids: Collection[DocId]) -> dict[DocId, int]:
-        """The community's number of each of the documents that are in one."""
+        """The community number of each document that is in one."""
         return tables.communities_of(self._database, doc_ids)
 
     def members_with(self, doc_id: DocId) -> tuple[DocId, ...]:
-        """All documents of the document's community, itself included, in the order of their ids."""
+        """All documents of the document's community, including itself, in id order."""
         return tables.members_with(self._database, doc_id)
 
     def count_communities(self) -> int:
         return tables.count_communities(self._database)
 
     def edges_digest(self) -> str:
-        """Which documents are linked, and how: see `communities_origin`. Empty when none are."""
+        """Identifies which documents are linked, and how; see `communities_origin`. Empty without
+        links."""
         return tables.edges_digest(self._database)
 
     def has_current_communities(self) -> bool:
-        """Whether the stored communities are those of the links as they are; looks at every link,
-        some 50 ms for 50,000."""
+        """Whether the stored communities belong to the current links; reads every link, about 50 ms
+        for 50,000."""
         origin = self.communities_origin
         return self.edges_digest() == (origin.edges if origin else tables.NO_EDGES)
 
@@ -320,21 +321,21 @@ class Snapshot:
         if doc_id is None:
             return map(read_code, self._database.each(f"{SELECT_CODE} ORDER BY b.key"))
         rows = self._database.all(f"{SELECT_CODE} WHERE d.id = ? ORDER BY b.position", (doc_id,))
-        return iter(self._complete("code_blocks", doc_id, tuple(map(read_code, rows))))
+        return iter(self._check_complete("code_blocks", doc_id, tuple(map(read_code, rows))))
 
     def manifest(self) -> dict[DocId, ManifestEntry]:
-        """Every known file, failed ones included."""
+        """Every known file, including failed ones."""
         with no_collection():
             entries = map(read_file, self._database.each(SELECT_FILES))
             return {entry.doc_id: entry for entry in entries}
 
     def failures(self, limit: int = -1) -> tuple[FileFailure, ...]:
-        """Ordered by id; -1 gives all."""
+        """Ordered by id; -1 means all."""
         rows = self._database.all(f"{SELECT_FAILURES} ORDER BY f.doc_id LIMIT ?", (limit,))
         return tuple(map(read_failure, rows))
 
     def documents_with_warnings(self) -> Iterator[StoredDocument]:
-        """The documents with something odd about their files, in the order of their ids."""
+        """The documents whose files have warnings, in id order."""
         where = "WHERE warnings <> '[]' ORDER BY id"
         return map(read_document, self._database.each(f"{SELECT_DOCUMENTS} {where}"))
 
@@ -342,15 +343,15 @@ class Snapshot:
         return self.ledger.count("documents")
 
     def count_chunks(self) -> int:
-        """The nodes of all documents."""
+        """The number of nodes of all documents."""
         return self.ledger.count("chunks")
 
     def count_failures(self) -> int:
-        """The files that could not be indexed."""
+        """The number of files that could not be indexed."""
         return self.ledger.count("failures")
 
     def count_passages(self) -> int:
-        """The chunks that have a text to embed."""
+        """The number of chunks that have a text to embed."""
         return self._number("SELECT count(text_hash) FROM chunks")
 
     def count_unresolved_links(self) -> int:
@@ -375,31 +376,31 @@ class Snapshot:
     def unused_vectors(
         self, models: Collection[str], indices: Sequence[StoredIndex]
     ) -> list[UnusedVector]:
-        """Of models other than these, or of texts that no chunk holds, nor any of the indices."""
+        """Vectors of other models, or of texts that are in no chunk and in none of the indices."""
         texts = texts_of_indices(self._database, indices)
         return embeddings.find_unused(self._database, models, texts)
 
     @property
     def unused_checked_at(self) -> int | None:
-        """When vectors that nothing uses were looked for last, in seconds."""
+        """When unused vectors were last looked for, in seconds."""
         return embeddings.unused_checked_at(self._database)
 
     @property
     def unused_vector_bytes(self) -> int:
-        """How much was unused when that was looked for last."""
+        """The size of the vectors that were unused at that time."""
         return embeddings.unused_bytes(self._database)
 
     def missing_embeddings(
         self, model: str, doc_ids: Collection[DocId] | None = None, limit: int = 1000
     ) -> tuple[PendingText, ...]:
-        """Texts that wait for a vector of this model, those written last first.
+        """Texts that have no vector of this model yet, the last written first.
 
-        Of all documents (which looks at every chunk, and at most `limit` are given), or of some.
+        Of some documents; or of all, which reads every chunk and returns at most `limit` texts.
         """
         return tuple(embeddings.missing(self._database, model, doc_ids, limit))
 
     def count_used_embeddings(self, model: str) -> int:
-        """The vectors of this model that some chunk holds the text of."""
+        """The number of vectors of this model whose text is in some chunk."""
         rows = self._database.all(
             """SELECT count(*) FROM embeddings e JOIN models m ON m.key = e.model
             WHERE m.identity = ? AND e.text_hash IN
@@ -413,17 +414,17 @@ class Snapshot:
 
     @property
     def space(self) -> Space:
-        """How large the store's file is, and how much of that is free."""
+        """The size of the store's file, and how much of it is free."""
         return measure(self._database)
 
     def verify(self, *, deep: bool = False) -> None:
-        """Raises IndexCorrupt when the store is not whole; `deep` checks every single row."""
+        """Raises IndexCorrupt if the store is damaged; `deep` checks every row."""
         check_structure(self._database)
         if deep:
             check_rows(self._database)
 
     def document_keys(self) -> list[int]:
-        """Their internal keys, as the indices inside the store know them."""
+        """The internal keys that the indices inside the store use."""
         return [key for (key,) in self._database.all("SELECT key FROM documents ORDER BY key")]
 
     def file(self, doc_id: DocId) -> ManifestEntry | None:
@@ -437,7 +438,7 @@ class Snapshot:
         return read_failure(row) if row else None
 
     def version(self, doc_id: DocId) -> str:
-        """Changes as soon as the file's bytes, or anything stored of them, changes."""
+        """Changes whenever the file's bytes, or anything stored from them, change."""
         row = self._database.one(
             """SELECT d.digest, f.content_hash FROM documents d
             LEFT JOIN files f ON f.doc_id = d.id WHERE d.id = ?""",
@@ -449,7 +450,7 @@ class Snapshot:
         return hashed.hexdigest()
 
     def documents_called(self, match_key: str) -> tuple[StoredDocument, ...]:
-        """Those with a file name, title or alias of this key, ordered by id."""
+        """The documents with this match key for their file name, title or alias, ordered by id."""
         rows = self._database.all(
             "SELECT d.id FROM names n JOIN documents d ON d.key = n.doc WHERE n.match_key = ?",
             (match_key,),
@@ -465,19 +466,19 @@ class Snapshot:
         ]
 
     def some_paths(self, limit: int) -> list[str]:
-        """The paths of at most so many documents."""
+        """The paths of at most `limit` documents."""
         rows = self._database.all(
             "SELECT DISTINCT path FROM documents ORDER BY id LIMIT ?", (limit,)
         )
         return [decode_path(path) for (path,) in rows]
 
     def trees(self) -> list[TreeName]:
-        """Those that have a document, ordered."""
+        """The trees that have documents, ordered."""
         rows = self._database.all("SELECT DISTINCT tree FROM documents ORDER BY tree")
         return [TreeName(tree) for (tree,) in rows]
 
     def documents_of(self, keys: Collection[ChunkKey]) -> dict[ChunkKey, DocId]:
-        """The document of each of the chunks that are still there."""
+        """The document of each chunk; leaves out chunks that are gone."""
         rows = self._database.all(
             """SELECT c.key, d.id FROM chunks c JOIN documents d ON d.key = c.doc
             WHERE c.key IN (SELECT value FROM json_each(?))""",
@@ -486,8 +487,8 @@ class Snapshot:
         return {ChunkKey(key): DocId(doc_id) for key, doc_id in rows}
 
     def first_passages(self, doc_ids: Collection[DocId]) -> dict[DocId, ChunkKey]:
-        """The first leaf of each document that has one. Numbers alone, and at once: reading the
-        documents' chunks took a fifth of a search by words. What becomes a candidate is read and
+        """The first leaf of each document that has one. Only keys, in one query: reading the chunks
+        took a fifth of the time of a keyword search. Those that become candidates are read and
         checked later."""
         read = self.numbers("first passages")
         unread = [doc_id for doc_id in doc_ids if doc_id not in read]
@@ -501,7 +502,7 @@ class Snapshot:
         return {doc_id: ChunkKey(read[doc_id]) for doc_id in doc_ids if doc_id in read}
 
     def texts_with(self, text: str, keys: Collection[ChunkKey]) -> dict[ChunkKey, str]:
-        """The texts of those of the chunks that have this one, in any case of ASCII letters."""
+        """The texts of the chunks that contain this text, ignoring the case of ASCII letters."""
         rows = self._database.all(
             "SELECT key, text FROM chunks WHERE key IN (SELECT value FROM json_each(?)) "
             "AND instr(lower(text), ?)",
@@ -542,8 +543,8 @@ class Snapshot:
         return ContentCounts(*map(int, rows[0]))
 
     def tree_sizes(self) -> dict[TreeName, tuple[int, int]]:
-        """The documents and chunks of each tree. With one tree, as is usual, nothing needs
-        counting: its name begins every id."""
+        """The numbers of documents and chunks of each tree. With one tree, the usual case, nothing
+        needs counting: every id begins with its name."""
         ends = self._database.all(
             """SELECT DISTINCT tree FROM documents WHERE id IN
             ((SELECT min(id) FROM documents), (SELECT max(id) FROM documents))"""
@@ -554,7 +555,7 @@ class Snapshot:
         return {TreeName(tree): (documents, chunks) for tree, documents, chunks in rows}
 
     def tree_counts(self) -> dict[TreeName, TreeCounts]:
-        """Of the trees that have any document or failed file."""
+        """For each tree that has a document or a failed file."""
         documents = self._database.all(
             "SELECT tree, count(*), sum(size) FROM documents GROUP BY tree"
         )
@@ -579,11 +580,12 @@ class Snapshot:
         }
 
     def up_to_date_indices(self, indices: Sequence[StoredIndex]) -> list[StoredIndex]:
-        """Those of the indices inside the store that are of this version, and of this commit."""
+        """The indices that have the current version and have applied this commit."""
         return find_up_to_date(self._database, indices, self.position)
 
     def holds(self, index: StoredIndex, documents: Iterable[int]) -> bool:
-        """Whether an index inside the store has what these documents, all there are, put there."""
+        """Whether an index inside the store contains exactly what these documents put there; they
+        must be all documents."""
         return index.holds(self._database, documents)
 
     def _with_parents(self, keys: Iterable[ChunkKey]) -> list[ChunkKey]:
@@ -597,7 +599,7 @@ class Snapshot:
         return [ChunkKey(key) for (key,) in rows]
 
     def _leaves_between(self, doc_id: DocId, start: int, end: int) -> list[StoredChunk]:
-        """Those that have any of these bytes; a damaged index can hide one of them."""
+        """The leaves that overlap these bytes; IndexCorrupt if a damaged SQL index hides one."""
         rows = self._database.all(
             """WITH d (doc) AS (SELECT key FROM documents WHERE id = ?)
             SELECT c.key FROM d JOIN chunks c ON c.doc = d.doc AND c.text IS NOT NULL
@@ -619,8 +621,8 @@ class Snapshot:
     def _links(self, where: str, *values: object) -> tuple[ResolvedLink, ...]:
         return tuple(map(read_link, self._database.all(f"{SELECT_LINKS} WHERE {where}", values)))
 
-    def _complete(self, table: str, doc_id: DocId, found: tuple[_T, ...]) -> tuple[_T, ...]:
-        """A damaged index can hide rows that are whole; the document knows how many it owns."""
+    def _check_complete(self, table: str, doc_id: DocId, found: tuple[_T, ...]) -> tuple[_T, ...]:
+        """A damaged SQL index can hide intact rows, but the document's row has their number."""
         (expected,) = self._database.one(
             f"SELECT {table} FROM documents WHERE id = ?", (doc_id,)
         ) or (0,)
@@ -636,7 +638,7 @@ class Snapshot:
 def _stretches(
     above: Mapping[ChunkKey, StoredChunk], found: Iterable[ChunkKey], inside: int, beside: int
 ) -> Iterator[tuple[int, int]]:
-    """The bytes around each chunk that was found, in any order."""
+    """The bytes around each chunk found, in any order."""
     by_id = {stored.chunk.id: stored.chunk for stored in above.values()}
     for key in found:
         if key not in above:
@@ -651,12 +653,12 @@ def _stretches(
         yield span.byte_start - beside, span.byte_end + beside
 
 
-def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order, those that touch as one."""
-    joined: list[tuple[int, int]] = []
+def _merge(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order; stretches that touch become one."""
+    merged: list[tuple[int, int]] = []
     for start, end in sorted(stretches):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:
-            joined.append((start, end))
-    return joined
+            merged.append((start, end))
+    return merged
