@@ -27,7 +27,14 @@ from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
 from ragdocs.evaluation.labelled_set import CORPUS, LabelledQuery, LabelledSet, read_set
 from ragdocs.evaluation.metrics import DEPTH
-from ragdocs.evaluation.run import Evaluation, Helpers, Report, Wishes, results_for, settings_for
+from ragdocs.evaluation.run import (
+    Evaluation,
+    EvaluationOptions,
+    Helpers,
+    Report,
+    results_for,
+    settings_for,
+)
 from ragdocs.models import ChunkId
 from ragdocs.parsers.ids import document_id
 from ragdocs.search.requests import QueryRequest
@@ -94,8 +101,8 @@ def main() -> None:
 
 
 def honest(labelled: LabelledSet, others: Sequence[Path], embedder: Embedder) -> Report:
-    wishes = Wishes(near_miss=True, foreign=tuple(others))
-    return Evaluation(labelled, wishes, Helpers(bring_in_step=index, embedder=embedder)).run()[0]
+    options = EvaluationOptions(near_miss=True, foreign=tuple(others))
+    return Evaluation(labelled, options, Helpers(update_index=index, embedder=embedder)).run()[0]
 
 
 def stable(

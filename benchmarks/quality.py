@@ -22,7 +22,7 @@ from readings import Reading, note
 
 from ragdocs import __version__
 from ragdocs.app import App
-from ragdocs.cli.index_run import Orders, run
+from ragdocs.cli.index_run import IndexingOptions, run
 from ragdocs.cli.progress import display
 from ragdocs.config.choices import Fusion
 from ragdocs.config.resolved import Config
@@ -177,7 +177,7 @@ def ablation(one: Asked) -> Iterator[str]:
 
 def index(config: Config) -> None:
     with Ending(watch_parent=False) as ending, closing(display(quiet=True)) as shown:
-        run(config, Orders(rebuild=False), ending, shown)
+        run(config, IndexingOptions(rebuild=False), ending, shown)
 
 
 def _quality(of: str, where: str, at: str, found: Estimate) -> Reading:

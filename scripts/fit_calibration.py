@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragdocs.app import App
-from ragdocs.cli.index_run import Orders, run
+from ragdocs.cli.index_run import IndexingOptions, run
 from ragdocs.cli.progress import display
 from ragdocs.config.resolved import Config
 from ragdocs.config.settings import SearchConfig
@@ -224,7 +224,7 @@ def asked_of(
 
 def index(config: Config) -> None:
     with Ending(watch_parent=False) as ending, closing(display(quiet=False)) as shown:
-        run(config, Orders(rebuild=False), ending, shown)
+        run(config, IndexingOptions(rebuild=False), ending, shown)
 
 
 @dataclass(frozen=True, slots=True)

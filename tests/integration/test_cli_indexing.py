@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ragdocs.cli.index_run import Orders, run
+from ragdocs.cli.index_run import IndexingOptions, run
 from ragdocs.cli.main import main, named
 from ragdocs.cli.progress import ProgressLines, Silence
 from ragdocs.config.loading import load_config
@@ -538,7 +538,7 @@ def test_only_a_command_that_has_an_option_to_wait_names_it(folder):
         Ending(watch_parent=False) as ending,
         pytest.raises(IndexLocked, match=r"Try again later\.$"),
     ):
-        run(config, Orders(rebuild=False, wait=0.1), ending, Silence())
+        run(config, IndexingOptions(rebuild=False, wait=0.1), ending, Silence())
 
 
 def test_files_without_text_give_no_rate():

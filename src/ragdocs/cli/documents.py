@@ -21,7 +21,7 @@ from ragdocs.limits import (
     MAX_PAGE_ENTRIES,
     MAX_SOURCES_CHARS,
 )
-from ragdocs.text import escaped, number_of
+from ragdocs.text import escaped, json_text, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -84,7 +84,6 @@ def context(click_context: click.Context, reading: OpenedIndex, **asked: Unpack[
       ragdocs context src/auth.py
       git diff | ragdocs context --diff
     """
-    from ragdocs.text import json_text
 
     request = _request(asked, reading.place.config())
     with reading.app() as app:
@@ -187,7 +186,6 @@ def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool
       ragdocs get auth.md:10-40
     """
     from ragdocs.library.requests import DocumentRequest
-    from ragdocs.text import json_text
 
     request = DocumentRequest(
         reference=reference,
@@ -270,7 +268,6 @@ def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack
       ragdocs ls chunks --path guides/auth.md
     """
     from ragdocs.library.requests import ListKind, ListRequest
-    from ragdocs.text import json_text
 
     request = ListRequest(
         kind=ListKind(_KINDS[kind]),
@@ -354,7 +351,6 @@ def related(context: click.Context, reference: str, reading: OpenedIndex, limit:
       ragdocs related guides/auth.md#sign-in
     """
     from ragdocs.library.requests import RelatedRequest
-    from ragdocs.text import json_text
 
     request = RelatedRequest(reference=reference, limit=limit)
     with reading.app() as app:

@@ -37,8 +37,6 @@ def inspect_query(words: tuple[str, ...], reading: OpenedIndex, strict: bool) ->
     Example:
       ragdocs inspect query '(rust async) OR title:guide -deprecated'
     """
-    from ragdocs.text import json_text
-
     with reading.app() as app:
         inspected = _inspect(app, " ".join(words), strict)
     if reading.as_json:

@@ -12,7 +12,7 @@ import click
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
 from ragdocs.limits import MAX_TOP_N
-from ragdocs.text import advised, escaped
+from ragdocs.text import advised, escaped, json_text
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -352,8 +352,6 @@ def _debug(config: Config, response: SearchResponse) -> None:
 
 
 def _show(response: SearchResponse, output: str) -> None:
-    from ragdocs.text import json_text
-
     if output == "json":
         click.echo(json_text(response))
         return
