@@ -58,7 +58,7 @@ SETS = ("obsidian-help", "anthropic-docs-sections", "codebase-qa")
 LIMIT = 100
 HITS = 10
 WITHIN, GROUP = 0.8, 50
-"""So many links stay within groups of so many documents."""
+"""The share of links within groups, and the size of a group."""
 COLUMNS = [field for field in FIELDS if field is not QueryField.PATH]
 """The fields that are printed there."""
 

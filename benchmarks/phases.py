@@ -169,7 +169,7 @@ def changed(config: Config, settings: Settings) -> Config:
 
 
 def beside(config: Config, phase: Phase) -> Config:
-    """With an index of its own for passages without headings: another embedder writes it."""
+    """Uses a separate index for passages without headings, because another embedder writes it."""
     if phase.has_headings:
         return config
     folder = config.index_place.folder
