@@ -249,7 +249,7 @@ def measure_texts(labelled: LabelledSet, part: str, rounds: int) -> None:
                 query: list(dict.fromkeys(documents[key] for key in search(text)))
                 for query, text in asked.items()
             }
-            found = judge.measured(who, Answers(ranked)).metrics["nDCG@10"].mean
+            found = judge.measure(who, Answers(ranked)).metrics["nDCG@10"].mean
             print(f"- {who}: nDCG@10 {found:.3f}")
             where = f"{labelled.folder.name}, {part}"
             note(Reading(what="quality", of=who, where=where, at="nDCG@10", value=found))

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragdocs.cli.index_run import IndexingOptions, run
-from ragdocs.cli.main import main, named
+from ragdocs.cli.main import main, name_folders
 from ragdocs.cli.progress import ProgressLines, Silence
 from ragdocs.config.loading import load_config
 from ragdocs.embedding import model_files
@@ -353,7 +353,9 @@ def test_an_empty_folder_is_no_error_but_is_pointed_out(folder):
 
 def test_several_folders_are_trees_of_their_own_in_whichever_order(tmp_path, monkeypatch):
     one, two = tmp_path / "a" / "My notes!", tmp_path / "b" / "My notes!"
-    assert named((two, one)) == named((one, two)) == {"My-notes": one, "My-notes-2": two}
+    assert (
+        name_folders((two, one)) == name_folders((one, two)) == {"My-notes": one, "My-notes-2": two}
+    )
     write(one, "a.md", "# A\n")
     write(two, "a.md", "# B\n")
     write(tmp_path / "_-.", "a.md", "# C\n")

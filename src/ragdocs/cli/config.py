@@ -16,7 +16,7 @@ from ragdocs.cli.main import (
     existing_folders,
     here,
     json_option,
-    named,
+    name_folders,
     place_options,
 )
 from ragdocs.cli.status import short
@@ -296,7 +296,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _trees(docs: tuple[Path, ...], folder: Path | None) -> Iterator[str]:
-    for name, place in named(docs).items():
+    for name, place in name_folders(docs).items():
         yield f"[tree.{toml_key(name)}]"
         yield f"path = {_path(place, folder)}"
 

@@ -194,14 +194,14 @@ def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool
         max_tokens=MAX_ANSWER_TOKENS,
     )
     with reading.app() as app:
-        found = whole(app.library, request)
+        found = read_all(app.library, request)
     if reading.as_json:
         click.echo(json_text(found))
     else:
         _show_document(found, is_outline=outline)
 
 
-def whole(library: "Library", request: "DocumentRequest") -> "DocumentText":
+def read_all(library: "Library", request: "DocumentRequest") -> "DocumentText":
     """All pages as one: at a terminal the user wants the whole text."""
     from ragdocs.library.requests import DocumentRequest
 
@@ -276,7 +276,7 @@ def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack
         max_tokens=MAX_ANSWER_TOKENS,
     )
     with reading.app() as app:
-        listing = every(app.library, request)
+        listing = list_all(app.library, request)
     if reading.as_json:
         click.echo(json_text(listing))
     else:
@@ -287,7 +287,7 @@ def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack
     context.exit(0 if listing.total else NOTHING_FOUND)
 
 
-def every(library: "Library", request: "ListRequest") -> "Listing":
+def list_all(library: "Library", request: "ListRequest") -> "Listing":
     """All pages as one."""
     listing = page = library.list(request)
     while page.cursor:

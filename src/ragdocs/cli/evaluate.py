@@ -33,9 +33,9 @@ def lines(report: "Report") -> Iterator[str]:
     if report.groups:
         yield from _groups(report)
     if report.compared:
-        yield from _compared(report.compared)
+        yield from _comparison_lines(report.compared)
     if report.ablated:
-        yield from _ablated(report)
+        yield from _ablation_lines(report)
     if report.compared or report.ablated:
         yield from ("", _KEY)
     if report.honesty:
@@ -110,7 +110,7 @@ def _groups(report: "Report") -> Iterator[str]:
         yield f"{_cut(f'{group.value} ({group.queries})')}{values}"
 
 
-def _compared(difference: "Difference") -> Iterator[str]:
+def _comparison_lines(difference: "Difference") -> Iterator[str]:
     other = difference.other
     yield ""
     yield f"{escaped(other.label)}, and its difference to this run:"
@@ -121,7 +121,7 @@ def _compared(difference: "Difference") -> Iterator[str]:
         yield f"latency    {_times(other.latency)}"
 
 
-def _ablated(report: "Report") -> Iterator[str]:
+def _ablation_lines(report: "Report") -> Iterator[str]:
     yield ""
     yield _head("difference to this run")
     for difference in report.ablated:

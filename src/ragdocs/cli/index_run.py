@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from ragdocs.app import App
-from ragdocs.cli.main import described
+from ragdocs.cli.main import describe_tree
 from ragdocs.cli.progress import Display
 from ragdocs.cli.status import warning_line
 from ragdocs.config.problems import OriginKind
@@ -126,7 +126,7 @@ def run(config: Config, options: IndexingOptions, ending: Ending, display: Displ
             try:
                 outcome = manager.update(rebuild=options.rebuild)
             except IndexLocked as error:
-                raise _locked(app.directory, options) from error
+                raise _lock_error(app.directory, options) from error
             finally:
                 display.end()
             manager.update_communities(anew=options.rebuild)
@@ -172,7 +172,7 @@ class _Vectors:
             filled = self._manager.fill()
             made, error = filled.stored, filled.error
         except IndexLocked:
-            made, error = 0, str(_locked(self._app.directory, self._options))
+            made, error = 0, str(_lock_error(self._app.directory, self._options))
         finally:
             display.end()
         forgotten = 0 if outcome.kept or error else self._forget(outcome)
@@ -228,7 +228,7 @@ def _contents(app: App) -> Contents | None:
         return None
 
 
-def _locked(directory: Path, options: IndexingOptions) -> IndexLocked:
+def _lock_error(directory: Path, options: IndexingOptions) -> IndexLocked:
     holder = writing(directory)
     who = process_text(holder.pid if holder else None)
     return IndexLocked(
@@ -249,7 +249,7 @@ def opening(config: Config) -> Iterator[str]:
     for tree in config.trees:
         is_guess = config.tree_origin(tree).kind is OriginKind.DEFAULT and tree.root == Path.cwd()
         why = ": the working directory, since neither --docs nor a configuration names a folder"
-        yield f"Indexing {described(tree)}{why if is_guess else ''}"
+        yield f"Indexing {describe_tree(tree)}{why if is_guess else ''}"
 
 
 def summary(run: Run, reason: EndReason | None) -> Iterator[str]:
@@ -322,7 +322,7 @@ def notes(run: Run) -> Iterator[str]:
     yield from _list(f"{number_of(len(left_out), 'path')} left out", left_out)
 
 
-def taken_from(run: Run, watcher: Holder | None) -> Iterator[str]:
+def takeover_notes(run: Run, watcher: Holder | None) -> Iterator[str]:
     """`watcher` watched when the run began; if its settings differ, it now only reads the index."""
     if watcher is not None and watcher.pid and run.outcome.taken_over:
         yield (

@@ -198,7 +198,7 @@ def rebuild_index(context: click.Context, place: CommandPlace, chosen: _RunOptio
 
 def _run(place: CommandPlace, chosen: _RunOptions, *, rebuild: bool) -> int:
     from ragdocs.app import index_directory
-    from ragdocs.cli.index_run import KEPT, IndexingOptions, opening, run, taken_from
+    from ragdocs.cli.index_run import KEPT, IndexingOptions, opening, run, takeover_notes
     from ragdocs.cli.progress import display
     from ragdocs.shutdown import Ending
     from ragdocs.store.lock import watching
@@ -222,7 +222,7 @@ def _run(place: CommandPlace, chosen: _RunOptions, *, rebuild: bool) -> int:
             ending.before_force(lambda: _print_notes(f"Stopped at once. {KEPT}"))
             done = run(config, options, ending, shown)
         _report(done, config, ending.reason, chosen)
-        _print_notes(*taken_from(done, watcher))
+        _print_notes(*takeover_notes(done, watcher))
     if ending.reason:
         return ending.exit_code
     return 0 if done.is_well else INCOMPLETE

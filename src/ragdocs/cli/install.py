@@ -185,7 +185,7 @@ def _place_arguments(place: CommandPlace) -> list[str]:
     given = [("--docs", folder) for folder in docs]
     given += [("--config", config_file)] if config_file else []
     given += [("--index", place.index)] if place.index else []
-    return [part for option, path in given for part in (option, _whole(path))]
+    return [part for option, path in given for part in (option, _absolute(path))]
 
 
 def _project(reading: "ConfigReading") -> Path | None:
@@ -204,7 +204,7 @@ def _has_own_trees(config: "Config") -> bool:
     return any(tree.scope is TreeScope.GLOBAL for tree in config.trees)
 
 
-def _whole(path: Path) -> str:
+def _absolute(path: Path) -> str:
     text = os.path.abspath(os.path.expanduser(path))
     try:
         text.encode("utf-8")

@@ -153,7 +153,7 @@ def document(picture: Picture, title: str, description: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def stacked(pictures: Iterable[Picture]) -> Picture:
+def stack(pictures: Iterable[Picture]) -> Picture:
     """One below the other."""
     width = height = 0.0
     shapes: list[str] = []

@@ -260,13 +260,13 @@ class Judge:
     def scores(self, ranked: Ranked) -> dict[str, Scores]:
         return score_all(ranked, self._labelled.labels, self.level)
 
-    def measured(self, label: str, answers: Answers) -> Measured:
+    def measure(self, label: str, answers: Answers) -> Measured:
         latency = None
         if answers.seconds:
             at = [percentile(answers.seconds, part) * 1000 for part in (0.5, 0.95)]
             latency = Latency(*at)
         metrics = _estimates(list(self.scores(answers.ranked).values()))
-        return Measured(label, metrics, latency, _unordered(answers))
+        return Measured(label, metrics, latency, _unordered_share(answers))
 
     def honesty(self, answers: Answers, near: Answers, foreign: Answers) -> Honesty:
         """`near`: the answers without the relevant documents; `foreign`: the answers to questions
@@ -306,7 +306,7 @@ class Judge:
         )
 
 
-def _unordered(answers: Answers) -> Estimate | None:
+def _unordered_share(answers: Answers) -> Estimate | None:
     if not answers.cited:
         return None
     shown = ([each.confidence for each in found] for found in answers.cited.values())
@@ -377,7 +377,7 @@ class Evaluation:
             unanswerable=len(self._labelled.queries) - len(scored),
             missing=self._labelled.missing_documents(),
             level=self._judge.level,
-            run=self._judge.measured(AS_CONFIGURED, answers),
+            run=self._judge.measure(AS_CONFIGURED, answers),
         )
         by = self._options.by
         if by:
@@ -403,7 +403,7 @@ class Evaluation:
         assert self._options.compare
         label = self._options.compare.name
         theirs = self._ask(other, label) if isinstance(other, Config) else Answers(other)
-        measured = self._judge.measured(label, theirs)
+        measured = self._judge.measure(label, theirs)
         return self._judge.difference(measured, theirs.ranked, ours.ranked)
 
     def _ablate(self, config: Config, ours: Answers) -> tuple[Difference, ...]:
@@ -411,7 +411,7 @@ class Evaluation:
         for variant in without_each(config):
             label = f"without {variant.part}"
             theirs = self._ask(variant.config, label)
-            measured = self._judge.measured(label, theirs)
+            measured = self._judge.measure(label, theirs)
             ranked = (theirs.ranked, ours.ranked)
             found.append(self._judge.difference(measured, *ranked, variant.setting))
         return tuple(found)
