@@ -104,7 +104,7 @@ def measure(labelled: LabelledSet, labels: Mapping[str, Sequence[Passage]]) -> I
 
 
 def share(wanted: Sequence[str], sent: Sequence[str]) -> float:
-    """Of the wanted lines, the longest run of them that stands in the text."""
+    """The longest run of the wanted lines that is in the text."""
     longest = SequenceMatcher(None, wanted, sent, autojunk=False).find_longest_match()
     return longest.size / len(wanted)
 

@@ -1,4 +1,4 @@
-"""Every figure that the project set itself (`asked.toml`), and whether a reading meets it."""
+"""Every performance target (`asked.toml`), and whether a reading meets it."""
 
 import tomllib
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One figure, and which reading it is; `cpu` is the same by CPU time. No size: any."""
+    """One target and its reading; `cpu` is the same by CPU time. Without a size, any counts."""
 
     issue: int
     words: str
@@ -40,7 +40,7 @@ class Asked:
 
     @property
     def needs_sets(self) -> bool:
-        """Not to be had in a clone on its own."""
+        """Whether it needs files that a clone does not have."""
         return bool(self.where)
 
     @property
@@ -56,7 +56,7 @@ class Asked:
         return value >= self.at_least
 
     def reading(self, benchmark: str, readings: Iterable[Reading]) -> Reading | None:
-        """The worst of those that it can be."""
+        """The worst of the readings that match."""
         found = sorted((r for r in readings if self._fits(benchmark, r)), key=lambda r: r.value)
         if not found:
             return None
@@ -72,7 +72,7 @@ class Asked:
 
 
 class Verdict(StrEnum):
-    """What a measurement says of a figure."""
+    """Whether a measurement meets a target."""
 
     MET = "met"
     MISSED = "**missed**"

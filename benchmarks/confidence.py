@@ -27,15 +27,22 @@ from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
 from ragdocs.evaluation.labelled_set import CORPUS, LabelledQuery, LabelledSet, read_set
 from ragdocs.evaluation.metrics import DEPTH
-from ragdocs.evaluation.run import Evaluation, Helpers, Report, Wishes, results_for, settings_for
+from ragdocs.evaluation.run import (
+    Evaluation,
+    EvaluationOptions,
+    Helpers,
+    Report,
+    results_for,
+    settings_for,
+)
 from ragdocs.models import ChunkId
 from ragdocs.parsers.ids import document_id
 from ragdocs.search.requests import QueryRequest
 
 SMALL_CHANGE = 0.03
-"""Within so much a number counts as unchanged."""
+"""A number that changes by less counts as unchanged."""
 SAME_STORE = "variant-0000000000000000"
-"""A neighbour of the half's index, from which it takes the vectors that are known already."""
+"""An index beside that of the half, from which known vectors are reused."""
 COPIED = "copy of "
 
 Told = Mapping[ChunkId, float]
@@ -94,8 +101,8 @@ def main() -> None:
 
 
 def honest(labelled: LabelledSet, others: Sequence[Path], embedder: Embedder) -> Report:
-    wishes = Wishes(near_miss=True, foreign=tuple(others))
-    return Evaluation(labelled, wishes, Helpers(bring_in_step=index, embedder=embedder)).run()[0]
+    options = EvaluationOptions(near_miss=True, foreign=tuple(others))
+    return Evaluation(labelled, options, Helpers(update_index=index, embedder=embedder)).run()[0]
 
 
 def stable(
@@ -105,7 +112,7 @@ def stable(
     embedder: Embedder,
     copied: Sequence[LabelledQuery],
 ) -> tuple[Moved, Moved]:
-    """How results move from all documents to half of them, and when a copy of the first comes."""
+    """How confidence changes with half of the documents, and with a copy of the first result."""
     index(half)
     with App(whole, embedder) as app:
         every = told_by(app, labelled.queries)
@@ -139,8 +146,8 @@ def told_by(app: App, queries: Sequence[LabelledQuery]) -> dict[str, Told]:
 def asked_with_copy(
     config: Config, embedder: Embedder, query: LabelledQuery
 ) -> tuple[Told, Told] | None:
-    """One question before and after a copy of the file of its first result is there. Of the two
-    that are the same only one is shown: it counts as the other."""
+    """One question before and after the file of its first result is copied. Only one of the two
+    equal results is shown, and counts for both."""
     with App(config, embedder) as app:
         before = told_by(app, [query])[query.id]
         response = app.search(QueryRequest(queries=(query.text,), top_n=1))

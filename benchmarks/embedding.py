@@ -147,7 +147,7 @@ def measure(contenders: list[Contender], texts: list[str], rounds: int) -> None:
         each.documents(texts[:8])
         each.query(QUERIES[0])
     for number in range(rounds):
-        # Every other round backwards, so that no contender always follows the same one.
+        # Every other round in reverse, so that no contender always follows the same one.
         for each in contenders if number % 2 else contenders[::-1]:
             started = time.perf_counter()
             each.documents(texts)

@@ -43,7 +43,7 @@ DIMENSION = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """CPU seconds, bytes of the process at most, and what was made of the file."""
+    """CPU seconds, peak memory in bytes, and the result for the file."""
 
     update: float
     lock: float

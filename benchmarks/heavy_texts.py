@@ -35,7 +35,7 @@ def after(opening: str, inside: Lines) -> Lines:
 
 
 def words(seed: int = 7) -> Lines:
-    """All of them different: nothing that was told of one helps with another."""
+    """All different, so that nothing cached for one helps with another."""
     source = random.Random(seed)
     letters = "abcdefghijklmnopqrstuvwxyz"
     for number in count():

@@ -1,4 +1,4 @@
-"""What indexing costs: beside embedding alone, beside a bare walk, beside a smaller index.
+"""The cost of indexing compared with embedding alone, a bare directory walk, and a smaller index.
 
 Five questions, each a ratio within one run, and each in a module of its own:
 

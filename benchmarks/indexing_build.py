@@ -18,7 +18,7 @@ from ragdocs.embedding.builtin import BuiltinEmbedder
 
 LENGTHS = (30, 150)
 OTHER_SETTINGS = {"chunking": {"min_document_chars": 1201}}
-"""They make the same chunks, but the store is made anew for them: only vectors are kept."""
+"""They give the same chunks, but the store is rebuilt for them: only vectors are kept."""
 
 
 def run(folder: Path, model: BuiltinEmbedder, chunks: int, rounds: int) -> None:

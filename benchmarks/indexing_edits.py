@@ -38,7 +38,7 @@ class Edited:
         self.docs = folder / "docs"
         self.app = App(config_of(folder), SyntheticVectors(model))
         self.paths = sorted(at.relative_to(self.docs) for at in self.docs.rglob("*.md"))
-        # An index that is used again must not be given texts that it has the vectors of.
+        # An index that is reused must not get texts whose vectors it already has.
         seed += self.app.reader.position().generation
         self._writer = NoteWriter(model, seed)
         self._random = random.Random(seed)
@@ -52,7 +52,7 @@ class Edited:
         return path
 
     def catch_up(self) -> None:
-        """What a query would have to do first: all indices, and the words' vectors."""
+        """What a query would do first: update all indices and the words' vectors."""
         indices = self.app.indices
         with self.app.reader.snapshot() as snapshot:
             indices.catch_up(snapshot)
@@ -95,14 +95,14 @@ def compare(small: Edited, large: Edited, rounds: int) -> None:
 
 
 class Keeper(Protocol):
-    """Whatever keeps an index in step with its files."""
+    """Anything that keeps an index up to date with its files."""
 
     def start(self) -> None: ...
     def stop(self) -> object: ...
 
 
 class WatcherAndManager:
-    """The least that does: a thread that updates by the watcher's hints."""
+    """The minimum: a thread that updates by the watcher's hints."""
 
     def __init__(self, app: App) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""How much memory indexing and serving take: each in a process of its own.
+"""How much memory indexing and serving need, each in its own process.
 
 Serving (all views caught up, queries answered, communities found) may take 2.5 times the vectors'
 bytes and the model:
@@ -31,13 +31,13 @@ MEGABYTE = 1_000_000
 REAL_EVERY = 97
 QUERIES = 100
 IN_USE: list[App] = []
-"""What must not be let go before the memory is read."""
+"""Kept alive until the memory is measured."""
 ONE_NOTE = "# A note\n\n" + "A passage about nothing in particular, again and again. " * 12
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of a process: now, and at most; and what it has to tell."""
+    """Bytes of a process, now and at peak, and what it reports."""
 
     now: int
     peak: int
@@ -54,7 +54,7 @@ def own_memory() -> tuple[int, int]:
 
 
 def in_process(role: str, folder: Path) -> Memory:
-    """The role played by a process of its own."""
+    """Runs the role in its own process."""
     done = subprocess.run(
         [sys.executable, __file__, role, str(folder)], stdout=subprocess.PIPE, check=True
     )
@@ -63,7 +63,7 @@ def in_process(role: str, folder: Path) -> Memory:
 
 
 class NoModel(SyntheticVectors):
-    """No model at all, and its libraries all the same."""
+    """No model, but its libraries are loaded."""
 
     def __init__(self) -> None:
         super().__init__(BuiltinEmbedder())

@@ -1,4 +1,4 @@
-"""A start with nothing changed, beside a bare walk that looks at every file."""
+"""A start with nothing changed, compared with a bare walk over every file."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from ragdocs.app import App
 
 AREAS, TOPICS = 20, 10
 SETTLED_SECONDS = 2.5
-"""What is younger when it is read counts as uncertain, and is read again at the next start."""
+"""A file that is younger when it is read counts as uncertain and is read again next time."""
 
 
 def run(folder: Path, files: int, rounds: int) -> None:
@@ -68,7 +68,7 @@ def scanned(root: str) -> int:
 
 
 def start(app: App) -> int:
-    """How many files are as they were; nothing else may be found."""
+    """The number of unchanged files; nothing else may be found."""
     with app.manager() as manager:
         outcome = manager.update()
     assert outcome.added + outcome.modified + outcome.removed == 0

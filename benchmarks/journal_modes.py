@@ -42,7 +42,7 @@ CREATE VIRTUAL TABLE words USING fts5 (text, content='');
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """What is done to one file, and for how long."""
+    """The work on one file, and for how long."""
 
     path: Path
     documents: int

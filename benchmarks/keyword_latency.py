@@ -1,4 +1,4 @@
-"""What a query by words alone costs, for each keyword engine, and how that grows with the notes.
+"""The cost of a keyword-only query for each keyword engine, and how it grows with the notes.
 
 The notes and questions are those of `query_latency.py`: seeded, in real English words by Zipf's
 law. There are no vectors and there is no model, so nothing is embedded. For each question two

@@ -1,4 +1,4 @@
-"""Where and with what a benchmark ran: what else would explain its numbers."""
+"""The machine and versions of a benchmark run, which may explain its numbers."""
 
 import os
 import platform
@@ -47,12 +47,12 @@ def processor() -> str:
 
 
 def load() -> float:
-    """How many processes want to run: above the number of cores, the clock cannot be trusted."""
+    """The load: above the number of cores, wall-clock times cannot be trusted."""
     return os.getloadavg()[0]
 
 
 def _commit() -> str:
-    """With a `+` when files differ from it."""
+    """With a `+` if files differ from the commit."""
     here = Path(__file__).parent
     try:
         commit = _git(here, "rev-parse", "--short", "HEAD")

@@ -58,7 +58,7 @@ SETS = ("obsidian-help", "anthropic-docs-sections", "codebase-qa")
 LIMIT = 100
 HITS = 10
 WITHIN, GROUP = 0.8, 50
-"""So many links stay within groups of so many documents."""
+"""The share of links within groups, and the size of a group."""
 COLUMNS = [field for field in FIELDS if field is not QueryField.PATH]
 """The fields that are printed there."""
 
@@ -249,7 +249,7 @@ def measure_texts(labelled: LabelledSet, part: str, rounds: int) -> None:
                 query: list(dict.fromkeys(documents[key] for key in search(text)))
                 for query, text in asked.items()
             }
-            found = judge.measured(who, Answers(ranked)).metrics["nDCG@10"].mean
+            found = judge.measure(who, Answers(ranked)).metrics["nDCG@10"].mean
             print(f"- {who}: nDCG@10 {found:.3f}")
             where = f"{labelled.folder.name}, {part}"
             note(Reading(what="quality", of=who, where=where, at="nDCG@10", value=found))

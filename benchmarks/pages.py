@@ -1,4 +1,4 @@
-"""What was measured, as Markdown: the page of a run, and the index of all runs."""
+"""Results as Markdown: the page of a run, and the index of all runs."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -75,7 +75,7 @@ def _section(outcome: Outcome) -> Iterator[str]:
 
 
 def index_page(runs: Sequence[Run], plots: Sequence[Plot], asked: Sequence[Asked], at: Path) -> str:
-    """`runs`: the newest first; `at`: the folder it stands in, which may hold pages of its own."""
+    """`runs`: newest first; `at`: the folder of the page, which may have further pages."""
     lines = [HEAD, *_verdicts(runs, asked, at), "## Pictures", ""]
     lines += [*_pictures(plots), "## Runs", ""]
     for run in runs:
@@ -125,7 +125,7 @@ def _row(asked: Asked, found: Found, place: str) -> str:
 
 
 def _place(found: Found, at: Path) -> str:
-    """Where it is told; a page may have been moved since."""
+    """The page that describes it; it may have been moved since."""
     page = found.outcome.page or f"{found.run.name}/README.md#{found.outcome.name}"
     is_there = (at / page.partition("#")[0]).exists()
     return f"[{found.outcome.name}]({page})" if is_there else found.outcome.name

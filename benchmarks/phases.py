@@ -169,7 +169,7 @@ def changed(config: Config, settings: Settings) -> Config:
 
 
 def beside(config: Config, phase: Phase) -> Config:
-    """With an index of its own for passages without headings: another embedder writes it."""
+    """Uses a separate index for passages without headings, because another embedder writes it."""
     if phase.has_headings:
         return config
     folder = config.index_place.folder
@@ -181,7 +181,7 @@ def show(name: str, labelled: LabelledSet, config: Config, model: Embedder) -> N
         with app.manager() as manager:
             manager.update()
             manager.fill()
-        found = Judge(labelled).measured(name, ask_all(app, labelled.queries)).metrics
+        found = Judge(labelled).measure(name, ask_all(app, labelled.queries)).metrics
         taken = [spent(app, query.text) for query in labelled.queries]
     p50, p95 = (float(np.quantile(taken, part)) for part in (0.5, 0.95))
     where = labelled.folder.name

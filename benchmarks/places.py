@@ -1,4 +1,4 @@
-"""Where the benchmarks find texts: this clone, and sets that may lie beside it."""
+"""Where the benchmarks find texts: this clone, and sets that may be beside it."""
 
 import sys
 import sysconfig
@@ -11,13 +11,13 @@ SHARED = PROJECT.parent / "shared" / "eval"
 
 
 def shared_set(name: str) -> Path | None:
-    """A labelled set that is not part of the project; None in a clone on its own."""
+    """A labelled set outside the project; None if only the clone is there."""
     folder = SHARED / name
     return folder if folder.is_dir() else None
 
 
 def placeless(text: str) -> str:
-    """Without the folders of this machine: what a benchmark fails with is kept and published."""
+    """Without this machine's folders: the errors of a benchmark are kept and published."""
     names = {
         str(PROJECT): ".",
         sysconfig.get_path("purelib"): "PACKAGES",

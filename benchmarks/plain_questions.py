@@ -74,7 +74,7 @@ def ask_in_every_way(labelled: LabelledSet, seed: int) -> Mapping[str, Asked]:
         given = answers(replace(labelled, queries=queries), config, embedder)
         empty = sum(not ranked for ranked in given.ranked.values())
         strict = sum(parse_query(query.text).is_strict for query in queries)
-        score = judge.measured(name, given).metrics[METRIC].mean
+        score = judge.measure(name, given).metrics[METRIC].mean
         found[name] = Asked(score, empty / len(queries), strict / len(queries))
     return found
 

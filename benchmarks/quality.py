@@ -22,7 +22,7 @@ from readings import Reading, note
 
 from ragdocs import __version__
 from ragdocs.app import App
-from ragdocs.cli.index_run import Orders, run
+from ragdocs.cli.index_run import IndexingOptions, run
 from ragdocs.cli.progress import display
 from ragdocs.config.choices import Fusion
 from ragdocs.config.resolved import Config
@@ -116,11 +116,11 @@ def answers(labelled: LabelledSet, config: Config, embedder: Embedder) -> Answer
 
 def measure(one: Asked) -> list[Measured]:
     judge = Judge(one.labelled)
-    measured = [judge.measured(PRODUCT, one.product)]
+    measured = [judge.measure(PRODUCT, one.product)]
     for label, settings in list(VARIANTS.items())[1:]:
         search = one.config.search.model_copy(update=dict(settings))
         config = replace(one.config, search=search)
-        measured.append(judge.measured(label, answers(one.labelled, config, one.embedder)))
+        measured.append(judge.measure(label, answers(one.labelled, config, one.embedder)))
     return measured
 
 
@@ -150,7 +150,7 @@ def show_further(one: Asked, *, is_first: bool, ablated: bool) -> None:
         print(f"\nAsked again, {changed} of {len(again.ranked)} rankings differ.")
         note(Reading(what="repeated", of="changed rankings", value=changed, unit="queries"))
     if one.name == TOOLS_SET:
-        strict = Judge(one.labelled, TOOLS_LEVEL).measured(PRODUCT, one.product)
+        strict = Judge(one.labelled, TOOLS_LEVEL).measure(PRODUCT, one.product)
         found = ", ".join(f"{at} {each.mean:.3f}" for at, each in strict.metrics.items())
         print(f"\n{one.name}, relevant from grade {TOOLS_LEVEL:g}: {found}")
         where = f"{one.name}, grade {TOOLS_LEVEL:g}"
@@ -167,7 +167,7 @@ def ablation(one: Asked) -> Iterator[str]:
     for variant in without_each(one.config):
         index(variant.config)
         found = answers(one.labelled, variant.config, one.embedder)
-        measured = judge.measured(variant.part, found)
+        measured = judge.measure(variant.part, found)
         difference = judge.difference(measured, found.ranked, one.product.ranked)
         change = difference.metrics["nDCG@10"]
         note(_estimated("ablation", variant.part, one.name, "nDCG@10", change))
@@ -177,7 +177,7 @@ def ablation(one: Asked) -> Iterator[str]:
 
 def index(config: Config) -> None:
     with Ending(watch_parent=False) as ending, closing(display(quiet=True)) as shown:
-        run(config, Orders(rebuild=False), ending, shown)
+        run(config, IndexingOptions(rebuild=False), ending, shown)
 
 
 def _quality(of: str, where: str, at: str, found: Estimate) -> Reading:

@@ -90,7 +90,7 @@ class Watch:
 
 
 def show_breakdown(search: QueryOrchestrator, asked: Sequence[str]) -> None:
-    """Means of one more round, in which watching itself costs a little."""
+    """Means of one more round, in which measuring itself costs a little."""
     watch = Watch()
     stages: defaultdict[str, float] = defaultdict(float)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What a warm hybrid query costs beside the bare calls that it cannot do without.
+"""The cost of a warm hybrid query compared with the bare calls that it needs.
 
 A real store of synthetic notes in the words of the built-in model's own vocabulary, which are
 real English words, the commonest first. They are drawn by Zipf's law, each note with a few words

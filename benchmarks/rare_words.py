@@ -24,7 +24,7 @@ from readings import Reading, note
 from synthetic_notes import config_of
 
 from ragdocs.app import App
-from ragdocs.cli.index_run import Orders, run
+from ragdocs.cli.index_run import IndexingOptions, run
 from ragdocs.cli.progress import display
 from ragdocs.config.resolved import Config
 from ragdocs.embedding.base import Embedder
@@ -108,7 +108,7 @@ def measure(
     name: str, config: Config, probes: Sequence[Probe], embedder: Embedder | None = None
 ) -> list[tuple[Probe, int | None]]:
     with Ending(watch_parent=False) as ending, closing(display(quiet=True)) as shown:
-        run(config, Orders(rebuild=False), ending, shown)
+        run(config, IndexingOptions(rebuild=False), ending, shown)
     with App(config, embedder) as app:
         places = [(probe, place_of(app, probe)) for probe in probes]
     show(name, places)

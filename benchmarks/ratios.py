@@ -1,4 +1,4 @@
-"""What two ways of doing the same cost beside each other, measured in turns.
+"""The costs of two ways of doing the same, measured alternately.
 
 Wall clock and CPU time (of all threads of this process). On a busy machine only ratios within one
 round can be trusted, so a ratio is the median of the rounds' ratios.

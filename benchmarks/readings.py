@@ -39,12 +39,12 @@ def note(*readings: Reading) -> None:
 
 
 def as_json(reading: Reading) -> dict[str, object]:
-    """Without what it does not say."""
+    """Without empty fields."""
     return {name: value for name, value in asdict(reading).items() if value not in ("", None)}
 
 
 def read(file: Path) -> list[Reading]:
-    """None where the benchmark noted none."""
+    """None if the benchmark wrote none."""
     if not file.exists():
         return []
     return [Reading(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""Every benchmark, one after the other, kept as one dated run: `make bench`.
+"""Runs every benchmark in turn and keeps the results as one dated run: `make bench`.
 
 The run's folder has a page (command, versions, machine, raw output, figures, pictures) and the
 numbers as data; the index of all runs and the pictures beside it are written anew. What a benchmark
@@ -34,7 +34,7 @@ from suite import STORES, SUITE, Benchmark, Extent
 HERE = Path(__file__).resolve().parent
 DOCS = PROJECT / "docs" / "benchmarks"
 TRIED = PROJECT / "build" / "benchmarks"
-"""Where a tiny run goes unless told otherwise: its numbers are not worth keeping."""
+"""The default folder of a tiny run, whose numbers are not worth keeping."""
 DEADLINE_SECONDS = {Extent.TINY: 600, Extent.USUAL: 900, Extent.FULL: 7200}
 
 

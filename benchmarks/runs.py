@@ -14,7 +14,7 @@ DATA = "run.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one benchmark did, or why it was left out. `page`: where else it is told."""
+    """What one benchmark did, or why it was skipped. `page`: where else it is described."""
 
     name: str
     command: str
@@ -29,7 +29,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All of it, with what it ran on; `load` at the start and at the end."""
+    """A whole run with its machine; `load` at the start and at the end."""
 
     name: str
     extent: str
@@ -70,7 +70,7 @@ def newest(runs: Iterable[Run], asked: Asked) -> Found | None:
 
 
 def silent(run: Run, asked: Iterable[Asked]) -> list[Asked]:
-    """Figures that a benchmark should have given, at whatever size, and did not."""
+    """Figures that a benchmark should have given, at any size, and did not."""
     ended = {
         outcome.name: outcome
         for outcome in run.outcomes

@@ -1,4 +1,4 @@
-"""How soon a client has its handshake and its first answer, beside a server that can do nothing.
+"""How soon a client has its handshake and its first answer, compared with an empty server.
 
 Three servers are started in turns, each as a process that a client would start, and the clock runs
 from the spawn: `ragdocs mcp` over an index of synthetic notes that is there and in step; the SDK's
@@ -31,7 +31,7 @@ from ragdocs.app import App
 from ragdocs.embedding.builtin import BuiltinEmbedder
 
 SETTLED_SECONDS = 2.5
-"""What is younger when it is read counts as uncertain, and is read again at the next start."""
+"""A file that is younger when it is read counts as uncertain and is read again next time."""
 LEAN = """
 import anyio
 from mcp.server.lowlevel import Server
@@ -141,7 +141,7 @@ def run(folder: Path, rounds: int, question: str) -> None:
 
 
 def answer(server: Spawned, question: str) -> str:
-    """Whether it was a whole one."""
+    """Whether the answer was complete."""
     arguments = {"query": question, "explain": True}
     result = server.ask("tools/call", {"name": "query_documents", "arguments": arguments})
     data = result["structuredContent"]

@@ -1,4 +1,4 @@
-"""What a query costs while thousands of passages are embedded behind it, beside an idle machine.
+"""The cost of a query while thousands of passages are embedded, compared with an idle machine.
 
 One process, as a server is: an index of which a part has vectors (synthetic: queries take as long
 with any) and the rest waits for them. In turns, some questions are asked while nothing else
@@ -92,7 +92,7 @@ def compare(app: App, questions: Sequence[str], rounds: int) -> None:
 
 @contextmanager
 def embedding(app: App) -> Generator[None]:
-    """While this lasts, the indexing thread makes vectors."""
+    """While this is open, the indexing thread computes vectors."""
     parts = ServiceParts(
         directory=app.directory,
         make_manager=app.manager,
@@ -159,7 +159,7 @@ def show(idle: Sequence[list[float]], busy: Sequence[list[float]], rate: float) 
 
 
 def part(values: Sequence[float], share: float) -> float:
-    """The value below which that share of them is."""
+    """The value below which that share of the values is."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

@@ -1,11 +1,11 @@
-"""Which benchmarks there are, and what each is given, by how long one is ready to wait."""
+"""The list of benchmarks, with the arguments of each by how long you are ready to wait."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 STORES = "{stores}"
-"""Stands for a folder in which benchmarks of one run leave stores for each other."""
+"""Stands for a folder in which the benchmarks of one run share stores."""
 
 
 class Extent(StrEnum):

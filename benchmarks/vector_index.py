@@ -1,4 +1,4 @@
-"""What the vector index costs beside bare FAISS, and catching up beside starting over.
+"""The cost of the vector index compared with bare FAISS, and of catching up versus a rebuild.
 
 A real store of synthetic documents, ten passages each, with seeded random unit vectors of 384
 dimensions in place of a model's. Contenders take turns in one process, so that a busy machine slows

@@ -1,4 +1,4 @@
-"""What the dearest requests within the limits cost beside a plain question of twelve words.
+"""The cost of the most expensive requests within the limits, compared with a plain question.
 
 One warm process, as a server is, over 10,000 passages: English by Zipf's law, Chinese, code, one
 document of a thousand passages, and copies. Vectors are synthetic, questions are embedded by the
@@ -63,7 +63,7 @@ IN_THE_LANGUAGE = (
     "paths that are excluded",
     "trees as filters",
 )
-"""So much of it is plain text unless the request says that it is strict."""
+"""Beyond this, it is read as plain text unless the request is strict."""
 
 Arguments = Mapping[str, Any]
 Make = Callable[[random.Random, Vocabulary], Arguments]
@@ -330,7 +330,7 @@ def build(folder: Path, notes: NoteWriter, passages: int) -> None:
 
 
 def pairs_of() -> list[str]:
-    """The commonest first."""
+    """Most common first."""
     drawn = random.Random(32)
     return ["".join(chr(0x4E00 + drawn.randrange(1200)) for _ in range(2)) for _ in range(3000)]
 
@@ -363,7 +363,7 @@ class Costs:
         return cost.own
 
     def forget(self) -> None:
-        """The first round only warms what is loaded once."""
+        """The first round only warms the caches."""
         self._plain.clear()
         self.found.clear()
 

@@ -110,7 +110,7 @@ def text_of(maker: Maker, characters: int, drawn: random.Random, words: Vocabula
 
 
 def mixed(chosen: Sequence[Maker], characters: int, drawn: random.Random, words: Vocabulary) -> str:
-    """Equal parts of each: what is dear together need not be dear alone."""
+    """Equal parts of each: expensive texts need not be expensive alone."""
     share = characters // len(chosen)
     return " ".join(text_of(maker, share - 1, drawn, words) for maker in chosen)
 

@@ -31,7 +31,7 @@ if __name__ == "__main__":
     main(["mcp", *folders], prog_name="ragdocs")
 '''
 _FIRST_SENTENCE = re.compile(r".*?[.](?=\s|$)", re.DOTALL)
-# The least that the format allows: the same files give the same bundle.
+# The earliest time that the format allows, so that the same files give the same bundle.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -49,7 +49,7 @@ def manifest() -> dict[str, object]:
         "server": {
             "type": "uv",
             "entry_point": ENTRY_POINT,
-            # Optional for this type by the format's text, but not by all of its tools.
+            # Optional for this type in the format's text, but not in all of its tools.
             "mcp_config": {
                 "command": "uv",
                 "args": [
@@ -97,7 +97,7 @@ def _contents() -> Iterator[tuple[str, bytes]]:
     text = json.dumps(manifest(), ensure_ascii=False, indent=2)
     yield "manifest.json", f"{text}\n".encode()
     yield ENTRY_POINT, MAIN.encode()
-    # What the package is built from, and what pyproject.toml names.
+    # The sources of the package, and the files that pyproject.toml names.
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         yield name, (PROJECT / name).read_bytes()
     for file in sorted((PROJECT / "src" / "ragdocs").rglob("*")):

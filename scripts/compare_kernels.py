@@ -54,8 +54,8 @@ def tell(what: str, moved: list[str], largest: float) -> None:
 
 
 def compared(one: Answers, other: Answers) -> tuple[list[str], float]:
-    """The queries whose passages are others or in another order; the largest difference of a
-    score at the same place."""
+    """The queries whose passages or order differ, and the largest difference between scores at the
+    same rank."""
     moved, largest = [], 0.0
     for query, passages in one.items():
         if [place for place, _ in passages] != [place for place, _ in other[query]]:
@@ -90,7 +90,7 @@ def ask(out: Path, embedder: "Embedder | None") -> None:
 
 
 def moved_embedder() -> "Embedder":
-    """The built-in model, whose vectors are a little off; always in the same way."""
+    """The built-in model with slightly changed vectors, always in the same way."""
     import numpy as np
 
     from ragdocs.embedding.builtin import BuiltinEmbedder
@@ -101,7 +101,7 @@ def moved_embedder() -> "Embedder":
         return (moved / np.linalg.norm(moved)).astype(np.float32)
 
     class Moved(BuiltinEmbedder):
-        """Its own texts and queries, each moved by itself."""
+        """Embeds texts and queries, and moves each vector separately."""
 
         def embed_documents(self, texts):  # noqa: ANN001, ANN202
             vectors = super().embed_documents(texts)

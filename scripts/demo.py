@@ -1,4 +1,4 @@
-"""The project's own documentation, indexed and asked: on the command line, and by an MCP client.
+"""Indexes and searches the project's own documentation: on the command line, and over MCP.
 
 Exits non-zero unless each answer cites the file that it should. Only what an ordinary install has
 is used, and nothing of the user's settings.
@@ -25,19 +25,19 @@ QUESTIONS = (
 )
 ASKED, ANSWERED_BY = "How soon does the server end when its client is gone?", "mcp.md"
 TABLES = '["benchmarks/", "cli.md", "configuration.md", "tools.md"]'
-"""Left out: figures and generated reference, which would be half of what is to be embedded."""
+"""Skipped: figures and generated reference, which would be half of the text to embed."""
 DEADLINE_SECONDS = 120
 
 
 def environment() -> dict[str, str]:
-    """Without the user's own settings, which are about other documents."""
+    """Without the user's own settings, which are for other documents."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("RAGDOCS_")}
     settings = {"XDG_CONFIG_HOME": str(PROJECT / ".demo"), "RAGDOCS_INDEXING__EXCLUDE": TABLES}
     return {**kept, **settings}
 
 
 def ragdocs(*words: str) -> str:
-    """What the command prints; shown as it would be typed."""
+    """Shows the command as typed, and returns what it prints."""
     typed = " ".join(f'"{word}"' if " " in word else word for word in words)
     print(f"\n$ ragdocs {typed}", flush=True)
     command = [sys.executable, "-m", "ragdocs", *words]
@@ -70,7 +70,7 @@ def ask_by_client() -> None:
 
 
 async def session() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The server as a process of its own, spoken to by the SDK's client."""
+    """Starts the server as a process and talks to it with the SDK's client."""
     words = ["-m", "ragdocs", "mcp", *PLACE]
     server = StdioServerParameters(
         command=sys.executable, args=words, env=environment(), cwd=str(PROJECT)
@@ -114,6 +114,6 @@ if __name__ == "__main__":
     try:
         main()
     except (KeyboardInterrupt, BrokenPipeError):
-        # Nothing is left half done: the index changes by whole transactions. What is still in
-        # the buffer has nowhere to go.
+        # Nothing is left half done: the index changes by whole transactions. The rest of the buffer
+        # is lost.
         os._exit(130)

@@ -1,4 +1,4 @@
-"""Fits what confidence is made from (search/confidence.py, search/confidence.py) to labelled sets.
+"""Fits the constants of confidence (search/confidence.py) to labelled sets.
 
 Every question of a set is asked of its own corpus, once as it is and once with its relevant
 documents excluded (a near miss), and some questions of every other set too, which are foreign. A
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragdocs.app import App
-from ragdocs.cli.index_run import Orders, run
+from ragdocs.cli.index_run import IndexingOptions, run
 from ragdocs.cli.progress import display
 from ragdocs.config.resolved import Config
 from ragdocs.config.settings import SearchConfig
@@ -54,13 +54,13 @@ from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.shutdown import Ending
 
 FROM_OTHERS = 40
-"""So many queries of each other set are asked by default, chosen by the seed."""
+"""How many queries of each other set are asked by default, chosen with a fixed seed."""
 SEED = 7
 LATER_SHARE = 0.15
-"""Of a kind's weight, what the results after the first have."""
+"""The share of a kind's weight for the results after the first."""
 DOCUMENTS = 10
 BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-"""What a reader tells apart."""
+"""A difference that a reader notices."""
 DAMPING = 1e-3
 STEPS = 50
 SHIPPED = Calibration(
@@ -71,7 +71,7 @@ Vector = NDArray[np.float64]
 
 
 class Kind(Enum):
-    """What a question is to the corpus that it is asked of."""
+    """How a question relates to the corpus."""
 
     OWN = "own question"
     NEAR_MISS = "own question without the documents that answer it"
@@ -84,7 +84,7 @@ SHARES = {Kind.OWN: 0.4, Kind.NEAR_MISS: 0.4, Kind.FOREIGN: 0.2}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One question's first documents, best first: what each is judged by, whether it is right."""
+    """One question's first documents, best first: the features of each, and whether it is right."""
 
     kind: Kind
     question: Question
@@ -125,7 +125,7 @@ def features(grounds: Grounds, question: Question) -> Vector:
 
 
 def as_set(grounds: Grounds, question: Question) -> float:
-    """What is not fitted, on the scale of the regression."""
+    """The terms that are not fitted, on the scale of the regression."""
     bare = grounds._replace(token=0, wish=0.0)
     added = worth(grounds, question.words) - worth(bare, question.words)
     return SHIPPED.steepness * (added - SIZE_WEIGHT * size_of(question))
@@ -188,7 +188,7 @@ def documents(app: App) -> frozenset[str]:
 def labelled(
     labelled_set: LabelledSet, known: frozenset[str]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """Queries with the documents that answer them: none for those without an answer."""
+    """Queries with the documents that answer them, if any."""
     for query in labelled_set.queries:
         grades = labelled_set.labels.get(query.id, {})
         answering = frozenset(path for path, grade in grades.items() if grade > 0)
@@ -224,7 +224,7 @@ def asked_of(
 
 def index(config: Config) -> None:
     with Ending(watch_parent=False) as ending, closing(display(quiet=False)) as shown:
-        run(config, Orders(rebuild=False), ending, shown)
+        run(config, IndexingOptions(rebuild=False), ending, shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class Row:
 
 
 def fitted(sets: Sequence[Sequence[Answer]]) -> Fit:
-    """By Newton's method; each set weighs the same, however many queries it has."""
+    """Newton's method; each set has the same weight, regardless of its size."""
     rows = [row for answers in sets for row in weighed(answers)]
     known = np.array([[*features(row.grounds, row.question), 1.0] for row in rows])
     fixed = np.array([as_set(row.grounds, row.question) for row in rows])
@@ -270,7 +270,7 @@ def weighed(answers: Sequence[Answer]) -> Iterator[Row]:
 def left_out(
     sets: Mapping[str, Sequence[Answer]], reported: Mapping[str, Sequence[Answer]]
 ) -> dict[str, Sequence[Bin]]:
-    """Each set judged by what the others say, then all together; the reliability of each."""
+    """Judges each set by a fit to the others, then all together; returns each reliability."""
     said: dict[str, list[float]] = {}
     print_head("left out")
     for name, answers in sets.items():
@@ -290,7 +290,7 @@ def left_out(
 def as_shipped(
     sets: Mapping[str, Sequence[Answer]], reported: Mapping[str, Sequence[Answer]]
 ) -> None:
-    """What users are told: by the constants as they stand, which were fitted to some of these."""
+    """What users see: by the current constants, which were fitted to some of these sets."""
 
     def confidence(answer: Answer) -> float:
         if not answer.grounds:
@@ -310,8 +310,8 @@ def as_shipped(
 
 
 def print_bands(answers: Sequence[Answer], said: Sequence[float]) -> None:
-    """How often a first result of so much is right, over both kinds; and where the right ones, the
-    near misses and the foreign ones are."""
+    """How often a first result of each confidence is right, over both kinds; and where the right
+    results, the near misses and the foreign questions are."""
     right = [value for answer, value in zip(answers, said, strict=True) if answer.is_right]
     told = {
         kind: [value for answer, value in zip(answers, said, strict=True) if answer.kind is kind]
@@ -344,8 +344,7 @@ def print_head(first: str) -> None:
 
 
 def print_row(name: str, answers: Sequence[Answer], said: Sequence[float]) -> Sequence[Bin]:
-    """The error is over both kinds, so that each question counts once with its answers and once
-    without."""
+    """The error is over both kinds: each question counts once with its answers and once without."""
     bins = bins_of(answers, said)
     cases = sum(each.cases for each in bins)
     excess = sum(each.cases * (each.confidence - each.right) for each in bins) / max(1, cases)
@@ -362,14 +361,14 @@ def print_row(name: str, answers: Sequence[Answer], said: Sequence[float]) -> Se
 
 
 def bins_of(answers: Sequence[Answer], said: Sequence[float]) -> Sequence[Bin]:
-    """Of questions with their answers and without them: whether the first result is right."""
+    """Whether the first result is right, for questions with and without their answers."""
     pairs = zip(said, answers, strict=True)
     kept = [(value, answer) for value, answer in pairs if answer.kind is not Kind.FOREIGN]
     return reliability([value for value, _ in kept], [answer.is_right for _, answer in kept])
 
 
 def print_constants(fit: Fit) -> None:
-    """The curve's steepness is the weight of the evidence itself, which all others are part of."""
+    """The steepness is the weight of the whole evidence, of which the other terms are parts."""
     steepness, rarity, length, named, spread = fit.weights
     print(f"\nRARITY_WEIGHT = {rarity / steepness:.3f}")
     print(f"LENGTH_WEIGHT = {length / steepness:.3f}")

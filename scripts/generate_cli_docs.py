@@ -50,9 +50,9 @@ ANSWERS: dict[str, type[Any]] = {
 _JSON_HEAD = """\
 ## JSON
 
-What `--json` gives is one value, indented. A field is always there; what is not known is null, or
-empty. Of words with a / between them there is one; names of types are in the second table. Fields
-may be added; before version 1.0 other changes are told in the [changelog](changelog.md). The
+`--json` prints one value, indented. A field is always present; an unknown value is null or empty.
+Words with a / between them are alternatives; the second table has the types. Fields may be added;
+before version 1.0 other changes are listed in the [changelog](changelog.md). The
 answers of `update` and `rebuild-index` are in [commands.md](commands.md#the-summary-as-json), those
 of `doctor` in [status-and-doctor.md](status-and-doctor.md).
 
@@ -160,7 +160,7 @@ def _fields(kind: type[Any]) -> str:
 
 
 def _type(given: Any) -> str:  # noqa: ANN401  an annotation
-    """As a reader of JSON knows it."""
+    """The type in the words of JSON."""
     text = given.__name__ if isinstance(given, type) and not get_args(given) else str(given)
     text = re.sub(r"\b(?:[a-z_]\w*\.)+|'", "", text)
     for pattern, plain in _PLAIN_WORDS:
@@ -172,7 +172,7 @@ def _type(given: Any) -> str:  # noqa: ANN401  an annotation
 
 
 def _types_below(kinds: Iterable[type[Any]]) -> set[type[Any]]:
-    """All that their fields name, however deep."""
+    """All types that their fields name, at any depth."""
     found: set[type[Any]] = set()
     waiting = [inner for kind in kinds for inner in _inside(kind)]
     while waiting:

@@ -97,7 +97,7 @@ def limits_page() -> str:
 
 
 def _limits(source: str) -> Iterator[tuple[str, int, str]]:
-    """Each limit's name, line and sentence, which is the text that follows its value."""
+    """The name, line and sentence of each limit; the sentence is the string after its value."""
     body = ast.parse(source).body
     for statement, after in zip(body, [*body[1:], None], strict=True):
         if not isinstance(statement, ast.Assign):

@@ -1,4 +1,4 @@
-"""Expected vectors for the embedder's tests, by the reference implementation, never by ours.
+"""Expected vectors for the embedder's tests, from the reference implementation, never from ours.
 
 Runs sentence-transformers on the original `model.safetensors` (hash checked) over the texts of
 tests/fixtures/embedding/texts.json. Needs packages that the project itself does not:
@@ -30,7 +30,7 @@ def model_folder() -> Path:
 
 
 def probe_text() -> str:
-    """Read from the source, so that this script needs nothing of ours installed."""
+    """Read from the source, so that this script does not need our package."""
     source = (PROBE_FILE.parent / "loading.py").read_text(encoding="utf-8")
     line = next(line for line in source.splitlines() if line.startswith("PROBE_TEXT = "))
     return json.loads(line.removeprefix("PROBE_TEXT = "))

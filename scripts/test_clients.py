@@ -1,4 +1,4 @@
-"""Calls every tool through the official MCP Inspector, as a client that others have written.
+"""Calls every tool through the official MCP Inspector, a client that others have written.
 
 It needs npm, which fetches the Inspector and the Node it asks for into a folder of their own.
 """
@@ -23,7 +23,7 @@ CALLS = {
 }
 """A call for every tool, which must succeed over the project's own documentation."""
 CONNECT_MILLISECONDS = 120_000
-"""The Inspector's own 15 s are not enough on a machine with much else to do."""
+"""The Inspector's own 15 s are not enough on a busy machine."""
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 class Inspector:
-    """The Inspector's command line, which starts the server anew for each question."""
+    """Runs the Inspector's command line, which starts a new server for each call."""
 
     def __init__(self, programs: Path, index: Path) -> None:
         server = [str(Path(sys.executable).with_name("ragdocs")), "mcp"]

@@ -9,7 +9,7 @@ from readings import Reading
 
 from plots.bars import lying
 from plots.curves import Axes, Curve, curves
-from ragdocs.evaluation.chart import Bar, Picture, document, in_words, stacked, standing
+from ragdocs.evaluation.chart import Bar, Picture, document, in_words, stack, standing
 
 Taken = Callable[..., Sequence[Reading]]
 """Names of benchmarks → the readings of the first run that has them."""
@@ -104,7 +104,7 @@ def quality(readings: Sequence[Reading]) -> Plot | None:
     beside = _beside_others(readings)
     if beside:
         pictures.append(standing(f"{TOOLS_SET}, beside published figures", "value", beside))
-    return _plot("quality", stacked(pictures), title, in_words(by_set | beside))
+    return _plot("quality", stack(pictures), title, in_words(by_set | beside))
 
 
 def _beside_others(readings: Sequence[Reading]) -> dict[str, dict[str, Bar]]:

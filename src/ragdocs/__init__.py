@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """`open_index` is imported when it is first asked for: a command need not pay for it."""
+    """Imports `open_index` at its first use, so that commands start faster."""
     if name == "open_index":
         from ragdocs.api import open_index
 

@@ -1,4 +1,4 @@
-"""The program's entry, `ragdocs` and `python -m ragdocs`: a signal ends it, whenever it comes."""
+"""The entry point of `ragdocs` and `python -m ragdocs`: a signal ends the program at any time."""
 
 import os
 import signal
@@ -6,13 +6,13 @@ import sys
 from types import FrameType
 
 _HEARD_SECONDS = 1.0
-"""In which the thread that hears signals has had a turn, on any machine."""
+"""Enough for the thread that handles signals to run, on any machine."""
 
 
 def main() -> None:
     """Runs the command that was typed; does not return."""
     _forget_working_folder()
-    # While the first modules are imported, and at the very end: nothing is open then.
+    # During the first imports and at the very end nothing is open, so the process may exit at once.
     signal.signal(signal.SIGINT, _exit_now)
     from ragdocs.shutdown import Ending
 
@@ -23,15 +23,15 @@ def main() -> None:
 
             program(prog_name="ragdocs")
     finally:
-        # Whatever became of KeyboardInterrupt: code that it met may have caught it.
+        # Even if some code has caught the KeyboardInterrupt.
         if ending.has_interrupted:
             ending.begun.wait(_HEARD_SECONDS)
             sys.exit(ending.exit_code)
 
 
 def _forget_working_folder() -> None:
-    """`python -m` lets modules be imported from the folder it is started in, which may hold a
-    stranger's; with -P it does not from the beginning."""
+    """`python -m` would import modules from the working directory, which may contain a stranger's
+    code. With -P it never does."""
     from ragdocs.embedding.foreign_code import importable_places
 
     sys.path[:] = importable_places(sys.path)

@@ -156,9 +156,9 @@ def test_a_server_advises_whole_paths(folder: Path):
     old = os.getcwd()
     os.chdir(folder)
     try:
-        remember_typed(place.typed(whole_paths=True))
+        remember_typed(place.as_options(whole_paths=True))
         whole = advised("update")
-        remember_typed(place.typed(whole_paths=False))
+        remember_typed(place.as_options(whole_paths=False))
         short = advised("update")
     finally:
         os.chdir(old)

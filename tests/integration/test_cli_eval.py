@@ -149,7 +149,8 @@ def test_near_misses_are_asked_without_the_relevant_documents(run, place):
 
 def test_near_misses_are_shown_with_a_bar_for_each_bin(run, place):
     lines = run("set", "--near-miss", "--plot", "bins.svg").stdout.splitlines()
-    start = lines.index("told   right  cases  a bar for what was right, | where it was told")
+    head = "conf.  right  cases  a bar for the share that was right, | at the confidence"
+    start = lines.index(head)
     bars = lines[start + 1 :]
     assert len(bars) == 6
     assert all(bar.count("|") == 1 for bar in bars)
@@ -192,17 +193,17 @@ def test_a_set_whose_answers_are_not_in_the_corpus_has_no_near_misses(run, place
     write(place, "lost/qrels.tsv", "1\tgone.md\t1\n")
     result = run("lost", "--near-miss")
     assert result.exit_code == 2
-    assert "has none of the documents that qrels.tsv calls relevant" in result.stderr
+    assert "has none of the relevant documents in qrels.tsv" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("set", "--foreign", "set"), "--foreign is about the confidence: give --near-miss too"),
-        (("set", "--near-miss", "--foreign", "set"), "is the set that is measured: name another"),
+        (("set", "--near-miss", "--foreign", "set"), "is the set that is measured; name another"),
         (("set", "--near-miss", "--foreign", "none"), "is not a folder"),
-        (("none",), "is not a folder: name one that holds corpus/"),
-        (("set", "--by", "colour"), "has the field 'colour': there are kind"),
+        (("none",), "is not a folder; name one that contains corpus/"),
+        (("set", "--by", "colour"), "has the field 'colour': the fields are kind"),
         (("set", "--plot", "bars.png"), "charts are drawn as SVG, so the name must end in .svg"),
         (("set", "--plot", "none/bars.svg"), "none/bars.svg cannot be written: No such file"),
         (("set", "--compare", "none.jsonl"), "none.jsonl"),

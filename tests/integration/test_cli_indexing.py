@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ragdocs.cli.index_run import Orders, run
-from ragdocs.cli.main import main, named
+from ragdocs.cli.index_run import IndexingOptions, run
+from ragdocs.cli.main import main, name_folders
 from ragdocs.cli.progress import ProgressLines, Silence
 from ragdocs.config.loading import load_config
 from ragdocs.embedding import model_files
@@ -353,7 +353,9 @@ def test_an_empty_folder_is_no_error_but_is_pointed_out(folder):
 
 def test_several_folders_are_trees_of_their_own_in_whichever_order(tmp_path, monkeypatch):
     one, two = tmp_path / "a" / "My notes!", tmp_path / "b" / "My notes!"
-    assert named((two, one)) == named((one, two)) == {"My-notes": one, "My-notes-2": two}
+    assert (
+        name_folders((two, one)) == name_folders((one, two)) == {"My-notes": one, "My-notes-2": two}
+    )
     write(one, "a.md", "# A\n")
     write(two, "a.md", "# B\n")
     write(tmp_path / "_-.", "a.md", "# C\n")
@@ -538,7 +540,7 @@ def test_only_a_command_that_has_an_option_to_wait_names_it(folder):
         Ending(watch_parent=False) as ending,
         pytest.raises(IndexLocked, match=r"Try again later\.$"),
     ):
-        run(config, Orders(rebuild=False, wait=0.1), ending, Silence())
+        run(config, IndexingOptions(rebuild=False, wait=0.1), ending, Silence())
 
 
 def test_files_without_text_give_no_rate():

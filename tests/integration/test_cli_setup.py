@@ -240,7 +240,7 @@ def test_the_models(project):
     }
     assert [extra["name"] for extra in told["extras"]] == ["huggingface", "llama-index"]
     assert told["cross_encoder"]["enabled"] is False
-    assert "only its name is given" in told["cross_encoder"]["problem"]
+    assert "only its name is set" in told["cross_encoder"]["problem"]
 
 
 def test_models_that_are_not_there(project):
@@ -260,7 +260,7 @@ def test_models_that_are_not_there(project):
     trust_files(project)  # what is loaded has changed
     told = json.loads(run("models", "--json", code=1).stdout)
     assert told["cross_encoder"]["problem"] == ""
-    assert "its folder has all it needs" in run("models", code=1).stdout
+    assert "its folder is complete" in run("models", code=1).stdout
 
 
 def test_check_config_tells_that_the_re_ranking_model_is_not_there(project):

@@ -303,7 +303,7 @@ def test_the_question_that_is_shown_is_asked(typed, project, monkeypatch):
     done = typed(command.removeprefix("$ ").split())
     assert done.stdout.splitlines() == lines
     assert "no terminal to ask at" in done.stderr
-    assert question == "Do you trust the project with that? [y/N]:"
+    assert question == "Do you trust the project with these? [y/N]:"
 
 
 def test_the_server_that_is_shown_starts_and_ends_with_its_input(project):

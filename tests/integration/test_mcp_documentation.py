@@ -48,7 +48,7 @@ def test_other_pages_name_the_limits_in_force():
     assert windows in page
     read = f"{limits.MAX_READ_SOURCE_CHARS:,} in all files or in a diff"
     assert f"{read}, {limits.MAX_SOURCE_FILES} files" in page
-    assert f"| terms of their distinct words | {limits.MAX_SOURCE_TERMS:,} |" in page
+    assert f"| distinct terms of these files | {limits.MAX_SOURCE_TERMS:,} |" in page
     messages = (DOCS / "reliability.md").read_text(encoding="utf-8")
     assert f"over {limits.MAX_MESSAGE_BYTES // 2**20} MiB" in messages
 

@@ -301,7 +301,7 @@ def test_at_a_terminal_it_is_asked(repository, word, code):
         os.close(ours)
         os.close(theirs)
     assert done.returncode == code, shown
-    assert "Do you trust the project with that? [y/N]" in shown
+    assert "Do you trust the project with these? [y/N]" in shown
     assert run("config").stdout.count('provider = "http"  # ') == 1
     assert ("ignored: not trusted" in run("config").stdout) == (code == 1)
 
@@ -323,7 +323,7 @@ def test_trust_is_listed_and_revoked(repository, home):
     write(repository, ".ragdocs.toml", '[embedding]\nprovider = "huggingface"\n')
     assert "has changed what it asks for" in run("trust", "--list").stdout
     file.unlink()
-    assert "is not read any more" in run("trust", "--list").stdout
+    assert "is no longer read" in run("trust", "--list").stdout
     assert json.loads(run("trust", str(file), "--revoke", "--json").stdout)["revoked"] == [
         str(file)
     ]

@@ -45,7 +45,11 @@ def test_a_set_is_read(tmp_path):
         (QUERIES, "a\tone.md\n", r"qrels\.tsv:1: the line must have query id, path and grade"),
         (QUERIES, "a\tone.md\tgood\n", r"qrels\.tsv:1: .*'good', which is not a number"),
         (QUERIES, "a\tone.md\tnan\n", r"qrels\.tsv:1: .*'nan', which is not a number"),
-        (QUERIES, "a\tone.md\t1\n\nb\tone.md\t1\n", r"qrels\.tsv:3: .*query 'b', which queries"),
+        (
+            QUERIES,
+            "a\tone.md\t1\n\nb\tone.md\t1\n",
+            r"qrels\.tsv:3: .*query 'b', which is not in queries",
+        ),
         (QUERIES, "a\tone.md\t0\n", r"qrels\.tsv has no label with a grade above 0"),
     ],
 )
@@ -74,7 +78,7 @@ def test_a_link_out_of_the_set_is_not_followed(tmp_path, name):
     folder = made(tmp_path / "set")
     (folder / name).rename(tmp_path / name)
     (folder / name).symlink_to(tmp_path / name)
-    with pytest.raises(EvaluationError, match=f"{name} is a link out of the set"):
+    with pytest.raises(EvaluationError, match=f"{name} is a link to outside the set"):
         read_set(folder)
     (folder / name).unlink()
     (tmp_path / name).rename(folder / f"inside-{name}")

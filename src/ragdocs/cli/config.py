@@ -16,12 +16,21 @@ from ragdocs.cli.main import (
     existing_folders,
     here,
     json_option,
-    named,
+    name_folders,
     place_options,
 )
 from ragdocs.cli.status import short
 from ragdocs.errors import ConfigError, FileKept, RagdocsError
-from ragdocs.text import advised, json_text, toml_key, toml_string, toml_value
+from ragdocs.text import (
+    advised,
+    json_text,
+    number_of,
+    plain_value,
+    printable,
+    toml_key,
+    toml_string,
+    toml_value,
+)
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import ConfigReading
@@ -101,7 +110,6 @@ def _defaults_text() -> str:
 
 def _defaults_value() -> dict[str, object]:
     from ragdocs.config.problems import key_text, settings
-    from ragdocs.text import plain_value
 
     found = {
         key_text(path): {
@@ -116,7 +124,6 @@ def _defaults_value() -> dict[str, object]:
 
 def _show_reading(reading: ConfigReading) -> None:
     from ragdocs.config.trust import in_words
-    from ragdocs.text import printable
 
     for file in reading.files:
         click.echo(f"read: {printable(str(file))}")
@@ -135,14 +142,11 @@ def _show_reading(reading: ConfigReading) -> None:
 
 
 def _problems(reading: ConfigReading) -> str:
-    from ragdocs.text import number_of
-
     return number_of(len(reading.problems), "problem")
 
 
 def _config_lines(config: Config, shown: list[InForce]) -> Iterator[str]:
     from ragdocs.app import index_directory
-    from ragdocs.text import printable, toml_value
 
     yield f"# index: {printable(str(index_directory(config)))}"
     section = ""
@@ -157,8 +161,6 @@ def _config_lines(config: Config, shown: list[InForce]) -> Iterator[str]:
 
 
 def _ignored_lines(config: Config) -> Iterator[str]:
-    from ragdocs.text import printable, toml_value
-
     if config.ignored:
         yield f"\n# ignored: not trusted; see {advised('trust')}"
     for one in config.ignored:
@@ -167,8 +169,6 @@ def _ignored_lines(config: Config) -> Iterator[str]:
 
 
 def _tree_lines(config: Config) -> Iterator[str]:
-    from ragdocs.text import toml_key, toml_value
-
     for tree in config.trees:
         origin = config.tree_origin(tree)
         yield f"\n[tree.{toml_key(tree.name)}]  # {tree.scope}, {origin}"
@@ -178,8 +178,6 @@ def _tree_lines(config: Config) -> Iterator[str]:
 
 
 def _reading_value(reading: ConfigReading) -> dict[str, object]:
-    from ragdocs.text import plain_value
-
     return {
         "ok": reading.config is not None,
         "files": plain_value(reading.files),
@@ -200,8 +198,6 @@ def _problem_value(problem: Problem) -> dict[str, object]:
 
 
 def _origin_value(origin: SettingOrigin) -> dict[str, object]:
-    from ragdocs.text import printable
-
     return {"kind": origin.kind.value, "where": printable(origin.where), "line": origin.line}
 
 
@@ -217,7 +213,6 @@ def _ignored_value(one: Ignored) -> dict[str, object]:
 
 def _config_value(config: Config, shown: list[InForce]) -> dict[str, object]:
     from ragdocs.app import index_directory
-    from ragdocs.text import plain_value
 
     return {
         "files": plain_value(config.files),
@@ -301,7 +296,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _trees(docs: tuple[Path, ...], folder: Path | None) -> Iterator[str]:
-    for name, place in named(docs).items():
+    for name, place in name_folders(docs).items():
         yield f"[tree.{toml_key(name)}]"
         yield f"path = {_path(place, folder)}"
 

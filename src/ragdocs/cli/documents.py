@@ -21,7 +21,7 @@ from ragdocs.limits import (
     MAX_PAGE_ENTRIES,
     MAX_SOURCES_CHARS,
 )
-from ragdocs.text import escaped, number_of
+from ragdocs.text import escaped, json_text, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -84,7 +84,6 @@ def context(click_context: click.Context, reading: OpenedIndex, **asked: Unpack[
       ragdocs context src/auth.py
       git diff | ragdocs context --diff
     """
-    from ragdocs.text import json_text
 
     request = _request(asked, reading.place.config())
     with reading.app() as app:
@@ -187,7 +186,6 @@ def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool
       ragdocs get auth.md:10-40
     """
     from ragdocs.library.requests import DocumentRequest
-    from ragdocs.text import json_text
 
     request = DocumentRequest(
         reference=reference,
@@ -196,14 +194,14 @@ def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool
         max_tokens=MAX_ANSWER_TOKENS,
     )
     with reading.app() as app:
-        found = whole(app.library, request)
+        found = read_all(app.library, request)
     if reading.as_json:
         click.echo(json_text(found))
     else:
         _show_document(found, is_outline=outline)
 
 
-def whole(library: "Library", request: "DocumentRequest") -> "DocumentText":
+def read_all(library: "Library", request: "DocumentRequest") -> "DocumentText":
     """All pages as one: at a terminal the user wants the whole text."""
     from ragdocs.library.requests import DocumentRequest
 
@@ -270,7 +268,6 @@ def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack
       ragdocs ls chunks --path guides/auth.md
     """
     from ragdocs.library.requests import ListKind, ListRequest
-    from ragdocs.text import json_text
 
     request = ListRequest(
         kind=ListKind(_KINDS[kind]),
@@ -279,7 +276,7 @@ def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack
         max_tokens=MAX_ANSWER_TOKENS,
     )
     with reading.app() as app:
-        listing = every(app.library, request)
+        listing = list_all(app.library, request)
     if reading.as_json:
         click.echo(json_text(listing))
     else:
@@ -290,7 +287,7 @@ def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack
     context.exit(0 if listing.total else NOTHING_FOUND)
 
 
-def every(library: "Library", request: "ListRequest") -> "Listing":
+def list_all(library: "Library", request: "ListRequest") -> "Listing":
     """All pages as one."""
     listing = page = library.list(request)
     while page.cursor:
@@ -354,7 +351,6 @@ def related(context: click.Context, reference: str, reading: OpenedIndex, limit:
       ragdocs related guides/auth.md#sign-in
     """
     from ragdocs.library.requests import RelatedRequest
-    from ragdocs.text import json_text
 
     request = RelatedRequest(reference=reference, limit=limit)
     with reading.app() as app:

@@ -19,10 +19,10 @@ from ragdocs.errors import FileKept
 from ragdocs.files import open_file, replace, set_mode
 from ragdocs.text import escaped
 
-# An entry put into JSON text without touching anything else: not a blank, not an order.
+# Adds an entry to JSON text without changing anything else, not even a space.
 #
-# Reading and writing the whole would lose how a file is written: its indentation, its short lists,
-# its escapes. So the place is found, and only there the text is changed.
+# Parsing and writing the whole file would lose its formatting: indentation, short lists, escapes.
+# So the position is found, and the text is changed only there.
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DEFAULT_INDENT = "  "
@@ -30,16 +30,16 @@ Entry = Mapping[str, object]
 
 
 class NotPlain(Exception):
-    """Text that is not plain JSON, or not of the form that is needed; with the reason."""
+    """The text is not plain JSON, or does not have the expected form; with the reason."""
 
 
 class Taken(Exception):
-    """There is an entry of that name, and it is somebody else's."""
+    """The entry of that name belongs to another program."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A key and its value in an object: where the key begins, where its value does and ends."""
+    """A member of an object: where its key starts, and where its value starts and ends."""
 
     key: str
     start: int
@@ -49,7 +49,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """Where an object begins and ends, both braces included, and what is in it."""
+    """Where an object starts and ends, including the braces, and its members."""
 
     start: int
     end: int
@@ -58,38 +58,38 @@ class _Object:
     def one(self, key: str) -> _Member | None:
         found = [member for member in self.members if member.key == key]
         if len(found) > 1:
-            raise NotPlain(f'"{key}" is there {len(found)} times')
+            raise NotPlain(f'"{key}" occurs {len(found)} times')
         return found[0] if found else None
 
 
 def with_entry(
     text: str, servers: str, name: str, entry: Entry, is_ours: Callable[[object], bool]
 ) -> str:
-    """The text with `entry` under `name` in the list whose key is `servers`.
+    """The text with `entry` under `name` in the object with the key `servers`.
 
-    Of an entry of ours that is there only what differs is changed. Raises NotPlain, and Taken.
+    In an existing entry of ours only the fields that differ change. Raises NotPlain or Taken.
     """
     if not text.strip():
         return json.dumps({servers: {name: entry}}, ensure_ascii=False, indent=2) + "\n"
     layout = _Layout(text)
-    root = _parsed(text)
+    root = _parse(text)
     listed = root.one(servers)
     if listed is None:
-        return layout.added(root, servers, {name: entry})
+        return layout.add(root, servers, {name: entry})
     if text[listed.value] != "{":
         raise NotPlain(f'its "{servers}" is not an object')
     inside = _object_at(text, listed.value)
     there = inside.one(name)
     if there is None:
-        return layout.added(inside, name, entry)
+        return layout.add(inside, name, entry)
     old: object = json.loads(text[there.value : there.end])
     if not is_ours(old):
         raise Taken
     new = {**cast("dict[str, object]", old), **entry}
-    return text if new == old else layout.replaced(there, new)
+    return text if new == old else layout.replace_value(there, new)
 
 
-def _parsed(text: str) -> _Object:
+def _parse(text: str) -> _Object:
     try:
         whole: object = json.loads(text)
     except json.JSONDecodeError as error:
@@ -102,7 +102,7 @@ def _parsed(text: str) -> _Object:
 
 
 def _object_at(text: str, start: int) -> _Object:
-    """Of text that is known to be JSON."""
+    """`text` must be valid JSON."""
     decoder = json.JSONDecoder()
     members: list[_Member] = []
     at = _after_blank(text, start + 1)
@@ -123,7 +123,7 @@ def _after_blank(text: str, at: int) -> int:
 
 
 class _Layout:
-    """How a text is written, so that what is added looks like the rest."""
+    """The formatting of a text, so that an added entry looks like the rest."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -132,40 +132,42 @@ class _Layout:
         first = re.search(r"\{[ \t\r]*\n([ \t]+)", text)
         self._indent = first[1] if first else _DEFAULT_INDENT
 
-    def added(self, place: _Object, key: str, value: object) -> str:
-        """With a last member more."""
+    def add(self, place: _Object, key: str, value: object) -> str:
+        """The text with one more member at the end of the object."""
         name = json.dumps(key, ensure_ascii=False)
         if place.members:
             last = place.members[-1]
             margin = self._margin(last.start)
             comma = ", " if margin is None else f",{self._newline}{margin}"
-            return self._with(last.end, last.end, f"{comma}{name}: {self._written(value, margin)}")
+            return self._splice(
+                last.end, last.end, f"{comma}{name}: {self._write_value(value, margin)}"
+            )
         if self._is_one_line:
-            inside = f"{name}: {self._written(value, None)}"
+            inside = f"{name}: {self._write_value(value, None)}"
         else:
             outer = self._line_margin(place.start)
             margin = outer + self._indent
-            written = f"{name}: {self._written(value, margin)}"
+            written = f"{name}: {self._write_value(value, margin)}"
             inside = f"{self._newline}{margin}{written}{self._newline}{outer}"
-        return self._with(place.start + 1, place.end - 1, inside)
+        return self._splice(place.start + 1, place.end - 1, inside)
 
-    def replaced(self, member: _Member, value: object) -> str:
+    def replace_value(self, member: _Member, value: object) -> str:
         is_short = "\n" not in self._text[member.value : member.end]
         margin = None if is_short else self._line_margin(member.start)
-        return self._with(member.value, member.end, self._written(value, margin))
+        return self._splice(member.value, member.end, self._write_value(value, margin))
 
-    def _with(self, start: int, end: int, middle: str) -> str:
+    def _splice(self, start: int, end: int, middle: str) -> str:
         return self._text[:start] + middle + self._text[end:]
 
-    def _written(self, value: object, margin: str | None) -> str:
-        """On one line without a margin; otherwise every line after the first begins with it."""
+    def _write_value(self, value: object, margin: str | None) -> str:
+        """On one line if there is no margin; otherwise each further line starts with it."""
         if margin is None:
             return json.dumps(value, ensure_ascii=False)
         lines = json.dumps(value, ensure_ascii=False, indent=self._indent).split("\n")
         return f"{self._newline}{margin}".join(lines)
 
     def _margin(self, at: int) -> str | None:
-        """The blanks before it, when nothing else is before it on its line."""
+        """The whitespace before `at`, if nothing else precedes it on its line."""
         margin = self._line_margin(at)
         return (
             margin if self._line_start(at) + len(margin) == at and not self._is_one_line else None
@@ -183,10 +185,9 @@ def _leading(text: str) -> int:
     return len(text) - len(text.lstrip(" \t"))
 
 
-# Files that people or other programs own too: changed whole or not at all, with their mode kept.
+# Files that people or other programs own too: replaced whole or not at all, with their mode.
 #
-# What was there is put aside first when that is asked for, and nothing is replaced that has changed
-# since it was read.
+# A backup is made on request, and a file that has changed since it was read is not replaced.
 
 MAX_BYTES = 20_000_000
 _MAX_BACKUPS = 1000
@@ -194,9 +195,9 @@ _MAX_BACKUPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """A file as it was read: its real path, whatever links led there; no data when there is none.
+    """A file as it was read: its path with all links resolved; `data` is None if there is no file.
 
-    Every method raises FileKept when it cannot be done.
+    Every method raises FileKept on failure.
     """
 
     path: Path
@@ -204,24 +205,24 @@ class KeptFile:
     status: os.stat_result | None = None
 
     def text(self) -> str:
-        """Without the mark some editors begin a file with; empty when there is no file."""
+        """Without a byte order mark; empty if there is no file."""
         try:
             return (self.data or b"").decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FileKept(f"{_at(self.path)} is not UTF-8 text: it was left as it is") from error
 
     def put_aside(self) -> Path:
-        """A copy beside it, whose path is returned; an earlier copy of the same will do."""
+        """Makes a backup beside the file and returns its path; reuses an equal earlier one."""
         assert self.data is not None
         for number in range(1, _MAX_BACKUPS):
             ending = ".bak" if number == 1 else f".bak{number}"
             copy = self.path.with_name(self.path.name + ending)
             try:
-                if _made(copy, self.data, self.status) or copy.read_bytes() == self.data:
+                if _create(copy, self.data, self.status) or copy.read_bytes() == self.data:
                     return copy
             except OSError as error:
-                raise _not_done(copy, error) from error
-        raise FileKept(f"{_at(self.path)} has {_MAX_BACKUPS} copies already: delete some")
+                raise _failure(copy, error) from error
+        raise FileKept(f"{_at(self.path)} already has {_MAX_BACKUPS} backups: delete some")
 
     def replace(self, text: str) -> None:
         mark = b"\xef\xbb\xbf" if (self.data or b"").startswith(b"\xef\xbb\xbf") else b""
@@ -229,22 +230,22 @@ class KeptFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                _made(new, mark + text.encode("utf-8"), self.status)
+                _create(new, mark + text.encode("utf-8"), self.status)
                 if read_kept(self.path).data != self.data:
-                    raise FileKept(f"{_at(self.path)} changed at this moment: try again")
+                    raise FileKept(f"{_at(self.path)} changed at this moment; try again")
                 replace(new, self.path)
             finally:
                 new.unlink(missing_ok=True)
         except OSError as error:
-            raise _not_done(self.path, error) from error
+            raise _failure(self.path, error) from error
         except UnicodeEncodeError as error:
-            raise FileKept(f"{_at(self.path)} takes UTF-8 only; a name in it is not") from error
+            raise FileKept(f"{_at(self.path)} must be UTF-8, but a name to write is not") from error
 
 
 def read_kept(path: Path, within: Path | None = None) -> KeptFile:
-    """`within`: a folder that may be a stranger's, whose links must not lead out of it.
+    """`within`: a folder that may be a stranger's; a link to outside it is refused.
 
-    Raises FileKept for what is no file, or cannot be read; or leads elsewhere.
+    Raises FileKept for anything but a readable regular file.
     """
     real = Path(os.path.realpath(path))
     if within is not None and not real.is_relative_to(os.path.realpath(within)):
@@ -263,20 +264,20 @@ def read_kept(path: Path, within: Path | None = None) -> KeptFile:
     except FileNotFoundError:
         return KeptFile(real, None)
     except OSError as error:
-        raise _not_done(path, error) from error
+        raise _failure(path, error) from error
 
 
-def _made(path: Path, data: bytes, like: os.stat_result | None) -> bool:
-    """Whether it was made; not when there is something already."""
+def _create(path: Path, data: bytes, like: os.stat_result | None) -> bool:
+    """Returns whether the file was created; False if it exists already."""
     try:
-        # A copy may hold secrets, so that nobody else may look into it before its mode is known.
+        # A copy may contain secrets: nobody else may read it before it has its mode.
         mode = 0o600 if like else 0o666
         descriptor = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         return False
     with os.fdopen(descriptor, "wb") as file:
         if like:
-            with suppress(PermissionError, AttributeError):  # Windows has no owners' numbers
+            with suppress(PermissionError, AttributeError):  # Windows has no numeric owners
                 os.fchown(descriptor, like.st_uid, like.st_gid)
             set_mode(descriptor, stat.S_IMODE(like.st_mode))
         file.write(data)
@@ -285,7 +286,7 @@ def _made(path: Path, data: bytes, like: os.stat_result | None) -> bool:
     return True
 
 
-def _not_done(path: Path, error: OSError) -> FileKept:
+def _failure(path: Path, error: OSError) -> FileKept:
     return FileKept(f"{_at(path)} could not be read or written: {error.strerror or error}")
 
 

@@ -10,7 +10,7 @@ import click
 from ragdocs.cli.main import config_option, json_option, warn_of_ignored
 from ragdocs.evaluation.metrics import METRICS
 from ragdocs.evaluation.reliability import SURE
-from ragdocs.text import escaped, number_of
+from ragdocs.text import escaped, json_text, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -33,9 +33,9 @@ def lines(report: "Report") -> Iterator[str]:
     if report.groups:
         yield from _groups(report)
     if report.compared:
-        yield from _compared(report.compared)
+        yield from _comparison_lines(report.compared)
     if report.ablated:
-        yield from _ablated(report)
+        yield from _ablation_lines(report)
     if report.compared or report.ablated:
         yield from ("", _KEY)
     if report.honesty:
@@ -85,8 +85,8 @@ def _honesty(found: "Honesty") -> Iterator[str]:
         yield f"{'AUC answerable / foreign':<26} {_interval(found.foreign_auc)}"
     yield f"{'calibration error':<26} {_interval(found.error)}   over both kinds"
     sure = f"{len(found.believed)} of {found.near_misses.cases} near misses"
-    yield f"{sure} told at {SURE:g} or more (--json lists them)"
-    yield from ("", "told   right  cases  a bar for what was right, | where it was told")
+    yield f"{sure} with confidence {SURE:g} or more (--json lists them)"
+    yield from ("", "conf.  right  cases  a bar for the share that was right, | at the confidence")
     for each in found.bins:
         bar = _bar(each.right, each.confidence)
         yield f"{each.confidence:.2f}   {each.right:.2f}   {each.cases:>5}  {bar}"
@@ -110,7 +110,7 @@ def _groups(report: "Report") -> Iterator[str]:
         yield f"{_cut(f'{group.value} ({group.queries})')}{values}"
 
 
-def _compared(difference: "Difference") -> Iterator[str]:
+def _comparison_lines(difference: "Difference") -> Iterator[str]:
     other = difference.other
     yield ""
     yield f"{escaped(other.label)}, and its difference to this run:"
@@ -121,7 +121,7 @@ def _compared(difference: "Difference") -> Iterator[str]:
         yield f"latency    {_times(other.latency)}"
 
 
-def _ablated(report: "Report") -> Iterator[str]:
+def _ablation_lines(report: "Report") -> Iterator[str]:
     yield ""
     yield _head("difference to this run")
     for difference in report.ablated:
@@ -215,13 +215,13 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     """
     from ragdocs.evaluation.chart import check_name, report_chart, write_chart
     from ragdocs.evaluation.labelled_set import read_set, write_run
-    from ragdocs.evaluation.run import Evaluation, Helpers, Wishes
+    from ragdocs.evaluation.run import Evaluation, EvaluationOptions, Helpers
 
     if options["plot"]:
         check_name(options["plot"])
     if options["foreign"] and not options["near_miss"]:
         raise click.UsageError("--foreign is about the confidence: give --near-miss too")
-    wishes = Wishes(
+    chosen = EvaluationOptions(
         config_file=options["config_file"],
         compare=options["compare"],
         by=options["by"],
@@ -230,15 +230,13 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
         near_miss=options["near_miss"],
         foreign=options["foreign"],
     )
-    helpers = Helpers(bring_in_step=_index, say=lambda line: click.echo(line, err=True))
-    report, answers = Evaluation(read_set(folder), wishes, helpers).run()
+    helpers = Helpers(update_index=_index, say=lambda line: click.echo(line, err=True))
+    report, answers = Evaluation(read_set(folder), chosen, helpers).run()
     if options["run"]:
         write_run(options["run"], answers.ranked)
     if options["plot"]:
         write_chart(options["plot"], report_chart(report))
     if options["as_json"]:
-        from ragdocs.text import json_text
-
         click.echo(json_text(report))
         return
 
@@ -247,8 +245,8 @@ def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
 
 
 def _index(config: "Config") -> None:
-    """All of it, unlike before a query: a figure must not depend on how far indexing had come."""
-    from ragdocs.cli.index_run import Orders, run
+    """Waits for the whole index, unlike a query: figures must not depend on indexing progress."""
+    from ragdocs.cli.index_run import IndexingOptions, run
     from ragdocs.cli.progress import display
     from ragdocs.shutdown import Ending
 
@@ -256,13 +254,13 @@ def _index(config: "Config") -> None:
     with Ending(watch_parent=False) as ending:
         with closing(display(quiet=False)) as shown_progress:
             ending.before_force(shown_progress.close)
-            done = run(config, Orders(rebuild=False), ending, shown_progress)
+            done = run(config, IndexingOptions(rebuild=False), ending, shown_progress)
         if ending.reason:
             click.echo("Stopped. What was indexed is kept; the next run continues.", err=True)
             raise click.exceptions.Exit(ending.exit_code)
     without = done.vectors.lacking or done.vectors.error
     if without:
-        click.echo(f"note: searching by words only: {escaped(without)}", err=True)
+        click.echo(f"note: searching by keywords only: {escaped(without)}", err=True)
     if done.failures:
         first = done.failures[0]
         said = f"{number_of(len(done.failures), 'file')} could not be indexed, first {first.path}"

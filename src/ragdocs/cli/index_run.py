@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from ragdocs.app import App
-from ragdocs.cli.main import described
+from ragdocs.cli.main import describe_tree
 from ragdocs.cli.progress import Display
 from ragdocs.cli.status import warning_line
 from ragdocs.config.problems import OriginKind
@@ -34,8 +34,8 @@ from ragdocs.text import escaped, number_of, plain_value, printable, process_tex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
-    """What a run should do. `wait`: seconds to wait for other writers of the index; `advice`: what
+class IndexingOptions:
+    """The options of a run. `wait`: seconds to wait for other writers of the index; `advice`: what
     to suggest when they take longer."""
 
     rebuild: bool
@@ -117,7 +117,7 @@ class Run:
         return self.is_well and contents is not None and not contents.vectors_pending
 
 
-def run(config: Config, orders: Orders, ending: Ending, display: Display) -> Run:
+def run(config: Config, options: IndexingOptions, ending: Ending, display: Display) -> Run:
     """Stops early, and returns what was done so far, when the ending begins.
 
     Raises:
@@ -125,22 +125,22 @@ def run(config: Config, orders: Orders, ending: Ending, display: Display) -> Run
         IndexStoreError: the index cannot be written at all.
     """
     began = time.monotonic()
-    control = Control(stop=ending.begun, on_progress=display.report, lock_seconds=orders.wait)
+    control = Control(stop=ending.begun, on_progress=display.report, lock_seconds=options.wait)
     with App(config) as app:
         with app.manager(control) as manager:
             try:
-                outcome = manager.update(rebuild=orders.rebuild)
+                outcome = manager.update(rebuild=options.rebuild)
             except IndexLocked as error:
-                raise _locked(app.directory, orders) from error
+                raise _lock_error(app.directory, options) from error
             finally:
                 display.end()
-            manager.update_communities(rebuild=orders.rebuild)
-            work = _Vectors(app, manager, orders, ending)
+            manager.update_communities(rebuild=options.rebuild)
+            work = _Vectors(app, manager, options, ending)
             vectors = work.make(outcome, display)
         contents = _contents(app)
         # Only after their vectors were reused.
         is_complete = contents is not None and not contents.vectors_pending
-        may_drop = orders.drop_unused and is_complete and not ending.begun.is_set()
+        may_drop = options.drop_unused and is_complete and not ending.begun.is_set()
         dropped = drop_unused(app.directory) if may_drop else ()
     return Run(
         directory=app.directory,
@@ -155,14 +155,16 @@ def run(config: Config, orders: Orders, ending: Ending, display: Display) -> Run
 class _Vectors:
     """The second half of a run."""
 
-    def __init__(self, app: App, manager: IndexManager, orders: Orders, ending: Ending) -> None:
+    def __init__(
+        self, app: App, manager: IndexManager, options: IndexingOptions, ending: Ending
+    ) -> None:
         self._app = app
         self._manager = manager
-        self._orders = orders
+        self._options = options
         self._ending = ending
 
     def make(self, outcome: Outcome, display: Display) -> VectorWork:
-        if self._ending.begun.is_set() or not self._orders.vectors or not self._has_work():
+        if self._ending.begun.is_set() or not self._options.vectors or not self._has_work():
             return VectorWork()
         began = time.monotonic()
         display.begin(Phase.EMBEDDING)
@@ -175,7 +177,7 @@ class _Vectors:
             filled = self._manager.fill()
             made, error = filled.stored, filled.error
         except IndexLocked:
-            made, error = 0, str(_locked(self._app.directory, self._orders))
+            made, error = 0, str(_lock_error(self._app.directory, self._options))
         finally:
             display.end()
         forgotten = 0 if outcome.kept or error else self._forget(outcome)
@@ -191,7 +193,7 @@ class _Vectors:
 
     def _has_work(self) -> bool:
         """Loading the model takes longer than checking whether it is needed."""
-        if self._orders.rebuild or self._app.terms is not None:
+        if self._options.rebuild or self._app.terms is not None:
             return True
         try:
             with self._app.reader.snapshot() as snapshot:
@@ -207,7 +209,7 @@ class _Vectors:
             return 0
         forgotten = 0
         with suppress(IndexStoreError):  # the next run tries again
-            is_pruned = self._orders.rebuild and not outcome.taken_over
+            is_pruned = self._options.rebuild and not outcome.taken_over
             forgotten = self._manager.prune() if is_pruned else self._manager.tidy()
         self._manager.shrink()
         return forgotten
@@ -231,12 +233,12 @@ def _contents(app: App) -> Contents | None:
         return None
 
 
-def _locked(directory: Path, orders: Orders) -> IndexLocked:
+def _lock_error(directory: Path, options: IndexingOptions) -> IndexLocked:
     holder = writing(directory)
     who = process_text(holder.pid if holder else None)
     return IndexLocked(
         f"{who} is writing the index in {directory}, and did not finish within "
-        f"{orders.wait:g} s. Search keeps working meanwhile. {orders.advice}"
+        f"{options.wait:g} s. Search keeps working meanwhile. {options.advice}"
     )
 
 
@@ -252,7 +254,7 @@ def opening(config: Config) -> Iterator[str]:
     for tree in config.trees:
         is_guess = config.tree_origin(tree).kind is OriginKind.DEFAULT and tree.root == Path.cwd()
         why = ": the working directory, since neither --docs nor a configuration names a folder"
-        yield f"Indexing {described(tree)}{why if is_guess else ''}"
+        yield f"Indexing {describe_tree(tree)}{why if is_guess else ''}"
 
 
 def summary(run: Run, reason: EndReason | None) -> Iterator[str]:
@@ -325,12 +327,12 @@ def notes(run: Run) -> Iterator[str]:
     yield from _list(f"{number_of(len(left_out), 'path')} left out", left_out)
 
 
-def taken_from(run: Run, keeper: Holder | None) -> Iterator[str]:
-    """`keeper` watched when the run began; if its settings differ, it now only reads the index."""
-    if keeper is not None and keeper.pid and run.outcome.taken_over:
+def takeover_notes(run: Run, watcher: Holder | None) -> Iterator[str]:
+    """`watcher` watched when the run began; if its settings differ, it now only reads the index."""
+    if watcher is not None and watcher.pid and run.outcome.taken_over:
         yield (
-            f"Process {keeper.pid} was updating it with the other settings, and now only reads it: "
-            "restart it with these settings, or use another index folder here (--index)"
+            f"Process {watcher.pid} was updating it with the other settings, and now only reads "
+            "it: restart it with these settings, or use another index folder here (--index)"
         )
 
 

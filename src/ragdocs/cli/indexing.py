@@ -38,19 +38,19 @@ def bring_up_to_date(config: "Config", *, quiet: bool = False) -> int | None:
     Raises IndexStoreError when the index cannot be written.
     """
     from ragdocs.app import index_directory
-    from ragdocs.cli.index_run import Orders, run
+    from ragdocs.cli.index_run import IndexingOptions, run
     from ragdocs.cli.progress import display
     from ragdocs.shutdown import Ending
     from ragdocs.store.lock import is_looked_after
 
     if is_looked_after(index_directory(config)):
         return None
-    orders = Orders(rebuild=False, wait=FRESHNESS_SECONDS)
+    options = IndexingOptions(rebuild=False, wait=FRESHNESS_SECONDS)
     with Ending(watch_parent=False) as ending:
         with closing(display(quiet=quiet)) as shown:
             ending.before_force(shown.close)
             try:
-                done = run(config, orders, ending, shown)
+                done = run(config, options, ending, shown)
             except (IndexLocked, OtherSettings):
                 return None  # the answer reports the state of the index
             except (IndexCorrupt, IndexFolderForeign, IndexIncompatible, IndexMissing):
@@ -124,7 +124,7 @@ WAIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
+class _RunOptions:
     """The options of both commands, besides the place."""
 
     no_vectors: bool
@@ -152,7 +152,7 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
     @json_option
     @click.pass_context
     @wraps(command)
-    def with_wishes(
+    def with_options(
         *arguments: object,
         no_vectors: bool,
         wait: float,
@@ -160,14 +160,14 @@ def _run_options(command: Callable[..., _T]) -> Callable[..., _T]:
         as_json: bool,
         place: CommandPlace,
     ) -> _T:
-        return command(*arguments, place, _Wishes(no_vectors, wait, quiet, as_json))
+        return command(*arguments, place, _RunOptions(no_vectors, wait, quiet, as_json))
 
-    return with_wishes
+    return with_options
 
 
 @click.command("update")
 @_run_options
-def update(context: click.Context, place: CommandPlace, wishes: _Wishes) -> None:
+def update(context: click.Context, place: CommandPlace, chosen: _RunOptions) -> None:
     """Update the index to match the files; only changed files are read.
 
     Exits with 0 when all files are indexed, 1 when some could not be, 2 for wrong usage, 3 when the
@@ -177,12 +177,12 @@ def update(context: click.Context, place: CommandPlace, wishes: _Wishes) -> None
     Example:
       ragdocs update --docs notes
     """
-    context.exit(_run(place, wishes, rebuild=False))
+    context.exit(_run(place, chosen, rebuild=False))
 
 
 @click.command("rebuild-index")
 @_run_options
-def rebuild_index(context: click.Context, place: CommandPlace, wishes: _Wishes) -> None:
+def rebuild_index(context: click.Context, place: CommandPlace, chosen: _RunOptions) -> None:
     """Check the whole index, then read every file again.
 
     Use it when you do not trust the index; after edits `update` is enough. Unchanged text keeps its
@@ -193,54 +193,54 @@ def rebuild_index(context: click.Context, place: CommandPlace, wishes: _Wishes) 
     Example:
       ragdocs rebuild-index --docs notes --docs handbook
     """
-    context.exit(_run(place, wishes, rebuild=True))
+    context.exit(_run(place, chosen, rebuild=True))
 
 
-def _run(place: CommandPlace, wishes: _Wishes, *, rebuild: bool) -> int:
+def _run(place: CommandPlace, chosen: _RunOptions, *, rebuild: bool) -> int:
     from ragdocs.app import index_directory
-    from ragdocs.cli.index_run import KEPT, Orders, opening, run, taken_from
+    from ragdocs.cli.index_run import KEPT, IndexingOptions, opening, run, takeover_notes
     from ragdocs.cli.progress import display
     from ragdocs.shutdown import Ending
     from ragdocs.store.lock import watching
 
     config = place.config()
     refuse_everything(config)
-    keeper = watching(index_directory(config))
-    orders = Orders(
+    watcher = watching(index_directory(config))
+    options = IndexingOptions(
         rebuild=rebuild,
-        vectors=not wishes.no_vectors,
-        wait=wishes.wait,
+        vectors=not chosen.no_vectors,
+        wait=chosen.wait,
         advice="Try again later, or wait longer with --wait.",
         drop_unused=True,
     )
-    if not wishes.quiet:
-        _tell(*opening(config))
+    if not chosen.quiet:
+        _print_notes(*opening(config))
     # A long command that runs in the background should continue when its terminal is closed.
     with Ending(watch_parent=False) as ending:
-        with closing(display(quiet=wishes.quiet)) as shown:
+        with closing(display(quiet=chosen.quiet)) as shown:
             ending.before_force(shown.close)
-            ending.before_force(lambda: _tell(f"Stopped at once. {KEPT}"))
-            done = run(config, orders, ending, shown)
-        _report(done, config, ending.reason, wishes)
-        _tell(*taken_from(done, keeper))
+            ending.before_force(lambda: _print_notes(f"Stopped at once. {KEPT}"))
+            done = run(config, options, ending, shown)
+        _report(done, config, ending.reason, chosen)
+        _print_notes(*takeover_notes(done, watcher))
     if ending.reason:
         return ending.exit_code
     return 0 if done.is_well else INCOMPLETE
 
 
-def _report(run: "Run", config: "Config", reason: "EndReason | None", wishes: _Wishes) -> None:
+def _report(run: "Run", config: "Config", reason: "EndReason | None", chosen: _RunOptions) -> None:
     from ragdocs.cli.index_run import as_json, notes, problems, summary
 
-    if wishes.as_json:
+    if chosen.as_json:
         click.echo(json_text(as_json(run, config, reason)))
         return
-    if not wishes.quiet:
+    if not chosen.quiet:
         for line in summary(run, reason):
             click.echo(line)
-        _tell(*notes(run))
-    _tell(*problems(run))
+        _print_notes(*notes(run))
+    _print_notes(*problems(run))
 
 
-def _tell(*lines: str) -> None:
+def _print_notes(*lines: str) -> None:
     for line in lines:
         click.echo(line, err=True)

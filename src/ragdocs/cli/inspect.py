@@ -37,8 +37,6 @@ def inspect_query(words: tuple[str, ...], reading: OpenedIndex, strict: bool) ->
     Example:
       ragdocs inspect query '(rust async) OR title:guide -deprecated'
     """
-    from ragdocs.text import json_text
-
     with reading.app() as app:
         inspected = _inspect(app, " ".join(words), strict)
     if reading.as_json:
@@ -65,9 +63,9 @@ def lines(inspected: "InspectedQuery") -> Iterator[str]:
     kind = "strict: every operator binds" if inspected.is_strict else "plain words: any may match"
     yield f"{_name('query')}{escaped(inspected.query)}  ({kind})"
     if inspected.is_strict and inspected.parsed is not None:
-        yield from _labelled("parsed", _drawn(inspected.parsed))
+        yield from _label_lines("parsed", _drawn(inspected.parsed))
     yield f"{_name('because')}{inspected.why}"
-    yield from _labelled("wished for", (escaped(one.in_words()) for one in inspected.wishes))
+    yield from _label_lines("wished for", (escaped(one.in_words()) for one in inspected.wishes))
     if inspected.as_text:
         yield f"{_name('as text')}{escaped(' '.join(inspected.as_text))}"
     yield f"{_name('meaning')}{escaped(inspected.meaning) or '(nothing)'}"
@@ -75,9 +73,9 @@ def lines(inspected: "InspectedQuery") -> Iterator[str]:
         f"{escaped(word.word)} → {escaped(word.term)}{'' if word.is_looked_for else '  (left out)'}"
         for word in inspected.analysis
     )
-    yield from _labelled("analysis", words)
-    yield from _labelled("looked for", map(_unit, inspected.looked_for))
-    yield from _labelled("added", map(_added, inspected.added))
+    yield from _label_lines("analysis", words)
+    yield from _label_lines("looked for", map(_unit, inspected.looked_for))
+    yield from _label_lines("added", map(_added_word, inspected.added))
     if inspected.did_you_mean:
         yield f"{_name('meant')}{escaped(inspected.did_you_mean)}?"
     yield f"{_name('kind')}{inspected.query_type.value}"
@@ -91,7 +89,7 @@ def _name(text: str) -> str:
     return click.style(f"{text:<12}", bold=True)
 
 
-def _labelled(name: str, found: "Iterator[str] | Sequence[str]") -> Iterator[str]:
+def _label_lines(name: str, found: "Iterator[str] | Sequence[str]") -> Iterator[str]:
     label = name
     for line in found:
         yield f"{_name(label)}{line}"
@@ -117,7 +115,7 @@ def _unit(unit: "LookedFor") -> str:
     return f"{escaped(' '.join(unit.terms))}{counts}  in {fields}"
 
 
-def _added(word: "AddedWord") -> str:
+def _added_word(word: "AddedWord") -> str:
     said = [word.origin.value, f"x{word.weight:.2g}"]
     said += [f"for {escaped(word.stands_for)}"] if word.stands_for else []
     said += [f"{word.distance} away"] if word.distance is not None else []
@@ -241,7 +239,7 @@ def _tree(chunks: "tuple[Chunk, ...]", embedded: bool) -> Iterator[str]:
         yield first + _line(chunk)
         below = children.get(chunk.id, [])
         if embedded and chunk.text is not None:
-            yield from _embedded(chunk, rest + ("│  " if below else "   "))
+            yield from _embedded_lines(chunk, rest + ("│  " if below else "   "))
         for child in reversed(below):
             last = child is below[-1]
             pending.append(
@@ -257,7 +255,7 @@ def _line(chunk: "Chunk") -> str:
     return f"{click.style(name, bold=chunk.text is not None)}  {where}{size}{overlap}"
 
 
-def _embedded(chunk: "Chunk", indent: str) -> Iterator[str]:
+def _embedded_lines(chunk: "Chunk", indent: str) -> Iterator[str]:
     from ragdocs.chunking.splitting import embedding_text
 
     for line in embedding_text(chunk).split("\n"):

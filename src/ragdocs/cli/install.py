@@ -1,5 +1,5 @@
-"""`install` and `agents`: writes the server's entry into a client's settings, and the text that
-tells an agent how to use the tools.
+"""`install` and `agents`: register the server in a client's settings, and print or write
+instructions for agents.
 """
 
 import difflib
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ragdocs.config.loading import ConfigReading
     from ragdocs.config.resolved import Config
 
-# `agents`: what an agent should be told about the tools, for its AGENTS.md or CLAUDE.md.
+# `agents`: instructions about the tools, for an agent's AGENTS.md or CLAUDE.md.
 
 BEGIN = "<!-- ragdocs: begin -->"
 END = "<!-- ragdocs: end -->"
@@ -73,12 +73,12 @@ BLOCK = f"{BEGIN}\n{INSTRUCTIONS}{END}\n"
     "file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Put it into this file, in place of what an earlier run put there.",
+    help="Write them into this file, replacing those of an earlier run.",
 )
 def agents(file: Path | None) -> None:
     """Print instructions that teach an agent when to use the tools, and how far to trust them.
 
-    With --write they go into a file, between two marks; the rest of the file is not touched.
+    With --write they go into a file, between two markers; the rest of the file is not touched.
 
     \b
     Examples:
@@ -92,23 +92,20 @@ def agents(file: Path | None) -> None:
 
 
 def _write(path: Path) -> None:
-    from ragdocs.cli.edit_files import read_kept
-    from ragdocs.errors import FileKept
-
     file = read_kept(path, within=path.parent)
     try:
         text = with_block(file.text())
     except ValueError as error:
         raise FileKept(f"{short(str(path))} was left as it is: {error}") from error
     if file.data is not None and text == file.text():
-        click.echo(f"{short(str(path))} already has these lines.")
+        click.echo(f"{short(str(path))} is already up to date.")
     else:
         file.replace(text)
-        click.echo(f"{short(str(path))} has them now.")
+        click.echo(f"Written: {short(str(path))}")
 
 
 def with_block(text: str) -> str:
-    """The text with the block where its marks are, or at the end. Raises ValueError."""
+    """The text with the block between its markers, or at the end. Raises ValueError."""
     newline = "\r\n" if "\r\n" in text else "\n"
     block = BLOCK.rstrip("\n").replace("\n", newline)
     begin, end = text.find(BEGIN), text.find(END)
@@ -121,7 +118,7 @@ def with_block(text: str) -> str:
     return f"{before}{between}{block}{newline}"
 
 
-# How a client is to start the server: this installation's program, and folders by whole paths.
+# How a client starts the server: this installation's program, with absolute paths.
 
 PROGRAM = "ragdocs"
 DISTRIBUTION = "mcp-markdown-ragdocs"
@@ -136,26 +133,27 @@ class Launch:
 
     @property
     def line(self) -> str:
-        """As it is typed in a shell."""
+        """As typed in a shell."""
         words = (self.command, *self.arguments)
         return list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def program(*, by_name: bool) -> Launch:
-    """This installation; by its name alone where that is wanted and means this installation."""
+    """This installation's program; by name alone if `by_name` and the name finds this
+    installation."""
     there = _executable()
     if there is None:
-        # Without -P, modules of the folder it is started in would be imported.
+        # Without -P, modules in the working directory would be imported.
         return Launch(sys.executable, ("-P", "-m", "ragdocs"))
     found = shutil.which(there.name)
     if found and os.path.realpath(found) == os.path.realpath(there):
-        # What PATH leads to stays when an installation is renewed; what it points to may not.
+        # The path in PATH survives an upgrade; the file it links to may not.
         return Launch(there.name if by_name else os.path.abspath(found), ())
     return Launch(os.fspath(there), ())
 
 
 def fetched_program(*, by_name: bool) -> Launch:
-    """The published one, which uv fetches and runs."""
+    """The published program, which uv fetches and runs."""
     found = None if by_name else shutil.which("uvx")
     return Launch(os.path.abspath(found) if found else "uvx", (DISTRIBUTION,))
 
@@ -165,7 +163,7 @@ def server(program: Launch, place: CommandPlace) -> Launch:
 
 
 def _executable() -> Path | None:
-    """The script that an installation has; none where the sources are run."""
+    """The installed script; None when running from source."""
     ending: str = sysconfig.get_config_var("EXE") or ""
     candidates = [Path(sysconfig.get_path("scripts")) / f"{PROGRAM}{ending}"]
     if Path(sys.argv[0]).name.removesuffix(ending) in (PROGRAM, DISTRIBUTION):
@@ -174,7 +172,7 @@ def _executable() -> Path | None:
 
 
 def _place_arguments(place: CommandPlace) -> list[str]:
-    """What was given; without any of it, what is in force here, for a client starts elsewhere."""
+    """The options given, or else the ones in force here: a client starts in another folder."""
     from ragdocs.config.loading import problem_text
 
     reading = place.reading()
@@ -187,12 +185,12 @@ def _place_arguments(place: CommandPlace) -> list[str]:
     given = [("--docs", folder) for folder in docs]
     given += [("--config", config_file)] if config_file else []
     given += [("--index", place.index)] if place.index else []
-    return [part for option, path in given for part in (option, _whole(path))]
+    return [part for option, path in given for part in (option, _absolute(path))]
 
 
 def _project(reading: "ConfigReading") -> Path | None:
-    """The folder of the nearest project file. Named as a file it would be the user's own word,
-    whatever the project puts into it later."""
+    """The folder of the nearest project file. Not the file: a file that the user names needs no
+    trust, whatever the project puts into it later."""
     from ragdocs.config.locations import folder_of, user_file
 
     users = user_file(os.environ)
@@ -200,32 +198,34 @@ def _project(reading: "ConfigReading") -> Path | None:
 
 
 def _has_own_trees(config: "Config") -> bool:
-    """Whether the user's file alone says which documents: then nothing has to be given."""
+    """Whether the user's own file names the documents, so that no option is needed."""
     from ragdocs.config.resolved import TreeScope
 
     return any(tree.scope is TreeScope.GLOBAL for tree in config.trees)
 
 
-def _whole(path: Path) -> str:
+def _absolute(path: Path) -> str:
     text = os.path.abspath(os.path.expanduser(path))
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ConfigError(f"{text!a} is not UTF-8, and cannot be written there") from error
+        raise ConfigError(
+            f"{text!a} is not UTF-8, so it cannot be written to the settings"
+        ) from error
     return text
 
 
-# What a client's file is to become, and putting it there.
+# The planned change of a client's file, and how it is made.
 
 _HEAD_LINES = 2
-"""Of a difference: the two names."""
+"""The lines of a diff with the two file names."""
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
-"""With a colon after it, it is a key."""
+"""A string followed by a colon is a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A file, and the text it is to have."""
+    """A file and its new text."""
 
     file: KeptFile
     text: str
@@ -236,39 +236,40 @@ class Planned:
 
     @property
     def is_one_line(self) -> bool:
-        """Then a difference would show all of it, and other programs' secrets with it."""
+        """Then a diff would show the whole file, including other programs' secrets."""
         return "\n" not in self.file.text().strip() and bool(self.file.text().strip())
 
     def difference(self) -> str:
-        """What is new in full; of what was there, texts are hidden: some are passwords."""
+        """A diff with the new lines in full; strings in old lines are hidden: some are
+        passwords."""
         before, after = _lines(self.file.text()), _lines(self.text)
         name = str(self.file.path)
         old = name if self.file.data is not None else "/dev/null"
         known = {line.rstrip(",") for line in before}
         head_and_lines = difflib.unified_diff(before, after, old, name, n=1, lineterm="")
         return "\n".join(
-            line if number < _HEAD_LINES or _is_new(line, known) else _hidden(line)
+            line if number < _HEAD_LINES or _is_new(line, known) else _hide_strings(line)
             for number, line in enumerate(head_and_lines)
         )
 
     def carry_out(self) -> Path | None:
-        """Where the file as it was is kept; None when there was none."""
+        """Returns the path of the backup; None if there was no file."""
         copy = self.file.put_aside() if self.file.data else None
         self.file.replace(self.text)
         return copy
 
 
 def _lines(text: str) -> list[str]:
-    """Not by `splitlines`, which would cut a text in two at rarer characters."""
+    """Not `splitlines`, which also splits at rarer characters."""
     return [line.rstrip("\r") for line in text.rstrip("\r\n").split("\n")] if text else []
 
 
-def _hidden(line: str) -> str:
+def _hide_strings(line: str) -> str:
     return _TEXT.sub(lambda found: found[0] if found[1] else '"…"', line)
 
 
 def _is_new(line: str, known: set[str]) -> bool:
-    """Not one that only got a comma."""
+    """Not a line that only gained a comma."""
     return line.startswith("+") and line[1:].rstrip(",") not in known
 
 
@@ -278,7 +279,7 @@ def entry_of(client: Client, launch: Launch) -> Mapping[str, object]:
 
 
 def entry_text(client: Client, name: str, launch: Launch) -> str:
-    """As it stands in a file that has nothing else."""
+    """A whole file with only this entry."""
     whole = {client.servers: {name: entry_of(client, launch)}}
     return json.dumps(whole, ensure_ascii=False, indent=2)
 
@@ -286,16 +287,16 @@ def entry_text(client: Client, name: str, launch: Launch) -> str:
 def plan(
     client: Client, path: Path, name: str, launch: Launch, within: Path | None = None
 ) -> Planned:
-    """`within`: the project whose file it is. Raises FileKept for a file that leads out of it, or
-    cannot be changed without losing something."""
+    """`within`: the project that the file must stay inside. Raises FileKept for a link to outside,
+    or for a file that cannot be changed without losing something."""
     file = read_kept(path, within)
     entry = entry_of(client, launch)
     try:
         text = with_entry(file.text(), client.servers, name, entry, starts_this_program)
     except NotPlain as error:
         raise FileKept(
-            f"{escaped(str(path))} was left as it is: {error}. What only a person can write there "
-            "(comments, a comma at the end of a list) would be lost. Add the entry yourself"
+            f"{escaped(str(path))} was left as it is: {error}. Comments and trailing commas would "
+            "be lost. Add the entry yourself"
         ) from error
     except Taken as error:
         raise FileKept(
@@ -305,7 +306,7 @@ def plan(
     return Planned(file, text)
 
 
-# `install`: the entry by which an MCP client starts the server, put into the client's settings.
+# `install`: registers the server in an MCP client's settings.
 
 _BY_KEY = {client.key: client for client in CLIENTS}
 _T = TypeVar("_T")
@@ -313,8 +314,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """What was asked for besides the documents."""
+class _InstallOptions:
+    """The options besides the place."""
 
     client: Client
     name: str
@@ -323,14 +324,14 @@ class _Wish:
     dry_run: bool
 
 
-def _checked_name(_: click.Context, __: click.Parameter, name: str) -> str:
+def _check_name(_: click.Context, __: click.Parameter, name: str) -> str:
     if not _NAME.fullmatch(name):
         raise click.BadParameter("up to 64 letters, digits, - and _")
     return name
 
 
-def _wish_options(command: Callable[..., _T]) -> Callable[..., _T]:
-    """Adds them; the command is given them as its argument `wish`."""
+def _install_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    """Adds these options; the command receives them as its argument `options`."""
 
     @click.option(
         "--client", "key", type=click.Choice(list(_BY_KEY)), required=True, help="Whose settings."
@@ -339,37 +340,37 @@ def _wish_options(command: Callable[..., _T]) -> Callable[..., _T]:
         "--name",
         default="ragdocs",
         show_default=True,
-        callback=_checked_name,
-        help="What the server is called there.",
+        callback=_check_name,
+        help="The name of the server there.",
     )
     @click.option("--project", "in_project", is_flag=True, help="In this folder's settings only.")
-    @click.option("--uvx", is_flag=True, help="Have uv fetch and run the published program.")
+    @click.option("--uvx", is_flag=True, help="Let uv fetch and run the published program.")
     @click.option("--dry-run", is_flag=True, help="Show what would be changed; change nothing.")
     @wraps(command)
-    def with_wish(
+    def with_options(
         *arguments: object,
         key: str,
         name: str,
         in_project: bool,
         uvx: bool,
         dry_run: bool,
-        **options: object,
+        **others: object,
     ) -> _T:
-        wish = _Wish(_BY_KEY[key], name, in_project, uvx, dry_run)
-        return command(*arguments, wish=wish, **options)
+        options = _InstallOptions(_BY_KEY[key], name, in_project, uvx, dry_run)
+        return command(*arguments, options=options, **others)
 
-    return with_wish
+    return with_options
 
 
 @click.command("install")
-@_wish_options
+@_install_options
 @place_options
-def install(wish: _Wish, place: CommandPlace) -> None:
-    """Have an MCP client start the server: put its entry into the client's settings.
+def install(options: _InstallOptions, place: CommandPlace) -> None:
+    """Register the server with an MCP client: add its entry to the client's settings.
 
-    Nothing else in the file is touched, and a copy of it is kept. A file that is not plain JSON is
-    left alone, and the entry printed. For Claude Code (without --project) and Codex, the command is
-    printed by which they add it themselves.
+    Nothing else in the file is changed, and a backup is kept. A file that is not plain JSON is left
+    alone, and the entry is printed instead. For Claude Code (without --project) and Codex, their
+    own command that adds it is printed.
 
     Without --docs and --config, the entry names what is in force in this folder.
 
@@ -378,21 +379,20 @@ def install(wish: _Wish, place: CommandPlace) -> None:
       ragdocs install --client claude-desktop --docs ~/notes
       ragdocs install --client cursor --project --dry-run
     """
-
-    by_name = wish.in_project or wish.client.from_terminal
-    started = fetched_program(by_name=by_name) if wish.uvx else program(by_name=by_name)
+    by_name = options.in_project or options.client.from_terminal
+    started = fetched_program(by_name=by_name) if options.uvx else program(by_name=by_name)
     launch = server(started, place)
-    path = _file(wish)
+    path = _file(options)
     if path is None:
-        _say_what_to_do(wish, launch)
+        _print_instructions(options, launch)
     else:
-        _put_into(path, wish, launch)
+        _put_into(path, options, launch)
 
 
-def _file(wish: _Wish) -> Path | None:
-    """The file to change; None when that is for the client or the user to do."""
-    client = wish.client
-    if wish.in_project:
+def _file(options: _InstallOptions) -> Path | None:
+    """The file to change; None if the client or the user must do it."""
+    client = options.client
+    if options.in_project:
         if not client.project_file:
             raise click.UsageError(f"{client.title} has no file for a project: leave out --project")
         return here() / client.project_file
@@ -401,49 +401,45 @@ def _file(wish: _Wish) -> Path | None:
     return user_place(client, Path(os.path.expanduser("~")), sys.platform, os.environ)
 
 
-def _say_what_to_do(wish: _Wish, launch: "Launch") -> None:
-    """The explanation on stderr, so that the rest can be passed on."""
-
-    client = wish.client
+def _print_instructions(options: _InstallOptions, launch: "Launch") -> None:
+    """Prints the explanation on stderr, so that the rest can be piped."""
+    client = options.client
     if not client.command:
-        click.echo("Most clients take this, in their JSON settings:", err=True)
-        click.echo(entry_text(client, wish.name, launch))
+        click.echo("Most clients accept this in their JSON settings:", err=True)
+        click.echo(entry_text(client, options.name, launch))
         return
     click.echo(f"{client.title} adds it itself; run:", err=True)
-    click.echo(shlex.join((*client.command, wish.name, "--")) + " " + launch.line)
+    click.echo(shlex.join((*client.command, options.name, "--")) + " " + launch.line)
 
 
-def _put_into(path: Path, wish: _Wish, launch: "Launch") -> None:
-    from ragdocs.errors import FileKept
-
+def _put_into(path: Path, options: _InstallOptions, launch: "Launch") -> None:
     try:
-        project = here() if wish.in_project else None
-        planned = plan(wish.client, path, wish.name, launch, project)
+        project = here() if options.in_project else None
+        planned = plan(options.client, path, options.name, launch, project)
         if planned.is_there_already:
-            click.echo(f'{short(str(path))} has "{wish.name}" already, with the same content.')
-        elif wish.dry_run:
-            _show_difference(planned, wish, launch)
+            click.echo(f'{short(str(path))} already has "{options.name}", unchanged.')
+        elif options.dry_run:
+            _show_difference(planned, options, launch)
         else:
-            _carry_out(planned, path, wish, launch)
+            _carry_out(planned, path, options, launch)
     except FileKept:
-        click.echo(entry_text(wish.client, wish.name, launch))
+        click.echo(entry_text(options.client, options.name, launch))
         raise
 
 
-def _show_difference(planned: "Planned", wish: _Wish, launch: "Launch") -> None:
-
+def _show_difference(planned: "Planned", options: _InstallOptions, launch: "Launch") -> None:
     if planned.is_one_line:
         click.echo(f"into {short(str(planned.file.path))}:")
-        click.echo(entry_text(wish.client, wish.name, launch))
+        click.echo(entry_text(options.client, options.name, launch))
     else:
         click.echo(planned.difference())
     click.echo("Nothing was changed (--dry-run).", err=True)
 
 
-def _carry_out(planned: "Planned", path: Path, wish: _Wish, launch: "Launch") -> None:
+def _carry_out(planned: "Planned", path: Path, options: _InstallOptions, launch: "Launch") -> None:
     copy = planned.carry_out()
-    click.echo(f'{wish.client.title}: {short(str(path))} now has "{wish.name}".')
+    click.echo(f'{options.client.title}: {short(str(path))} now has "{options.name}".')
     click.echo(f"It runs: {escaped(launch.line)}")
     if copy:
-        click.echo(f"The file as it was: {short(str(copy))}")
-    click.echo(f"Start {wish.client.title} again to use it; {advised('doctor')} checks it.")
+        click.echo(f"Copy of the old file: {short(str(copy))}")
+    click.echo(f"Restart {options.client.title} to use it; {advised('doctor')} checks it.")

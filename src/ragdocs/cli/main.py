@@ -287,7 +287,7 @@ class CommandPlace:
 
         return read_config(self.config_file, flags=self._flags())
 
-    def typed(self, *, whole_paths: bool) -> Iterator[tuple[str, str]]:
+    def as_options(self, *, whole_paths: bool) -> Iterator[tuple[str, str]]:
         """The options with which another command uses the same places. Paths below the working
         directory are relative to it, unless they may be read from another directory."""
         given = [("--config", self.config_file), *(("--docs", one) for one in self.docs)]
@@ -305,7 +305,9 @@ class CommandPlace:
         if len(self.docs) == 1:
             indexing["documents_path"] = str(self.docs[0])
         elif self.docs:
-            flags["tree"] = {name: {"path": str(at)} for name, at in named(self.docs).items()}
+            flags["tree"] = {
+                name: {"path": str(at)} for name, at in name_folders(self.docs).items()
+            }
         return flags
 
 
@@ -329,7 +331,7 @@ def warn_of_ignored(config: "Config") -> None:
             click.echo(f"warning: {line}", err=True)
 
 
-def named(folders: tuple[Path, ...]) -> Mapping[str, Path]:
+def name_folders(folders: tuple[Path, ...]) -> Mapping[str, Path]:
     """A name for each folder, made from its own; the order they are given in does not matter."""
     names: dict[str, Path] = {}
     for folder in sorted(folders):
@@ -381,13 +383,13 @@ def _with_place(
         **options: object,
     ) -> _T:
         place = CommandPlace(config_file, docs, index)
-        remember_typed(place.typed(whole_paths=click.get_current_context().info_name == "mcp"))
+        remember_typed(place.as_options(whole_paths=click.get_current_context().info_name == "mcp"))
         return command(*arguments, place=place, **options)
 
     return with_place
 
 
-def described(tree: "Tree") -> str:
+def describe_tree(tree: "Tree") -> str:
     """A tree and its folder, for people."""
     return f"{escaped(tree.name)} ({escaped(os.fspath(tree.root))})"
 

@@ -1,4 +1,4 @@
-"""Which models could be used now: known by their files, nothing loaded, nothing fetched."""
+"""The models that can be used now, judged by their files: nothing is loaded or fetched."""
 
 import os
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ EXTRAS = {
     "huggingface": ("llama-index-embeddings-huggingface", "sentence-transformers"),
     "llama-index": ("llama-index-core",),
 }
-"""Extras that bring models or take them, and the packages that make them."""
+"""Extras with models, and the packages in each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InUse:
-    """What the configuration names for turning text into vectors; `problem` is why it cannot."""
+    """The configured embedding model; `problem` is why it cannot be used."""
 
     provider: str
     model: str
@@ -37,9 +37,9 @@ class InUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builtin:
-    """The model that comes with the program. `verified`: its files are the ones we know by hash.
+    """The built-in model. `verified`: its files have the expected hashes.
 
-    `notes` are of places that should have had it and had something else.
+    `notes` name places where other files were found instead.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Builtin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extra:
-    """An optional part of the installation: its packages with their versions, None where absent."""
+    """An optional part of the installation: package → version, None if it is missing."""
 
     name: str
     installed: bool
@@ -63,7 +63,7 @@ class Extra:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankerModel:
-    """The cross-encoder that is configured, whether it is used or not."""
+    """The configured cross-encoder, used or not."""
 
     model: str
     enabled: bool
@@ -73,7 +73,7 @@ class RerankerModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """All of it. `fetched` are the models of the Hub that are on this disk."""
+    """All models. `fetched` are models of the Hugging Face Hub on this disk."""
 
     embedding: InUse
     builtin: Builtin
@@ -106,7 +106,7 @@ def _in_use(config: Config, builtin: Builtin) -> InUse:
 
 
 def _problem(embedder: Embedder, builtin: Builtin) -> str:
-    """What can be known without loading it, and without asking an endpoint."""
+    """What can be found without loading the model or calling an endpoint."""
     if isinstance(embedder, HuggingFaceEmbedder | OnnxEmbedder):
         embedder.find()
     if isinstance(embedder, LlamaIndexEmbedder):
@@ -160,7 +160,7 @@ def _reranker(config: Config) -> RerankerModel:
             folder = model if Path(model).is_absolute() else ""
             folder = os.fspath(encoder.find())
         else:
-            problem = f"only its name is given: put {NEEDED_FILES} into a folder, and name that"
+            problem = f"only its name is set: put {NEEDED_FILES} into a folder, and name the folder"
     except RagdocsError as error:
         problem = str(error)
     return RerankerModel(

@@ -1,4 +1,4 @@
-"""`models`: what turns text into vectors here, what could, and what re-ranks."""
+"""`models`: the models in use and available, for embedding and reranking; and `models fetch`."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import click
 from ragdocs.cli.main import NOTHING_FOUND, config_option, json_option, warn_of_ignored
 from ragdocs.cli.status import short
 from ragdocs.config.choices import EmbeddingProvider
-from ragdocs.text import escaped, size_text
+from ragdocs.text import escaped, json_text, size_text
 
 if TYPE_CHECKING:
     from ragdocs.cli.model_list import Builtin, Extra, Models, RerankerModel
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def models(context: click.Context, config_file: Path | None, as_json: bool) -> None:
-    """List the models that can be used now, and say why others cannot; or fetch one.
+    """List the models that can be used now, and why others cannot; or fetch one.
 
-    Nothing is loaded and nothing fetched; `ragdocs doctor` tries the model that is in use. Exits
-    with 0 when that one can be used, with 1 when it cannot.
+    Nothing is loaded or fetched; `ragdocs doctor` tries the model in use. Exits with 0 when that
+    model can be used, 1 when it cannot.
 
     \b
     Example:
@@ -34,7 +34,6 @@ def models(context: click.Context, config_file: Path | None, as_json: bool) -> N
         return
     from ragdocs.cli.model_list import list_models
     from ragdocs.config.loading import load_config
-    from ragdocs.text import json_text
 
     config = load_config(config_file)
     warn_of_ignored(config)
@@ -63,9 +62,9 @@ def fetch(name: str, provider: str | None, config_file: Path | None) -> None:
     For the provider `onnx`: an embedding model's ONNX export, a quantised file if there is one.
     For `huggingface`, which is an extra: an embedding model or a cross-encoder for torch.
 
-    What was fetched before is not fetched again, and an interrupted download goes on with the files
-    that are missing; until it is whole, nothing of it is used. From then on the model is used
-    without any network. A NAME is as BAAI/bge-small-en-v1.5.
+    Files that are already there are not fetched again, and an interrupted download continues with
+    the missing ones; an incomplete model is not used. Afterwards the model needs no network. NAME
+    is like BAAI/bge-small-en-v1.5.
 
     \b
     Example:
@@ -88,13 +87,13 @@ def fetch(name: str, provider: str | None, config_file: Path | None) -> None:
             folder = find_model(str(place), cache) if for_torch else place
         else:
             get = fetch_model if for_torch else fetch_export
-            folder = get(name, cache, _say_file)
+            folder = get(name, cache, _print_file)
         if not for_torch:
             read_export(folder, config.embedding)
     except KeyboardInterrupt:
         click.echo(
-            "\nInterrupted: nothing of this download is used. The files that have come are kept; "
-            "the same command goes on with the others.",
+            "\nInterrupted: this download is not used. The files that have arrived are kept; the "
+            "same command fetches the others.",
             err=True,
         )
         raise
@@ -103,7 +102,7 @@ def fetch(name: str, provider: str | None, config_file: Path | None) -> None:
         click.echo(escaped(f'To use it: [embedding] provider = "onnx", model = "{name}"'))
 
 
-def _say_file(name: str, number: int, count: int) -> None:
+def _print_file(name: str, number: int, count: int) -> None:
     click.echo(escaped(f"file {number} of {count}: {name}"), err=True)
 
 
@@ -145,4 +144,4 @@ def _reranker(model: "RerankerModel") -> Iterator[str]:
     if model.problem:
         yield "  cannot be used: " + model.problem.replace("\n", "\n  ")
     else:
-        yield "  its folder has all it needs"
+        yield "  its folder is complete"

@@ -1,4 +1,4 @@
-"""How far an indexing command is: bars on a terminal, now and then a line anywhere else."""
+"""Progress of an indexing command: bars on a terminal, occasional lines elsewhere."""
 
 import os
 import sys
@@ -12,27 +12,27 @@ from ragdocs.indexing.changes import Phase, Progress
 from ragdocs.text import number_of
 
 LINE_SECONDS = 5.0
-"""Between two lines of one phase: a log that someone reads later should stay short."""
+"""Between two lines of one phase, so that a log stays short."""
 UNITS = {
     Phase.CHECKING: "step",
     Phase.READING: "file",
     Phase.EMBEDDING: "chunk",
     Phase.TERMS: "word",
 }
-"""What a phase counts, for those that take long enough to be counted."""
+"""What each phase counts; only phases that take long are counted."""
 
 
 class Display(Protocol):
-    """What is told of the work while it goes on. For one thread."""
+    """Shows progress. For one thread."""
 
     def begin(self, phase: Phase) -> None:
-        """The phase begins now, or again, though there is nothing to count yet."""
+        """The phase starts, or restarts, before there is anything to count."""
         ...
 
     def report(self, progress: Progress) -> None: ...
 
     def end(self) -> None:
-        """The phase is over, complete or not."""
+        """The phase has ended, complete or not."""
         ...
 
     def close(self) -> None: ...
@@ -65,18 +65,18 @@ class Silence:
 
 
 class Pace:
-    """How fast a phase goes, from its beginning."""
+    """The speed of a phase since its start."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = clock()
 
     def rate(self, progress: Progress) -> float:
-        """Chunks, or whatever the phase counts, in a second."""
+        """Chunks, or whatever the phase counts, per second."""
         return progress.chunks / max(self._clock() - self._began, 0.001)
 
     def remaining(self, progress: Progress) -> float | None:
-        """In seconds, if it goes on as it did."""
+        """The remaining seconds, at the speed so far."""
         if not progress.done:
             return None
         left = progress.total - progress.done
@@ -84,7 +84,7 @@ class Pace:
 
 
 class ProgressLines:
-    """For logs: a line every few seconds, and one when a phase ends that had something to do."""
+    """For logs: a line every few seconds, and one at the end of a phase that did something."""
 
     def __init__(
         self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
@@ -94,35 +94,35 @@ class ProgressLines:
         self._phase: Phase | None = None
         self._pace = Pace(clock)
         self._last: Progress | None = None
-        self._is_told = True
-        self._told_at = clock()
+        self._is_shown = True
+        self._shown_at = clock()
 
     def begin(self, phase: Phase) -> None:
         if phase is not self._phase:
             self.end()
-        self._phase, self._pace, self._told_at = phase, Pace(self._clock), self._clock()
+        self._phase, self._pace, self._shown_at = phase, Pace(self._clock), self._clock()
 
     def report(self, progress: Progress) -> None:
         if progress.phase is not self._phase:
             self.begin(progress.phase)
         if progress.phase in UNITS and progress.total:
-            self._last, self._is_told = progress, False
-            if progress.done and self._clock() - self._told_at >= LINE_SECONDS:
-                self._tell(progress)
+            self._last, self._is_shown = progress, False
+            if progress.done and self._clock() - self._shown_at >= LINE_SECONDS:
+                self._show(progress)
 
     def end(self) -> None:
-        if self._last and not self._is_told:
-            self._tell(self._last)
+        if self._last and not self._is_shown:
+            self._show(self._last)
         self._phase = self._last = None
 
     def close(self) -> None:
         self.end()
 
-    def _tell(self, progress: Progress) -> None:
-        self._is_told, self._told_at = True, self._clock()
+    def _show(self, progress: Progress) -> None:
+        self._is_shown, self._shown_at = True, self._clock()
         total = number_of(progress.total, UNITS[progress.phase])
         said = [f"{progress.phase.value}: {progress.done} of {total}"]
-        if progress.chunks:  # files that are no text, or only touched, give none
+        if progress.chunks:  # files that are not text, or were only touched, have none
             if progress.phase is Phase.READING:
                 said.append(number_of(progress.chunks, "chunk"))
             said.append(f"{self._pace.rate(progress):.0f}/s")
@@ -133,7 +133,7 @@ class ProgressLines:
 
 
 def in_words(seconds: float) -> str:
-    """A length of time as a person says it."""
+    """A duration, for people."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:

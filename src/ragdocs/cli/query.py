@@ -12,7 +12,7 @@ import click
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
 from ragdocs.limits import MAX_TOP_N
-from ragdocs.text import advised, escaped
+from ragdocs.text import advised, escaped, json_text
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -165,7 +165,7 @@ def passages(results: Sequence[SearchResult]) -> Iterator[str]:
     for number, result in enumerate(results, 1):
         yield f"{number}. {_citation(result)}"
         yield from (f"{_INDENT}{click.style(line, dim=True)}" for line in _around(result))
-        text = marked(result.text, result.matches)
+        text = mark_matches(result.text, result.matches)
         yield from (f"{_INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
         yield ""
 
@@ -221,18 +221,18 @@ def _worth(response: SearchResponse) -> Iterator[str]:
         yield f"No document has these words; the nearest words: {terms}"
 
 
-def marked(text: str, ranges: Sequence[MatchRange]) -> str:
+def mark_matches(text: str, ranges: Sequence[MatchRange]) -> str:
     parts: list[str] = []
     at = 0
     for found in ranges:
         parts.append(escaped(text[at : found.start]))
-        parts.append(_marked(escaped(text[found.start : found.end])))
+        parts.append(_highlight(escaped(text[found.start : found.end])))
         at = found.end
     parts.append(escaped(text[at:]))
     return "".join(parts)
 
 
-def _marked(text: str) -> str:
+def _highlight(text: str) -> str:
     return click.style(text, fg="yellow", bold=True)
 
 
@@ -265,7 +265,7 @@ def _snippet(result: SearchResult) -> str:
     for start, end in snippet.highlights:
         parts += [
             escaped(snippet.text[at:start]),
-            _marked(escaped(snippet.text[start:end])),
+            _highlight(escaped(snippet.text[start:end])),
         ]
         at = end
     return "".join([*parts, escaped(snippet.text[at:])])
@@ -352,8 +352,6 @@ def _debug(config: Config, response: SearchResponse) -> None:
 
 
 def _show(response: SearchResponse, output: str) -> None:
-    from ragdocs.text import json_text
-
     if output == "json":
         click.echo(json_text(response))
         return

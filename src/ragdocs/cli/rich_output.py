@@ -14,7 +14,7 @@ from ragdocs.search.candidates import Strategy
 from ragdocs.search.responses import Explanation, QueryExplanation, ResultExplanation
 from ragdocs.text import escaped
 
-# Progress bars, the only module that knows rich. They go away when the work is done.
+# Progress bars; they disappear when the work is done.
 
 _TITLES = {
     Phase.CHECKING: "Checking",
@@ -26,7 +26,7 @@ _TITLES = {
 
 
 class Bars:
-    """One bar for each phase; looking and reading share the first."""
+    """One bar for each phase; scanning and reading share one."""
 
     def __init__(self) -> None:
         self._bars = BarSet(
@@ -60,13 +60,13 @@ class Bars:
         )
 
     def end(self) -> None:
-        """Its bar stays beside the next one, until all is done."""
+        """The bar stays beside the next one until all is done."""
 
     def close(self) -> None:
         self._bars.stop()
 
     def _count(self, progress: Progress) -> str:
-        # Not by rich's own estimate: it starts over whenever the total changes.
+        # Not rich's own estimate, which restarts whenever the total changes.
         if not progress.total:
             return "nothing to read"
         pace = self._paces[progress.phase]
@@ -84,13 +84,13 @@ def _bar(phase: Phase) -> Phase:
     return Phase.READING if phase is Phase.SCANNING else phase
 
 
-# Why an answer is what it is, as tables: each query, each result, each stage.
+# The explanation of an answer, as tables: queries, results, stages.
 
 _MAX_FALLEN = 5
 
 
 def tables(explanation: Explanation) -> None:
-    """On stdout, beside the answer they explain."""
+    """Prints them on stdout, after the answer."""
     console = Console(highlight=False, soft_wrap=False)
     for query in explanation.queries:
         console.print(_query(query))
@@ -146,5 +146,5 @@ def _stages(explanation: Explanation) -> Table:
 
 
 def _plain(text: str) -> Text:
-    """Never markup: a document may not speak to the terminal."""
+    """Without markup or control characters: the text may come from a document."""
     return Text(escaped(text))

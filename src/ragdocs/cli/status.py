@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.main import CommandPlace, json_option, tolerant_place_options
-from ragdocs.text import advised, escaped, number_of, size_text
+from ragdocs.text import advised, escaped, json_text, number_of, size_text
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.case import Case, Finding, Repaired
@@ -79,7 +79,6 @@ def _show_repairs(repairs: "Iterable[Repaired]") -> None:
 def _as_json(case: "Case", fix: bool) -> "list[Finding]":
     from ragdocs.diagnosis.case import is_fine
     from ragdocs.diagnosis.doctor import examine, repair
-    from ragdocs.text import json_text
 
     found = list(examine(case))
     repaired = list(repair(found)) if fix else []
@@ -171,7 +170,6 @@ def show_status(context: click.Context, place: CommandPlace, as_json: bool) -> N
     """
     from ragdocs.app import App
     from ragdocs.diagnosis.collector import collect_status
-    from ragdocs.text import json_text
 
     with App(place.config(warn=False)) as app:
         status = collect_status(app)

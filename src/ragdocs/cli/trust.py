@@ -1,4 +1,4 @@
-"""`trust`: what a project's file asks for, in plain words; and the user's yes or no to it."""
+"""`trust`: shows what a project file asks for, and records the user's decision."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ import click
 from ragdocs.cli.main import NOTHING_FOUND
 from ragdocs.cli.status import short
 from ragdocs.errors import ConfigError, FileKept
-from ragdocs.text import escaped
+from ragdocs.text import escaped, json_text, plain_value, toml_value
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import ProjectFile
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @click.command("trust")
 @click.argument("place", type=click.Path(path_type=Path), default=".", metavar="[FILE|DIR]")
 @click.option("--yes", is_flag=True, help="Trust without asking, for scripts.")
-@click.option("--revoke", is_flag=True, help="Trust the file no longer.")
-@click.option("--list", "is_list", is_flag=True, help="List all that you trust.")
+@click.option("--revoke", is_flag=True, help="Stop trusting the file.")
+@click.option("--list", "is_list", is_flag=True, help="List everything that you trust.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Answer in JSON; without --yes nothing is changed."
 )
@@ -30,16 +30,15 @@ if TYPE_CHECKING:
 def trust(
     context: click.Context, place: Path, yes: bool, revoke: bool, is_list: bool, as_json: bool
 ) -> None:
-    """Show what a project's file asks for, and trust it if you agree.
+    """Show what a project file asks for, and trust it if you agree.
 
     A `.ragdocs.toml` may come from whoever wrote the project. Settings that choose code, models,
-    addresses, or folders outside of the project are ignored until you trust the file. That is
-    remembered with their values, and with a hash of any folder of the project that is loaded: a
-    change to one of these asks again, other edits do not. DIR stands for all project files that
-    are in force there.
+    addresses, or folders outside the project are ignored until you trust the file. Their values are
+    recorded, with a hash of each folder of the project that is loaded: a change to one of these
+    asks again, other edits do not. DIR means all project files that apply there.
 
-    Exits with 0 when nothing waits for trust, 1 when something still does, 2 when there is nobody
-    to ask.
+    Exits with 0 when nothing needs trust, 1 when something still does, 2 when there is no terminal
+    to ask at.
 
     \b
     Examples:
@@ -58,7 +57,7 @@ def trust(
 
 
 def _project_files(place: Path) -> "list[ProjectFile]":
-    """The file that was named, or those that are in force in a folder. Raises ConfigError."""
+    """The named file, or the files that apply in a folder. Raises ConfigError."""
     from ragdocs.config.loading import problem_text, read_project_files
     from ragdocs.config.problems import Findings
 
@@ -66,7 +65,7 @@ def _project_files(place: Path) -> "list[ProjectFile]":
     is_folder = given.is_dir()
     file = None if is_folder else _key(given)
     findings = Findings()
-    found = read_project_files(given if is_folder else _speaks_for(given), os.environ, findings)
+    found = read_project_files(given if is_folder else _folder_of(given), os.environ, findings)
     if findings.problems:
         raise ConfigError(problem_text(findings.problems))
     named = [one for one in found if file is None or one.request.file == file]
@@ -79,24 +78,24 @@ def _why_not(file: Path) -> str:
     if not os.path.lexists(file):
         return "does not exist"
     return (
-        "is not a project file of yours, as .ragdocs.toml or .mcp-markdown-ragdocs/config.toml. "
+        "is not a project file (.ragdocs.toml or .mcp-markdown-ragdocs/config.toml). "
         "A file that you name with --config needs no trust"
     )
 
 
-def _speaks_for(file: Path) -> Path:
+def _folder_of(file: Path) -> Path:
     from ragdocs.config.locations import folder_of
 
     return folder_of(file).resolve()
 
 
 def _key(file: Path) -> Path:
-    """As the program finds the file from its folder: only the folder's links are followed."""
+    """The path under which the program finds the file: only its folder's links are resolved."""
     from ragdocs.config.locations import PROJECT_FOLDER
 
     whole = Path(os.path.abspath(file))
     inside = [PROJECT_FOLDER] if whole.parent.name == PROJECT_FOLDER else []
-    return _speaks_for(file).joinpath(*inside, whole.name)
+    return _folder_of(file).joinpath(*inside, whole.name)
 
 
 def _trust(files: "list[ProjectFile]", *, yes: bool, as_json: bool) -> int:
@@ -114,18 +113,20 @@ def _trust(files: "list[ProjectFile]", *, yes: bool, as_json: bool) -> int:
     for one in files:
         if one not in waiting:
             click.echo(f"{short(str(one.request.file))} {one.standing.words}.")
-    refused = [one for one in waiting if not _is_trusted_now(one, yes=yes)]
+    refused = [one for one in waiting if not _ask_for_trust(one, yes=yes)]
     if refused:
-        click.echo("What was not trusted stays ignored; the rest of the file is in force.")
+        click.echo(
+            "Settings that you did not trust stay ignored; the rest of the file is in force."
+        )
     return NOTHING_FOUND if refused else 0
 
 
-def _is_trusted_now(file: "ProjectFile", *, yes: bool) -> bool:
-    """Shows it and asks."""
+def _ask_for_trust(file: "ProjectFile", *, yes: bool) -> bool:
+    """Shows what the file asks for, asks the user, and records a yes."""
     name = os.fspath(file.request.file)
-    grant = _grant(file)  # of what is shown, not of what comes meanwhile
+    grant = _grant(file)  # before asking: it must match what is shown
     _show(file)
-    if not yes and not _confirmed(file):
+    if not yes and not _confirm(file):
         return False
     _change(lambda known: {**known, name: grant})
     click.echo(f"Trusted: {short(name)}. Restart running servers to apply it.")
@@ -133,7 +134,7 @@ def _is_trusted_now(file: "ProjectFile", *, yes: bool) -> bool:
 
 
 def trust_file_of_user(path: Path) -> bool:
-    """For a project file that was just written as the user said. Returns whether it needed trust.
+    """For a project file just written for the user. Returns whether it needed trust.
 
     Raises ConfigError or FileKept.
     """
@@ -153,20 +154,18 @@ def _grant(file: "ProjectFile") -> "Grant":
     except (OSError, ValueError) as error:
         where = short(str(file.request.file))
         raise FileKept(
-            f"{where} cannot be trusted, because what it has loaded cannot be remembered: {error}"
+            f"{where} cannot be trusted, because the files it loads cannot be recorded: {error}"
         ) from error
 
 
 def _show(file: "ProjectFile") -> None:
-    from ragdocs.text import toml_value
-
     request = file.request
     click.echo(f"{short(str(request.file))} {file.standing.words}. It asks for:")
     for ask in request.asks:
         click.echo(f"  {_setting(ask)}")
         click.echo(f"      {ask.authority.meaning}")
     if request.chosen:
-        click.echo("These choose from the folders that it names; a change to them asks again:")
+        click.echo("These patterns apply to the folders it names; a change to them asks again:")
     for key, value in request.chosen.items():
         click.echo(f"  {escaped(f'{key} = {toml_value(value)}')}")
     loaded = request.loaded()
@@ -177,19 +176,17 @@ def _show(file: "ProjectFile") -> None:
 
 
 def _setting(ask: "Ask") -> str:
-    from ragdocs.text import toml_value
-
     where = f"line {ask.origin.line}: " if ask.origin.line else ""
     return escaped(f"{where}{ask.key} = {toml_value(ask.value)}")
 
 
-def _confirmed(file: "ProjectFile") -> bool:
+def _confirm(file: "ProjectFile") -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError(
             f"{short(str(file.request.file))} was not trusted: there is no terminal to ask at. "
             "Read what it asks for, then repeat the command with --yes"
         )
-    return click.confirm("Do you trust the project with that?", default=False)
+    return click.confirm("Do you trust the project with these?", default=False)
 
 
 def _revoke(place: Path, as_json: bool) -> int:
@@ -219,7 +216,6 @@ def _revoke(place: Path, as_json: bool) -> int:
 
 def _list(as_json: bool) -> None:
     from ragdocs.config.trust import read_grants
-    from ragdocs.text import toml_value
 
     grants = read_grants(_place())
     if as_json:
@@ -228,7 +224,7 @@ def _list(as_json: bool) -> None:
         return
     for name, grant in sorted(grants.files.items()):
         standing = _standing(name)
-        now = "is not read any more" if standing is None else standing.words
+        now = "is no longer read" if standing is None else standing.words
         click.echo(f"{short(name)} {now}")
         for key, value in grant.settings.items():
             click.echo(f"  {escaped(f'{key} = {toml_value(value)}')}")
@@ -246,11 +242,11 @@ def _remarks(grants: "Grants") -> Iterator[str]:
 
 
 def _standing(name: str) -> "Standing | None":
-    """How a file that was trusted stands now; None when it is not found any more."""
+    """The current standing of a trusted file; None if it is no longer found."""
     from ragdocs.config.loading import read_project_files
     from ragdocs.config.problems import Findings
 
-    found = read_project_files(_speaks_for(Path(name)), os.environ, Findings())
+    found = read_project_files(_folder_of(Path(name)), os.environ, Findings())
     return next((one.standing for one in found if os.fspath(one.request.file) == name), None)
 
 
@@ -267,7 +263,6 @@ def _project_files_value(
     files: "list[ProjectFile]", trusted: "dict[str, Grant]"
 ) -> dict[str, object]:
     from ragdocs.config.trust import Standing
-    from ragdocs.text import plain_value
 
     def value(one: "ProjectFile") -> dict[str, object]:
         name = os.fspath(one.request.file)
@@ -295,8 +290,6 @@ def _project_files_value(
 
 
 def _show_json(value: object) -> None:
-    from ragdocs.text import json_text
-
     click.echo(json_text(value))
 
 

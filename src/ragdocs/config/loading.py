@@ -53,9 +53,9 @@ from ragdocs.config.trust import (
     Request,
     Standing,
     TrustLedger,
-    granted,
-    ignored,
+    ignored_settings,
     request_of,
+    select_granted,
 )
 from ragdocs.errors import ConfigError
 from ragdocs.files import open_file, user_id
@@ -566,7 +566,7 @@ class _Layers:
         wanted = _override(merge([self.default, self.own, *projects, self.environment]), flags)
         origins = {key_text(path): one.origin for path, one in wanted.items()}
         for file in self.projects:
-            for one in ignored(file.request, file.standing, self.problem):
+            for one in ignored_settings(file.request, file.standing, self.problem):
                 if origins.get(one.key) == one.origin:
                     yield one
 
@@ -612,7 +612,7 @@ class _Patterns:
 
 def _judge(request: Request, layer: Layer, ledger: TrustLedger) -> ProjectFile:
     standing = request.standing(ledger)
-    return ProjectFile(request, standing, granted(layer, request, standing), layer)
+    return ProjectFile(request, standing, select_granted(layer, request, standing), layer)
 
 
 def _override(layers: Layer, flags: Layer) -> Layer:

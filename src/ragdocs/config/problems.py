@@ -158,7 +158,7 @@ def _setting(path: KeyPath, field: FieldInfo) -> Setting:
         path=path,
         default=None if field.is_required() else field.default,
         required=field.is_required(),
-        allowed=extra.get("allowed") or _allowed(field),
+        allowed=extra.get("allowed") or _describe_allowed(field),
         description=field.description or "",
         aliases=tuple(tuple(alias.split(".")) for alias in extra.get("aliases", ())),
         is_text=_is_text(field.annotation),
@@ -174,7 +174,7 @@ def _is_choice(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, StrEnum)
 
 
-def _allowed(field: FieldInfo) -> str:
+def _describe_allowed(field: FieldInfo) -> str:
     kind = field.annotation
     if _is_choice(kind):
         return "one of " + ", ".join(f'"{choice}"' for choice in cast("type[StrEnum]", kind))

@@ -204,7 +204,7 @@ def request_of(
     return Request(file, project, asked, {key_text(path): layer[path].value for path in patterns})
 
 
-def granted(layer: Layer, request: Request, standing: Standing) -> Layer:
+def select_granted(layer: Layer, request: Request, standing: Standing) -> Layer:
     """The part of a project file's layer that is in force: all of it, or what asks for nothing.
 
     Paths inside the project are marked, so that they stay inside even if one becomes a link later.
@@ -227,7 +227,7 @@ def _keep_inside(assigned: Assigned, path: KeyPath, project: Path) -> Assigned:
     return replace(assigned, within=project) if stays else assigned
 
 
-def ignored(request: Request, standing: Standing, because: str = "") -> Iterator[Ignored]:
+def ignored_settings(request: Request, standing: Standing, because: str = "") -> Iterator[Ignored]:
     if standing in (Standing.NOT_TRUSTED, Standing.CHANGED):
         for ask in request.asks:
             meaning = ask.authority.meaning

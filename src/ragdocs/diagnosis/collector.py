@@ -251,11 +251,11 @@ def collect_status(app: App, service: ServiceState | None = None) -> Status:
         reranker=evidence.reranker,
         keyword=evidence.keyword,
         agreement=evidence.agreement,
-        ignored=tuple(map(_ignored, config.ignored)),
+        ignored=tuple(map(_ignored_setting, config.ignored)),
     )
 
 
-def _ignored(one: Ignored) -> IgnoredSetting:
+def _ignored_setting(one: Ignored) -> IgnoredSetting:
     return IgnoredSetting(
         file=printable(one.origin.where),
         line=one.origin.line,

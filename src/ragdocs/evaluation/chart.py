@@ -1,8 +1,7 @@
 """Charts as SVG: bars in groups, and confidence against the share that was right.
 
-A chart has its own background and follows the reader's colour scheme by a style sheet inside it,
-so that nothing depends on the page around it. Colours of series are told apart by the
-colour-blind, and darker or lighter with the scheme.
+A chart has its own background and a style sheet that follows the reader's colour scheme, so it does
+not depend on the page around it. Colour-blind readers can distinguish the series.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from ragdocs.evaluation.reliability import Bin
 from ragdocs.evaluation.run import Report
 
 LETTER = 7.0
-"""About the width of one at the usual size."""
+"""The approximate width of a letter at the usual size."""
 _SUFFIX = ".svg"
 _SERIES = (
     ("#0072b2", "#56b4e9"),
@@ -28,16 +27,16 @@ _SERIES = (
     ("#4b3fae", "#b3aaff"),
     ("#8f1d2c", "#ff9aa5"),
 )
-"""On light, on dark; series beyond these repeat them, in the legend's order."""
+"""On light and on dark ground; further series repeat them, in the legend's order."""
 _SCHEMES = (("#ffffff", "#1f2328", "#d8dee4"), ("#0d1117", "#e6edf3", "#30363d"))
-"""Ground, ink and grid, on light and on dark."""
+"""Ground, ink and grid, for light and dark."""
 _HEIGHT, _LEFT, _TOP, _BAR, _GAP, _LEGEND_LINE, _TICKS = 220.0, 62.0, 44.0, 15.0, 28.0, 18.0, 5
 _SIDE, _DOT = 320.0, 7.0
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn, and how much room it takes."""
+    """Shapes and their size."""
 
     width: float
     height: float
@@ -46,7 +45,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A value, and between what it may lie."""
+    """A value and its interval."""
 
     value: float
     low: float | None = None
@@ -54,11 +53,11 @@ class Bar:
 
 
 Groups = Mapping[str, Mapping[str, Bar]]
-"""Group → series → its bar; a series need not be in every group."""
+"""Group → series → bar; a series need not be in every group."""
 
 
 def check_name(file: Path) -> None:
-    """Raises EvaluationError for a chart of another kind than SVG."""
+    """Raises EvaluationError for a file name that is not SVG."""
     if file.suffix.lower() != _SUFFIX:
         raise EvaluationError(f"{file}: charts are drawn as SVG, so the name must end in {_SUFFIX}")
 
@@ -72,7 +71,7 @@ def write_chart(file: Path, svg: str) -> None:
 
 
 def report_chart(report: Report) -> str:
-    """Every metric a group, with a bar for each setting; or, where it was asked for, confidence
+    """A group for each metric, with a bar for each setting; or, if it was measured, confidence
     against the share that was right."""
     if report.honesty:
         title = (
@@ -96,8 +95,8 @@ def report_chart(report: Report) -> str:
 
 
 def reliability_chart(title: str, series: Mapping[str, Sequence[Bin]]) -> str:
-    """A square for each bin, on the diagonal where the confidence is what it says. The first name
-    is drawn larger, on top, in the colour of the text."""
+    """A square for each bin, on the diagonal if the confidence is right. The first series is
+    larger, on top, and in the colour of the text."""
     names = list(series)
     drawn = [shape for name in reversed(names) for shape in _squares(names, name, series[name])]
     x = _LEFT + _SIDE + 24
@@ -110,11 +109,11 @@ def reliability_chart(title: str, series: Mapping[str, Sequence[Bin]]) -> str:
         max(_TOP + _SIDE + 56, _TOP + _LEGEND_LINE * len(names) + 10),
         (text(_LEFT, 22, title, "title"), *_square_axes(), *drawn, *legend),
     )
-    told = (
+    described = (
         f"{name}: " + ", ".join(f"{one.confidence:.2f} said, {one.right:.2f} right" for one in bins)
         for name, bins in series.items()
     )
-    return document(picture, title, "; ".join(told))
+    return document(picture, title, "; ".join(described))
 
 
 def standing(title: str, up: str, groups: Groups) -> Picture:
@@ -138,7 +137,7 @@ def standing(title: str, up: str, groups: Groups) -> Picture:
 
 
 def document(picture: Picture, title: str, description: str) -> str:
-    """A whole SVG file; title and description are for those who cannot see it."""
+    """A whole SVG file; title and description are for readers who cannot see it."""
     size = f'width="{picture.width:.0f}" height="{picture.height:.0f}"'
     box = f'viewBox="0 0 {picture.width:.0f} {picture.height:.0f}"'
     lines = [
@@ -154,7 +153,7 @@ def document(picture: Picture, title: str, description: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def stacked(pictures: Iterable[Picture]) -> Picture:
+def stack(pictures: Iterable[Picture]) -> Picture:
     """One below the other."""
     width = height = 0.0
     shapes: list[str] = []
@@ -170,7 +169,7 @@ def series_names(groups: Groups) -> list[str]:
 
 
 def in_words(groups: Groups) -> str:
-    """The figures of a bar chart, for a description."""
+    """The figures of a bar chart, for its description."""
     return "; ".join(
         f"{group}: " + ", ".join(f"{name} {bar.value:.3g}".strip() for name, bar in bars.items())
         for group, bars in groups.items()
@@ -178,7 +177,7 @@ def in_words(groups: Groups) -> str:
 
 
 def legend(left: float, top: float, room: float, series: Sequence[str]) -> tuple[list[str], float]:
-    """As many on a line as there is room for; the shapes, and how high they are."""
+    """As many entries per line as fit. Returns the shapes and their height."""
     x, y = left, top
     shapes: list[str] = []
     for number, name in enumerate(series):
@@ -196,7 +195,7 @@ def text(x: float, y: float, words: str, kind: str = "start") -> str:
 
 
 def upright(x: float, y: float, words: str) -> str:
-    """Turned to read upwards, centred at the point."""
+    """Rotated to read upwards, centred at the point."""
     turned = f'transform="rotate(-90 {x:.1f} {y:.1f})"'
     return f'<text x="{x:.1f}" y="{y:.1f}" class="middle" {turned}>{escape(words)}</text>'
 
@@ -207,10 +206,10 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str = "grid") -> str:
 
 
 def box(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> str:
-    """`title` is shown where the pointer rests on it."""
+    """`title` is shown when the pointer rests on the box."""
     size = f'width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}"'
-    told = f"<title>{escape(title)}</title>" if title else ""
-    return f'<rect x="{x:.1f}" y="{y:.1f}" {size} class="{kind}">{told}</rect>'
+    shown = f"<title>{escape(title)}</title>" if title else ""
+    return f'<rect x="{x:.1f}" y="{y:.1f}" {size} class="{kind}">{shown}</rect>'
 
 
 def track(points: Iterable[tuple[float, float]], series: int, *, dashed: bool = False) -> str:
@@ -224,7 +223,7 @@ def dot(x: float, y: float, series: int) -> str:
 
 
 def fill(series: int) -> str:
-    """The class of the style sheet that has a series' colour."""
+    """The style sheet's class for the colour of a series."""
     return f"fill{series % len(_SERIES)}"
 
 

@@ -1,6 +1,4 @@
-"""Reads a labelled set (`corpus/`, `queries.jsonl`, `qrels.tsv`) and files of runs, and checks
-them.
-"""
+"""Reads and checks a labelled set (`corpus/`, `queries.jsonl`, `qrels.tsv`) and files of runs."""
 
 import json
 import math
@@ -13,11 +11,11 @@ from typing import TypeAlias, cast
 from ragdocs.errors import EvaluationError
 from ragdocs.evaluation.metrics import Grades
 
-# Files of one JSON object on a line, and what is wrong with them, by line.
+# Files with one JSON object per line, and errors in them with their line.
 
 
 def text_of(file: Path) -> str:
-    """Raises EvaluationError when it cannot be read as text."""
+    """Raises EvaluationError if it cannot be read as text."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -27,7 +25,7 @@ def text_of(file: Path) -> str:
 
 
 def objects(file: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """Each with the number of its line; blank lines are left out. Raises EvaluationError."""
+    """Yields each object with its line number; skips blank lines. Raises EvaluationError."""
     for number, line in enumerate(text_of(file).split("\n"), start=1):
         if not line.strip():
             continue
@@ -36,14 +34,14 @@ def objects(file: Path) -> Iterator[tuple[int, dict[str, object]]]:
         except ValueError as error:
             raise wrong(file, number, f"is not JSON: {error}") from error
         except RecursionError as error:
-            raise wrong(file, number, "is nested too deep") from error
+            raise wrong(file, number, "is nested too deeply") from error
         if not isinstance(value, dict):
             raise wrong(file, number, 'must be an object: {"id": …}')
         yield number, cast("dict[str, object]", value)
 
 
 def identity(file: Path, number: int, found: dict[str, object]) -> str:
-    """A query's id, which may be written as a number. Raises EvaluationError."""
+    """The id of a query, which may be a number in the file. Raises EvaluationError."""
     given = found.get("id")
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
         raise wrong(file, number, 'has no "id": a string or a whole number')
@@ -62,7 +60,7 @@ _GRADE_NAMES = ("grade", "score", "relevance")
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuery:
-    """A query; `fields` is all that its line says."""
+    """A query; `fields` is its whole line."""
 
     id: str
     text: str
@@ -71,7 +69,7 @@ class LabelledQuery:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """Queries in their order, and the grades of documents by query; one without is unanswerable."""
+    """Queries in order, and the grades of documents for each; a query without is unanswerable."""
 
     folder: Path
     queries: tuple[LabelledQuery, ...]
@@ -82,13 +80,12 @@ class LabelledSet:
         return self.folder / CORPUS
 
     def missing_documents(self) -> int:
-        """How many labelled documents the corpus does not have."""
+        """The number of labelled documents that are not in the corpus."""
         labelled = {document for grades in self.labels.values() for document in grades}
         return sum(not self._has(document) for document in labelled)
 
     def answers(self) -> dict[str, frozenset[str]]:
-        """By query, every document that answers it; without the queries that none answers, or none
-        that the corpus has."""
+        """Query → its relevant documents; without the queries for which the corpus has none."""
         found = {
             query: frozenset(document for document, grade in grades.items() if grade > 0)
             for query, grades in self.labels.items()
@@ -104,18 +101,18 @@ def read_set(folder: Path) -> LabelledSet:
     folder = folder.resolve()
     if not folder.is_dir():
         raise EvaluationError(
-            f"{folder} is not a folder: name one that holds {CORPUS}/, {QUERIES} and {LABELS}"
+            f"{folder} is not a folder; name one that contains {CORPUS}/, {QUERIES} and {LABELS}"
         )
     if not (folder / CORPUS).is_dir():
-        raise EvaluationError(f"{folder} has no folder {CORPUS}/ with the documents in it")
+        raise EvaluationError(f"{folder} has no folder {CORPUS}/ with the documents")
     for name in (QUERIES, LABELS):
         if not (folder / name).is_file():
             raise EvaluationError(f"{folder} has no file {name}")
     for name in (CORPUS, QUERIES, LABELS):
         if not (folder / name).resolve().is_relative_to(folder):
             raise EvaluationError(
-                f"{folder / name} is a link out of the set, and those are not followed: copy what "
-                "it leads to into the set"
+                f"{folder / name} is a link to outside the set, which is not followed: copy its "
+                "target into the set"
             )
     queries = _queries(folder / QUERIES)
     return LabelledSet(folder, queries, read_labels(folder / LABELS, {one.id for one in queries}))
@@ -128,7 +125,7 @@ def _queries(file: Path) -> tuple[LabelledQuery, ...]:
         name = identity(file, number, fields)
         text = fields.get("text")
         if not isinstance(text, str) or not text.strip():
-            raise wrong(file, number, 'has no "text": what is asked')
+            raise wrong(file, number, 'has no "text": the question')
         if name in lines:
             raise wrong(file, number, f"has the id {name!r} of line {lines[name]}: ids are unique")
         lines[name] = number
@@ -139,7 +136,7 @@ def _queries(file: Path) -> tuple[LabelledQuery, ...]:
 
 
 def read_labels(file: Path, known: set[str]) -> dict[str, Grades]:
-    """A document that is judged twice has its higher grade. Raises EvaluationError."""
+    """A document that is judged twice gets the higher grade. Raises EvaluationError."""
     labels: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for number, line in enumerate(text_of(file).split("\n"), start=1):
         if not line.strip():
@@ -149,7 +146,7 @@ def read_labels(file: Path, known: set[str]) -> dict[str, Grades]:
             continue
         query, document, grade = _label(file, number, columns)
         if query not in known:
-            raise wrong(file, number, f"judges the query {query!r}, which {QUERIES} does not have")
+            raise wrong(file, number, f"judges the query {query!r}, which is not in {QUERIES}")
         labels[query][document] = max(grade, labels[query].get(document, grade))
     if not any(grade > 0 for grades in labels.values() for grade in grades.values()):
         raise EvaluationError(f"{file} has no label with a grade above 0: nothing can be measured")
@@ -170,17 +167,17 @@ def _label(file: Path, number: int, columns: list[str]) -> tuple[str, str, float
 
 
 def plain_path(path: str) -> str:
-    """As the documents are named in an index."""
+    """The path as an index has it."""
     path = path.replace("\\", "/")
     while path.startswith("./"):
         path = path[2:]
     return path
 
 
-# Runs in files, a query on a line: {"id": …, "results": [path, …]}, best first.
+# Runs in files, one query per line: {"id": …, "results": [path, …]}, best first.
 
 Ranked: TypeAlias = Mapping[str, Sequence[str]]
-"""Query → documents, best first, each once."""
+"""Query → documents, best first, without duplicates."""
 
 
 def read_run(file: Path) -> Ranked:

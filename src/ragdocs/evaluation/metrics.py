@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# How sure a mean is: what it would have been with other queries of the same kind (bootstrap).
+# How certain a mean is: what it would have been with other queries of the same kind (bootstrap).
 
 SEED = 7
 RESAMPLES = 2000
 _BLOCK = 250
-"""Resamples drawn at once: quick, and still small with thousands of queries."""
+"""Resamples drawn at once: fast, and still small with thousands of queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Estimate:
 
     @property
     def is_clear(self) -> bool:
-        """Whether, as a difference, it is one: zero is outside."""
+        """For a difference: whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The same for the same values: the seed is fixed."""
+    """Deterministic: the seed is fixed."""
     import numpy as np
 
     if not values:
@@ -51,8 +51,8 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def estimate_of(cases: int, statistic: "Callable[[NDArray[np.int64]], float | None]") -> Estimate:
-    """The same for what is no mean: `statistic` gets the numbers of the cases that count, some of
-    them several times; a resample for which it is None says nothing.
+    """The same for other statistics than the mean: `statistic` gets the indices of the drawn cases,
+    some of them repeated; a resample for which it returns None is ignored.
     """
     import numpy as np
 
@@ -66,30 +66,30 @@ def estimate_of(cases: int, statistic: "Callable[[NDArray[np.int64]], float | No
 
 
 def percentile(values: Sequence[float], part: float) -> float:
-    """The nearest value: a time that was really measured."""
+    """The nearest value, so that it is one that was measured."""
     if not values:
         return 0.0
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
-# How good one ranking is, by the labels of its query: nDCG, MRR, recall, hit.
+# The quality of one ranking, by the labels of its query: nDCG, MRR, recall, hit.
 #
-# nDCG has linear gain (gain = grade), as trec_eval has it. The others ask only whether a document
-# is relevant: its grade is at least the level.
+# nDCG has linear gain (gain = grade), as in trec_eval. For the others a document is relevant if its
+# grade is at least the level.
 
 METRICS = ("nDCG@5", "nDCG@10", "MRR@10", "Recall@10", "Hit@1")
 DEPTH = 10
-"""No metric looks further down than this."""
+"""No metric considers lower ranks."""
 
 Grades: TypeAlias = Mapping[str, float]
-"""Document → grade, of one query."""
+"""Document → grade, for one query."""
 Scores: TypeAlias = Mapping[str, float]
-"""Metric → value, of one query."""
+"""Metric → value, for one query."""
 
 
 def score(ranked: Sequence[str], grades: Grades, level: float = 1.0) -> Scores:
-    """`ranked`: documents, best first; one that comes again counts at its first place."""
+    """`ranked`: documents, best first; a repeated one counts at its first rank."""
     found = list(dict.fromkeys(ranked))[:DEPTH]
     relevant = {document for document, grade in grades.items() if grade >= level}
     places = [place for place, document in enumerate(found, start=1) if document in relevant]
@@ -119,7 +119,7 @@ def _gain(grades: Sequence[float], depth: int) -> float:
 def score_all(
     run: Mapping[str, Sequence[str]], labels: Mapping[str, Grades], level: float = 1.0
 ) -> dict[str, Scores]:
-    """Of every query that has an answer. One that the run does not have scores nothing."""
+    """Scores every query with an answer. A query that is not in the run scores 0."""
     return {
         query: score(run.get(query, ()), grades, level)
         for query, grades in labels.items()

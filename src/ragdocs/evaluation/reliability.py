@@ -1,8 +1,8 @@
-"""Whether confidence means what it says: 0.7 should be right in 70 of 100 cases, and a question
-that the documents cannot answer should get less than one that they can.
+"""Whether confidence is reliable: 0.7 should be right in 70 of 100 cases, and a question that the
+documents do not answer should get less than one that they do.
 
-The hardest of those are near misses: the questions of the set once more, without the documents that
-answer them. What comes first then is on topic and no answer.
+The hardest cases are near misses: the same questions without the documents that answer them. The
+first result is then on topic, but no answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 BINS = 10
 SURE = 0.5
-"""A near miss of this confidence or more is one that a reader would have believed."""
+"""A reader would believe a near miss with this confidence or more."""
 NEAR_TIE = 0.05
-"""Results within so much of one another may stand in any order."""
+"""Results whose confidences differ by less may be in any order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """One result as it was shown: where it stands, and how sure of it the search was."""
+    """One result as it was shown: path, heading and confidence."""
 
     path: str
     heading: str
@@ -33,12 +33,12 @@ class Cited:
 
 
 Firsts: TypeAlias = Mapping[str, Cited | None]
-"""Question → its first result; none where nothing was found."""
+"""Question → its first result, or None if nothing was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Cases of about the same confidence: how many, its mean, and the share that was right."""
+    """Cases of similar confidence: their number, mean confidence, and the share that was right."""
 
     cases: int
     confidence: float
@@ -47,7 +47,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """What the first results of one kind of question were told at, on average."""
+    """The mean confidence of the first results for one kind of question."""
 
     cases: int
     mean: Estimate
@@ -59,7 +59,7 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """A question's first result when no relevant document may answer."""
+    """A question's first result without the relevant documents."""
 
     query: str
     path: str
@@ -69,12 +69,12 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Honesty:
-    """The confidence of first results, over questions with their answers and without them.
+    """The confidence of first results, for questions with their answers and without them.
 
-    `near_miss_auc` tells right first results from near misses, `foreign_auc` the set's questions
-    from those that it does not answer at all; None where one of the two kinds is missing. `error`
-    and `bins` are over both kinds in equal parts: each question counts once with its answers and
-    once without. `believed` are the near misses of SURE or more.
+    `near_miss_auc` separates right first results from near misses, `foreign_auc` the set's
+    questions from those that it does not answer at all; None if one of the two kinds is missing.
+    `error` and `bins` are over both kinds in equal parts: each question counts once with its
+    answers and once without. `believed` are the near misses with confidence SURE or more.
     """
 
     questions: int
@@ -90,30 +90,30 @@ class Honesty:
 
 
 def honesty(answered: Firsts, near: Firsts, foreign: Firsts, right: Mapping[str, bool]) -> Honesty:
-    """`answered` and `near` are of the same questions; `right` is whether the first of `answered`
-    is relevant. A question without any result was told nothing: its confidence is 0.
+    """`answered` and `near` have the same questions; `right` says whether the first result of
+    `answered` is relevant. A question without a result has confidence 0.
     """
     import numpy as np
 
-    told = np.array([_confidence(answered[query]) for query in near])
+    shown = np.array([_confidence(answered[query]) for query in near])
     missed = np.array([_confidence(near[query]) for query in near])
     others = np.array([_confidence(first) for first in foreign.values()])
     is_right = np.array([right[query] for query in near], dtype=bool)
     never = np.zeros(len(near), dtype=bool)
 
     def both_kinds(chosen: "NDArray[np.int64]") -> tuple[Bin, ...]:
-        values = np.concatenate([told[chosen], missed[chosen]])
+        values = np.concatenate([shown[chosen], missed[chosen]])
         return _bins(values, np.concatenate([is_right[chosen], never[chosen]]))
 
     def near_auc(chosen: "NDArray[np.int64]") -> float | None:
-        return _auc(told[chosen][is_right[chosen]], missed[chosen])
+        return _auc(shown[chosen][is_right[chosen]], missed[chosen])
 
     def error(chosen: "NDArray[np.int64]") -> float:
         return calibration_error(both_kinds(chosen))
 
     def foreign_auc(chosen: "NDArray[np.int64]") -> float | None:
-        own = chosen[chosen < len(told)]
-        return _auc(told[own], others[chosen[chosen >= len(told)] - len(told)])
+        own = chosen[chosen < len(shown)]
+        return _auc(shown[own], others[chosen[chosen >= len(shown)] - len(shown)])
 
     believed = [
         NearMiss(query, first.path, first.heading, first.confidence)
@@ -122,15 +122,15 @@ def honesty(answered: Firsts, near: Firsts, foreign: Firsts, right: Mapping[str,
     ]
     return Honesty(
         questions=len(near),
-        right=Confidence.of(told[is_right].tolist()),
-        wrong=Confidence.of(told[~is_right].tolist()),
+        right=Confidence.of(shown[is_right].tolist()),
+        wrong=Confidence.of(shown[~is_right].tolist()),
         near_misses=Confidence.of(missed.tolist()),
         near_miss_auc=estimate_of(len(near), near_auc) if is_right.any() else None,
         error=estimate_of(len(near), error),
         bins=both_kinds(np.arange(len(near))),
         believed=tuple(sorted(believed, key=lambda each: (-each.confidence, each.query))),
         foreign=Confidence.of(others.tolist()),
-        foreign_auc=estimate_of(len(told) + len(others), foreign_auc) if len(others) else None,
+        foreign_auc=estimate_of(len(shown) + len(others), foreign_auc) if len(others) else None,
     )
 
 
@@ -139,7 +139,7 @@ def _confidence(first: Cited | None) -> float:
 
 
 def reliability(confidences: Sequence[float], right: Sequence[bool]) -> tuple[Bin, ...]:
-    """Ten bins of equal mass, the least confident first; fewer where there are fewer cases."""
+    """Ten bins of equal size, least confident first; fewer if there are fewer cases."""
     import numpy as np
 
     if len(confidences) != len(right):
@@ -161,16 +161,15 @@ def _bins(confidences: "NDArray[np.float64]", right: "NDArray[np.bool_]") -> tup
 
 
 def calibration_error(bins: Sequence[Bin]) -> float:
-    """How far confidence is from the truth, on average over the cases."""
+    """The mean distance between confidence and truth."""
     total = sum(part.cases for part in bins)
     off = sum(part.cases * abs(part.confidence - part.right) for part in bins)
     return off / total if total else 0.0
 
 
 def separation(answerable: Sequence[float], unanswerable: Sequence[float]) -> float:
-    """AUC: how often an answerable query got more confidence than one that is not; equal is half.
-
-    Without one of the two there is nothing to tell apart: 0.5.
+    """AUC: how often an answerable query has more confidence than an unanswerable one; a tie counts
+    half. 0.5 if one of the two is missing.
     """
     import numpy as np
 
@@ -189,7 +188,7 @@ def _auc(good: "NDArray[np.float64]", bad: "NDArray[np.float64]") -> float | Non
 
 
 def disagrees(confidences: Sequence[float]) -> bool:
-    """Whether a result is told at more than NEAR_TIE above one that stands before it."""
+    """Whether a result's confidence is more than NEAR_TIE above that of an earlier one."""
     least = 1.0
     for one in confidences:
         if one > least + NEAR_TIE:

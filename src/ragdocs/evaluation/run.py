@@ -1,5 +1,5 @@
-"""A whole evaluation: indexes the corpus, asks the questions and reports means, intervals and
-differences; an ablation switches one part off at a time.
+"""An evaluation: indexes the corpus, asks the questions and reports means, intervals and
+differences; an ablation switches off one part at a time.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import SearchResult
 
-# One part of the search at a time is switched off, to see what it is worth.
+# Ablation: switch off one part of the search at a time, to see what it contributes.
 
 _OFF: MappingProxyType[str, tuple[str, object]] = MappingProxyType(
     {
@@ -77,7 +77,7 @@ _OFF: MappingProxyType[str, tuple[str, object]] = MappingProxyType(
         "parents": ("chunking.parent_retrieval_enabled", False),
     }
 )
-"""Part → the setting that switches it, and the value that means off."""
+"""Part → its setting, and the value that switches it off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SettingsVariant:
 
 
 def without_each(config: Config) -> Iterator[SettingsVariant]:
-    """Only of what is on."""
+    """One variant for each part that is on."""
     for part, (key, off) in _OFF.items():
         changed = _with(config, key.split("."), off)
         if changed != config:
@@ -111,8 +111,8 @@ def _with(config: Config, path: Sequence[str], value: object) -> Config:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a run brought: documents by query, how long each query took, and the results of each in
-    the order in which they were shown; the last two only where the search itself was asked."""
+    """The result of a run: the documents for each query, and if the search itself was asked, also
+    the time of each query and its results in the order shown."""
 
     ranked: Ranked
     seconds: tuple[float, ...] = ()
@@ -120,7 +120,7 @@ class Answers:
 
     @property
     def firsts(self) -> dict[str, Cited | None]:
-        """By query its first result, if it has any."""
+        """Query → its first result, or None."""
         return {query: next(iter(found), None) for query, found in self.cited.items()}
 
 
@@ -129,8 +129,8 @@ def ask_all(
     queries: Sequence[LabelledQuery],
     excluded: Mapping[str, Collection[str]] | None = None,
 ) -> Answers:
-    """The first is asked twice: its first time includes what is loaded but once. `excluded` are the
-    documents, by query, that may not answer it.
+    """Asks the first query twice, because its first time includes loading. `excluded` maps a query
+    to the documents that may not answer it.
 
     Raises EvaluationError for a query that cannot be asked, IndexStoreError without an index.
     """
@@ -152,7 +152,7 @@ def ask_all(
 
 
 def results_for(documents: int, per_document: int) -> int:
-    """So many passages that they come from as many documents, however they are spread."""
+    """How many passages to ask for to be sure of that many documents."""
     return min(MAX_TOP_N, documents * per_document) or MAX_TOP_N
 
 
@@ -162,7 +162,7 @@ def _request(
     from ragdocs.parsers.ids import document_id
     from ragdocs.search.requests import Filters, QueryRequest
 
-    # By their ids: a bare path would leave out the files below a folder of that name too.
+    # By id: a bare path would also exclude the files in a folder of that name.
     ids = tuple(document_id(tree.name, path) for tree in app.config.trees for path in excluded)
     filters = Filters(excluded_files=ids)
     try:
@@ -175,20 +175,20 @@ def _search(app: "App", request: "QueryRequest") -> tuple[Cited, ...]:
     response = app.search(request)
     if not response.index.is_there:
         raise IndexStoreError(f"the corpus cannot be searched: {response.index.in_words()}")
-    return tuple(_cited(result) for result in response.results)
+    return tuple(_cite(result) for result in response.results)
 
 
-def _cited(result: "SearchResult") -> Cited:
+def _cite(result: "SearchResult") -> Cited:
     from ragdocs.parsers.ids import decode_path
 
     path = decode_path(result.doc_id.partition(":")[2])
     return Cited(path, " > ".join(result.heading_path), result.confidence)
 
 
-# What runs come to: means with their intervals, by group, and the difference of two runs.
+# The figures of runs: means with intervals, by group, and the difference between two runs.
 
 Estimates: TypeAlias = Mapping[str, Estimate]
-"""Metric → what it is."""
+"""Metric → its estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Latency:
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One run against the labels. `unordered` is the share of answers in which a result's
-    confidence is more than five points above that of one before it. A run from a file has neither
+    confidence is more than five points above that of an earlier one. A run from a file has neither
     this nor a latency.
     """
 
@@ -214,7 +214,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The queries that have one value of a field."""
+    """The queries with the same value of a field."""
 
     value: str
     queries: int
@@ -223,7 +223,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Another run less this one, query by query."""
+    """Another run minus this one, query by query."""
 
     other: Measured
     setting: str
@@ -232,8 +232,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was measured. `unanswerable`: queries without an answer, which are not scored;
-    `missing`: documents that are labelled and not in the corpus, so that nobody can find them.
+    """Everything that was measured. `unanswerable` is the number of queries without an answer,
+    which are not scored; `missing` the number of labelled documents that are not in the corpus.
     """
 
     name: str
@@ -251,7 +251,7 @@ class Report:
 
 
 class Judge:
-    """The labels of one set, with the level from which a document counts as relevant."""
+    """The labels of one set, with the lowest grade that counts as relevant."""
 
     def __init__(self, labelled: LabelledSet, level: float = 1.0) -> None:
         self._labelled = labelled
@@ -260,17 +260,17 @@ class Judge:
     def scores(self, ranked: Ranked) -> dict[str, Scores]:
         return score_all(ranked, self._labelled.labels, self.level)
 
-    def measured(self, label: str, answers: Answers) -> Measured:
+    def measure(self, label: str, answers: Answers) -> Measured:
         latency = None
         if answers.seconds:
             at = [percentile(answers.seconds, part) * 1000 for part in (0.5, 0.95)]
             latency = Latency(*at)
         metrics = _estimates(list(self.scores(answers.ranked).values()))
-        return Measured(label, metrics, latency, _unordered(answers))
+        return Measured(label, metrics, latency, _unordered_share(answers))
 
     def honesty(self, answers: Answers, near: Answers, foreign: Answers) -> Honesty:
-        """`near`: the questions without the documents that answer them; `foreign`: those that the
-        corpus does not answer."""
+        """`near`: the answers without the relevant documents; `foreign`: the answers to questions
+        that the corpus does not answer."""
         scores = self.scores(answers.ranked)
         right = {query: scores[query]["Hit@1"] > 0 for query in near.cited}
         return honesty(answers.firsts, near.firsts, foreign.firsts, right)
@@ -286,12 +286,12 @@ class Judge:
         return Difference(other, setting, _estimates(rows))
 
     def check_field(self, field: str) -> None:
-        """Raises EvaluationError when no query has the field."""
+        """Raises EvaluationError if no query has the field."""
         queries = self._labelled.queries
         if any(field in query.fields for query in queries):
             return
         known = sorted({name for query in queries for name in query.fields} - {"id", "text"})
-        choice = f"there are {', '.join(known)}" if known else "there is no field to group by"
+        choice = f"the fields are {', '.join(known)}" if known else "there is no field to group by"
         file = self._labelled.folder / QUERIES
         raise EvaluationError(f"no query of {file} has the field {field!r}: {choice}")
 
@@ -306,28 +306,28 @@ class Judge:
         )
 
 
-def _unordered(answers: Answers) -> Estimate | None:
+def _unordered_share(answers: Answers) -> Estimate | None:
     if not answers.cited:
         return None
-    told = ([each.confidence for each in found] for found in answers.cited.values())
-    return estimate([float(disagrees(confidences)) for confidences in told])
+    shown = ([each.confidence for each in found] for found in answers.cited.values())
+    return estimate([float(disagrees(confidences)) for confidences in shown])
 
 
 def _estimates(rows: Sequence[Scores]) -> Estimates:
     return {metric: estimate([row[metric] for row in rows]) for metric in METRICS}
 
 
-# A whole evaluation: the corpus indexed, the queries asked as often as was wished, a report.
+# An evaluation: index the corpus, ask the queries with each variant, report.
 
 AS_CONFIGURED = "as configured"
 FOREIGN = 40
-"""So many questions of each other set are asked, chosen by the seed."""
+"""How many questions of each other set are asked, chosen with a fixed seed."""
 _CONFIG_SUFFIX = ".toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What is asked of an evaluation. `compare`: a run, or a configuration (`.toml`)."""
+class EvaluationOptions:
+    """The options of an evaluation. `compare` is a run, or a configuration (`.toml`)."""
 
     config_file: Path | None = None
     compare: Path | None = None
@@ -336,38 +336,38 @@ class Wishes:
     level: float = 1.0
     near_miss: bool = False
     foreign: tuple[Path, ...] = ()
-    """Sets whose questions this corpus does not answer: some of them are asked with `near_miss`."""
+    """Sets whose questions this corpus does not answer; `near_miss` asks some of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Helpers:
-    """What an evaluation leaves to its caller: to index, and to say what is being done."""
+    """What an evaluation leaves to its caller: indexing, and reporting progress."""
 
-    bring_in_step: Callable[[Config], None]
+    update_index: Callable[[Config], None]
     say: Callable[[str], None] = lambda _: None
     embedder: "Embedder | None" = None
 
 
 class Evaluation:
-    """One set, asked with one configuration and with variants of it."""
+    """One set, asked with one configuration and its variants."""
 
-    def __init__(self, labelled: LabelledSet, wishes: Wishes, helpers: Helpers) -> None:
+    def __init__(self, labelled: LabelledSet, options: EvaluationOptions, helpers: Helpers) -> None:
         self._labelled = labelled
-        self._wishes = wishes
+        self._options = options
         self._helpers = helpers
-        self._judge = Judge(labelled, wishes.level)
+        self._judge = Judge(labelled, options.level)
         self._embedders: dict[str, Embedder] = {}
         self._documents = 0
 
     def run(self) -> tuple[Report, Answers]:
-        """Raises EvaluationError, ConfigError or IndexStoreError; what is wrong with the wishes
-        themselves is said before the long work begins.
+        """Raises EvaluationError, ConfigError or IndexStoreError. Wrong options are reported before
+        the long work starts.
         """
-        config = settings_for(self._labelled.folder, self._wishes.config_file)
-        if self._wishes.by:
-            self._judge.check_field(self._wishes.by)
-        other = self._other()
-        foreign = self._foreign()
+        config = settings_for(self._labelled.folder, self._options.config_file)
+        if self._options.by:
+            self._judge.check_field(self._options.by)
+        other = self._read_other()
+        foreign = self._read_foreign()
         answers = self._ask(config, AS_CONFIGURED)
         scored = self._judge.scores(answers.ranked)
         report = Report(
@@ -377,53 +377,53 @@ class Evaluation:
             unanswerable=len(self._labelled.queries) - len(scored),
             missing=self._labelled.missing_documents(),
             level=self._judge.level,
-            run=self._judge.measured(AS_CONFIGURED, answers),
+            run=self._judge.measure(AS_CONFIGURED, answers),
         )
-        by = self._wishes.by
+        by = self._options.by
         if by:
             report = replace(report, field=by, groups=self._judge.groups(by, answers.ranked))
         if other is not None:
-            report = replace(report, compared=self._compared(other, answers))
-        if self._wishes.ablate:
-            report = replace(report, ablated=self._ablated(config, answers))
-        if self._wishes.near_miss:
+            report = replace(report, compared=self._compare(other, answers))
+        if self._options.ablate:
+            report = replace(report, ablated=self._ablate(config, answers))
+        if self._options.near_miss:
             report = replace(report, honesty=self._honesty(config, answers, foreign))
         return report, answers
 
-    def _other(self) -> Config | Ranked | None:
-        """What is compared with."""
-        other = self._wishes.compare
+    def _read_other(self) -> Config | Ranked | None:
+        """The other run or configuration to compare with."""
+        other = self._options.compare
         if other is None:
             return None
         if other.suffix == _CONFIG_SUFFIX:
             return settings_for(self._labelled.folder, other)
         return read_run(other)
 
-    def _compared(self, other: Config | Ranked, ours: Answers) -> Difference:
-        assert self._wishes.compare
-        label = self._wishes.compare.name
+    def _compare(self, other: Config | Ranked, ours: Answers) -> Difference:
+        assert self._options.compare
+        label = self._options.compare.name
         theirs = self._ask(other, label) if isinstance(other, Config) else Answers(other)
-        measured = self._judge.measured(label, theirs)
+        measured = self._judge.measure(label, theirs)
         return self._judge.difference(measured, theirs.ranked, ours.ranked)
 
-    def _ablated(self, config: Config, ours: Answers) -> tuple[Difference, ...]:
+    def _ablate(self, config: Config, ours: Answers) -> tuple[Difference, ...]:
         found: list[Difference] = []
         for variant in without_each(config):
             label = f"without {variant.part}"
             theirs = self._ask(variant.config, label)
-            measured = self._judge.measured(label, theirs)
+            measured = self._judge.measure(label, theirs)
             ranked = (theirs.ranked, ours.ranked)
             found.append(self._judge.difference(measured, *ranked, variant.setting))
         return tuple(found)
 
-    def _foreign(self) -> list[LabelledQuery]:
-        """Raises EvaluationError where there is no set, or where it is the same one."""
+    def _read_foreign(self) -> list[LabelledQuery]:
+        """Raises EvaluationError if there is no set, or if it is the same one."""
         found: list[LabelledQuery] = []
-        for folder in self._wishes.foreign:
+        for folder in self._options.foreign:
             other = read_set(folder)
             if other.folder == self._labelled.folder:
                 raise EvaluationError(
-                    f"{folder} is the set that is measured: name another, whose questions its "
+                    f"{folder} is the set that is measured; name another one, whose questions its "
                     "documents do not answer"
                 )
             answerable = [query for query in other.queries if query.id in other.labels]
@@ -434,12 +434,12 @@ class Evaluation:
     def _honesty(
         self, config: Config, answers: Answers, foreign: Sequence[LabelledQuery]
     ) -> Honesty:
-        """Raises EvaluationError when the corpus has no document that answers anything."""
+        """Raises EvaluationError if the corpus has no relevant document."""
         relevant = self._labelled.answers()
         if not relevant:
             raise EvaluationError(
-                f"{self._labelled.corpus} has none of the documents that {LABELS} calls relevant: "
-                "without an answer there is no near miss"
+                f"{self._labelled.corpus} has none of the relevant documents in {LABELS}, so there "
+                "are no near misses"
             )
         asked = [query for query in self._labelled.queries if query.id in relevant]
         near = self._ask(config, "without the relevant documents", asked, relevant)
@@ -458,19 +458,19 @@ class Evaluation:
         queries: Sequence[LabelledQuery] | None = None,
         excluded: Mapping[str, Collection[str]] | None = None,
     ) -> Answers:
-        """Every query of the set, if no others are given."""
+        """Asks `queries`, or every query of the set."""
         from ragdocs.app import App
 
         asked = self._labelled.queries if queries is None else queries
-        self._helpers.bring_in_step(config)
+        self._helpers.update_index(config)
         self._helpers.say(f"{label}: asking {len(asked)} queries")
         with App(config, self._shared_embedder(config)) as app:
-            self._documents = _documents(app)
+            self._documents = _count_documents(app)
             return ask_all(app, asked, excluded)
 
     def _shared_embedder(self, config: Config) -> "Embedder":
-        """One model for all variants of one configuration: loading it takes longer than many
-        queries. Another configuration may name another model."""
+        """Shares one model among all variants of a configuration: loading it takes longer than many
+        queries."""
         from ragdocs.app import App
 
         if self._helpers.embedder is not None:
@@ -482,26 +482,26 @@ class Evaluation:
 
 
 def settings_for(folder: Path, config_file: Path | None) -> Config:
-    """The settings in force, for the set's corpus and with its index in the user's cache: one for
-    each set of index settings, so that what is compared stays side by side.
+    """The effective settings for the set's corpus, with an index in the user's cache: one for each
+    set of index settings, so that compared indices coexist.
 
     Raises ConfigError.
     """
     flags = {"indexing": {"documents_path": str(folder / "corpus"), "index_path": ""}}
-    # From the working directory on, not from the corpus: it is these settings that are measured.
+    # Settings are searched from the working directory, not from the corpus: these are measured.
     config = load_config(config_file or Path(), flags=flags)
     return replace(config, index_place=IndexPlace(index_folder(folder)))
 
 
 def index_folder(folder: Path) -> Path:
-    """Outside of the set, and the same for the same set."""
+    """Outside the set, and always the same for one set."""
     cache = cache_folder(os.environ) or Path.cwd() / PROJECT_FOLDER
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
     return cache / "eval" / f"{folder.name[:60]}-{digest}"
 
 
-def _documents(app: "App") -> int:
-    """Raises EvaluationError when there is none."""
+def _count_documents(app: "App") -> int:
+    """Raises EvaluationError if there are none."""
     found = app.index_state().documents
     if not found:
         roots = ", ".join(str(tree.root) for tree in app.config.trees)

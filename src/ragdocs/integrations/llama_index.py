@@ -27,7 +27,7 @@ from ragdocs.parsers.markdown import Origin, parse_document
 if TYPE_CHECKING:
     from ragdocs.search.responses import SearchResult
 
-# Our chunker as a LlamaIndex node parser: Markdown in, passages with their places out.
+# Our chunker as a LlamaIndex node parser: Markdown in, passages with their lines out.
 
 # The extra `llama-index` is not in the environment that is type-checked:
 # pyright: basic, reportMissingImports=false
@@ -39,9 +39,9 @@ _PATH_KEYS = ("file_path", "path", "file_name")
 
 
 class RagdocsNodeParser(NodeParser):
-    """Cuts at headings, then paragraphs, then sentences; never inside code where it fits.
+    """Splits at headings, then paragraphs, then sentences; not inside code that fits.
 
-    `chunking` has the sizes, as `[chunking]` in a configuration.
+    `chunking` has the sizes, like `[chunking]` in a configuration.
     """
 
     chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
@@ -53,7 +53,7 @@ class RagdocsNodeParser(NodeParser):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **_: object
     ) -> list[BaseNode]:
-        del show_progress  # it is over before a bar could be read
+        del show_progress  # too fast for a progress bar
         return [passage for node in nodes for passage in self._passages(node)]
 
     def _passages(self, node: BaseNode) -> Iterator[BaseNode]:
@@ -90,11 +90,11 @@ class RagdocsNodeParser(NodeParser):
 
 
 SHOWN_TO_MODELS = ("citation", "title", "heading_path")
-"""Of the metadata, what is put before a passage that a language model reads."""
+"""The metadata that a language model sees before a passage."""
 
 
 class RagdocsRetriever(BaseRetriever):
-    """Asks an open index; the options are those of `Index.search`, filters among them."""
+    """Searches an open index; the options, filters included, are those of `Index.search`."""
 
     def __init__(self, index: Index, **options: Unpack[SearchOptions]) -> None:
         super().__init__()
@@ -110,8 +110,8 @@ class RagdocsRetriever(BaseRetriever):
 
 
 def as_node(result: "SearchResult") -> TextNode:
-    """A passage under the id of what was found, which no other result has; `section_id` is the
-    section that it is cited under. A language model is shown where it stands."""
+    """A passage under the id of the matched chunk, which is unique among results; `section_id` is
+    the section that it is cited under."""
     wider = result.within
     metadata: dict[str, Any] = {
         "citation": f"{result.path}:{result.line_start}-{result.line_end}",
