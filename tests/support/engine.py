@@ -1,5 +1,5 @@
-"""A whole search engine over a few Markdown texts: every part real, the model tiny; and candidates
-of real documents, for one stage alone.
+"""A complete search engine over a few Markdown texts, real in every part, with a tiny model; and
+candidates from real documents, to test one stage alone.
 """
 
 import time
@@ -75,8 +75,8 @@ class Engine:
         self.index = EmbeddedIndex(self.reader, self.indices)
 
     def _parts(self, search: SearchConfig) -> Assembly:
-        """The application's own, with the store where the test has it. Models that the settings
-        would have opened are given instead."""
+        """The application's own parts, over the test's store. The test passes in the models, so the
+        settings open none."""
         given = search.model_copy(update={"rerank_enabled": False, "synonyms_enabled": False})
         parts = Assembly(replace(self._config, search=given), self.embedder)
         parts.directory = self.folder
@@ -134,7 +134,7 @@ class Engine:
         return self.orchestrator.search(QueryRequest(queries=queries, **request))
 
     def answer(self, request: QueryRequest, *, communities: bool = False, **settings):
-        """What other settings would answer; the index is the same."""
+        """The answer with other settings, from the same index."""
         orchestrator = self.configured(**settings)
         if communities:
             self.find_communities()
@@ -165,7 +165,7 @@ class Engine:
 
 
 class DefaultEngine(Engine):
-    """The product's own settings, but for those that are given."""
+    """With the program's defaults, except for the settings that are given."""
 
     usual: ClassVar = {}
 
@@ -184,7 +184,7 @@ SMALL = ChunkSizes(leaf=Limits(1, 400), small_document=0, overlap=0)
 
 
 class ParsedCorpus:
-    """Documents by path; what is asked of it is what a snapshot of the store would answer."""
+    """Documents by path; answers like a snapshot of the store."""
 
     def __init__(self, sizes=SMALL):
         self._sizes = sizes
@@ -215,7 +215,7 @@ class ParsedCorpus:
         return next(node for node in nodes if node.chunk.id == f"docs:{place}")
 
     def leaf(self, place):
-        """The one that a section is, or in which it begins."""
+        """The leaf of this section, or the leaf in which it begins."""
         own = self.node(place)
         if own.chunk.text is not None:
             return own
@@ -225,7 +225,7 @@ class ParsedCorpus:
         return next(found, own)
 
     def candidate(self, place, score=0.5, vector=None, **given):
-        """What an index finds is a leaf; a section without text of its own has a passage."""
+        """Indices find leaves; pass `passage` for a section without text of its own."""
         found = self.node(place) if "passage" in given else self.leaf(place)
         return Candidate(
             stored=found,
@@ -257,7 +257,7 @@ def stored_document(document):
 
 
 def candidates(*texts, scores=(), vectors=()):
-    """One for each text, every text a document without headings: `0.md`, `1.md`, …"""
+    """One candidate per text; each text is a document without headings: `0.md`, `1.md`, …"""
     corpus = ParsedCorpus(ChunkSizes(leaf=Limits(0, 100_000), small_document=0, overlap=0))
     given_scores = scores or [1.0 - place / 100 for place in range(len(texts))]
     given_vectors = vectors or [None] * len(texts)

@@ -10,7 +10,7 @@ from tests.support.models import WordModel
 
 
 class LoopbackServer:
-    """Serves while it is in a `with`: `respond` is given every request."""
+    """Serves inside a `with`; `respond` gets every request."""
 
     def __init__(self):
         server = self
@@ -35,7 +35,7 @@ class LoopbackServer:
         raise NotImplementedError
 
     def let_go(self):
-        """Ends what an answer waits for."""
+        """Releases every answer that is held back."""
 
     def __enter__(self):
         self._thread.start()

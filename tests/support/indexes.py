@@ -56,7 +56,7 @@ def setup(directory: Path, *trees: Tree, **more) -> IndexSetup:
 
 
 def later() -> int:
-    """So long after any edit that only the next one is a doubt."""
+    """A time long after any edit, so that no file counts as just edited."""
     return time.time_ns() + 60 * 10**9
 
 
@@ -72,7 +72,7 @@ def write(root: Path, path: str, text: str | bytes) -> Path:
 
 
 def write_all(root: Path, texts: Mapping[str, str | bytes], time: float | None = None) -> Path:
-    """Returns the folder. All files are of one time, if it is given."""
+    """Returns the folder. With `time`, every file gets this modification time."""
     for path, text in texts.items():
         file = write(root, path, text)
         if time is not None:
@@ -81,7 +81,7 @@ def write_all(root: Path, texts: Mapping[str, str | bytes], time: float | None =
 
 
 def held(directory: Path) -> tuple[object, ...]:
-    """All that a store holds, but for when its files were read; and that it is whole."""
+    """Everything in a store except when its files were read; also verifies the store."""
     with Reader.open(directory) as reader, reader.snapshot() as snapshot:
         snapshot.verify(deep=True)
         states: dict[DocId, FileState | None] = {
@@ -122,7 +122,7 @@ class Place:
         return write(self.root, path, text)
 
     def update(self, *hints: str, **more) -> Outcome:
-        """And fills; afterwards the index is what a new one would be."""
+        """Also embeds, so that afterwards the index equals a new one."""
         at = Hints(frozenset(TreePath(DOCS, path) for path in hints)) if hints else None
         outcome = self.manager.update(at, **more)
         self.manager.fill()
@@ -161,7 +161,7 @@ NOTES = {
 
 
 class Bench:
-    """Folders below one: documents, index, home; and an application over them."""
+    """Folders for documents, index and home, and an application over them."""
 
     def __init__(self, base: Path) -> None:
         self.base = base.resolve()
@@ -210,12 +210,12 @@ class Bench:
                 manager.fill()
 
     def reseal(self) -> None:
-        """As if what is there had been left so by a commit."""
+        """Seals the store as it is, as if a commit had left it so."""
         with Reader.open(self.index) as reader:
             seal(self.index, reader.position())
 
     def copy_to(self, base: Path) -> "Bench":
-        """The same index, to be damaged; the documents stay where they are."""
+        """Copies the index, to be damaged, but not the documents."""
         other = Bench(base)
         shutil.copytree(self.index, other.index)
         other.reseal()
@@ -234,7 +234,7 @@ def levels(findings: list[Finding]) -> list[str]:
 
 @contextmanager
 def holding(bench: Bench, function: str) -> Iterator[int]:
-    """Another process that holds a lock, taken by this function of `indexing.lock`."""
+    """Another process holds a lock, taken by this function of `store.lock`."""
     code = (
         f"import sys\nfrom pathlib import Path\nfrom ragdocs.store.lock import {function}\n"
         f"held = {function}(Path(sys.argv[1]))\nprint(held is not None, flush=True)\n"
@@ -295,4 +295,4 @@ ODD = [
     locks_are_pipes,
     logs_are_pipes,
 ]
-"""What an index directory may turn out to be."""
+"""What may be in the place of an index directory or its files."""

@@ -27,11 +27,11 @@ from ragdocs.memory import no_collection
 T = TypeVar("T")
 _PAUSE = 0.02
 _PATIENCE = 60.0
-"""Nothing well takes as long on any machine; what never comes about takes for ever."""
+"""Nothing that works takes this long on any machine."""
 
 
 def until(condition: Callable[[], T], seconds: float = _PATIENCE) -> T:
-    """The first true answer; fails with the last one when there was none in time."""
+    """Waits for the first true answer and returns it; at the deadline, fails with the last one."""
     deadline = time.monotonic() + seconds
     while True:
         answer = condition()
@@ -45,8 +45,8 @@ TRIES = 3
 
 
 def takes_less_than(seconds: float, work: Callable[[], object]) -> bool:
-    """In one of a few tries: other threads of this process may have something to do meanwhile. The
-    collector rests, which would walk the objects of all other tests."""
+    """Takes the best of a few tries, because other threads of this process use processor time too.
+    Garbage collection is off: it would walk the objects of all other tests."""
     least = math.inf
     for _ in range(TRIES):
         with no_collection():
@@ -76,7 +76,7 @@ class _Rights(ctypes.Structure):
 
 @contextmanager
 def bound_by_permissions() -> Generator[None]:
-    """For as long as it lasts; skips the test where it cannot be had."""
+    """Inside the `with`, permissions bind even root; skips the test where that is impossible."""
     if os.geteuid() != 0:
         yield
         return
@@ -105,7 +105,7 @@ def _without_rights() -> Generator[None]:
 
 
 def move_home(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    """Nothing of the real one stays in sight, and none of our variables."""
+    """Hides the real home and unsets our variables."""
     for name in [name for name in os.environ if name.startswith(("RAGDOCS_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
@@ -127,7 +127,7 @@ def record_calls(
 
 
 def trust_files(start: Path, environ: Mapping[str, str] | None = None) -> None:
-    """All that are in force in `start`, with all that they ask for."""
+    """Trusts every project file that applies in `start`, with everything it asks for."""
     environ = os.environ if environ is None else environ
     path = trust_file(environ)
     assert path is not None
@@ -144,7 +144,7 @@ DISABLED = "NPY_DISABLE_CPU_FEATURES"
 
 
 def assert_best(hits: Sequence, scores: Mapping, limit: int) -> None:
-    """The best of these scores, best first; two that are as good as equal may change places."""
+    """The hits are the best of these scores, best first; nearly equal ones may swap places."""
     best = sorted(scores.values(), reverse=True)[:limit]
     assert len({hit.key for hit in hits}) == len(hits)
     assert [scores[hit.key] for hit in hits] == pytest.approx(best, abs=ROUNDING)
@@ -152,7 +152,7 @@ def assert_best(hits: Sequence, scores: Mapping, limit: int) -> None:
 
 
 def assert_same_hits(found: Sequence, expected: Sequence) -> None:
-    """The same keys and scores; two that are as good as equal may change places."""
+    """The hits have the same keys and scores; nearly equal ones may swap places."""
     assert_best(found, {hit.key: hit.score for hit in (*found, *expected)}, len(expected))
     assert [hit.score for hit in found] == pytest.approx(
         [hit.score for hit in expected], abs=ROUNDING
@@ -165,13 +165,13 @@ def narrow_environment() -> dict[str, str]:
     return {
         "OPENBLAS_CORETYPE": "Nehalem",
         "FAISS_OPT_LEVEL": "generic",
-        # Where they are off already, numpy no longer tells them.
+        # Once they are off, numpy no longer reports them.
         DISABLED: os.environ.get(DISABLED) or " ".join(_dispatched()),
     }
 
 
 def _dispatched() -> list[str]:
-    """What numpy would use here beyond its least. It complains of any other name."""
+    """The processor features that numpy uses beyond its baseline; it warns about other names."""
     for package in ("numpy._core", "numpy.core"):  # since numpy 2, and before
         try:
             built = importlib.import_module(f"{package}._multiarray_umath")

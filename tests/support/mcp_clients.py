@@ -33,7 +33,7 @@ ERAS = ("legacy", "2026-07-28")
 
 
 class Asked:
-    """One answer of a tool."""
+    """A tool's answer."""
 
     def __init__(self, result: CallToolResult) -> None:
         self.result = result
@@ -48,7 +48,7 @@ class Asked:
 
     @property
     def tokens(self) -> int:
-        """Of the dearer form, as a client may show it."""
+        """Tokens of the longer of the two forms: a client may show either."""
         content = [each.model_dump(exclude_none=True) for each in self.links]
         shown = tokens(self.text) + sum(tokens(json.dumps(each)) for each in content)
         return max(shown, tokens(json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))))
@@ -95,7 +95,7 @@ def in_memory(app: App) -> InMemory:
 
 
 def indexed_app(folder: Path, texts: dict[str, str], **sections: dict[str, object]) -> App:
-    """An application at work, whose index is complete."""
+    """A running application with a complete index."""
     app = served(write_all(folder / "docs", texts), folder / "index", **sections)
     app.service.start()
     until(lambda: app.index_state().complete)
@@ -106,7 +106,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 class ServerProcess:
-    """Every line that it writes is kept."""
+    """A server process; keeps every line that it writes."""
 
     def __init__(self, *command: str, **environ: str) -> None:
         self.process = subprocess.Popen(
@@ -158,7 +158,7 @@ class ServerProcess:
         return self.ask("initialize", "initialize", **version)
 
     def ended(self, seconds: float) -> int:
-        """The exit status, if it comes in time."""
+        """Waits for the exit status."""
         return self.process.wait(seconds)
 
     @property

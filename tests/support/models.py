@@ -1,5 +1,5 @@
-"""Tiny real embedding models, whose vectors a test can work out; and the built-in one, which keeps
-from run to run what it has embedded.
+"""Tiny real embedding models whose vectors a test can compute, and the built-in model with a cache
+of its vectors that survives the run.
 """
 
 import os
@@ -24,7 +24,7 @@ DIMENSION = 16
 
 
 class WordModel:
-    """Deterministic, and texts that share words are near each other."""
+    """Deterministic; texts that share words are near each other."""
 
     dimension = DIMENSION
 
@@ -44,7 +44,7 @@ class WordModel:
 
 
 def embed_missing(writer, reader, model, limit=1000):
-    """Gives up to `limit` texts of the store that lack one a vector."""
+    """Embeds up to `limit` texts of the store that have no vector."""
     with reader.snapshot() as snapshot:
         texts = snapshot.missing_embeddings(model.identity, limit=limit)
     with writer.transaction() as transaction:
@@ -82,7 +82,7 @@ class WordEmbedder(WordModel):
 
 
 class CountingEmbedder(WordModel):
-    """Remembers the texts; fails while it is told to."""
+    """Records the texts that it embeds; fails while `is_broken` is set."""
 
     name = "words"
     max_tokens = 1000
@@ -95,7 +95,7 @@ class CountingEmbedder(WordModel):
 
     @property
     def passages(self) -> list[str]:
-        """Of the texts, those that are no single word: the vocabulary's words are embedded too."""
+        """The embedded texts of more than one word; single words belong to the vocabulary."""
         return [text for text in self.texts if len(text.split()) > 1]
 
     @property
@@ -180,7 +180,7 @@ class RememberingEmbedder(BuiltinEmbedder):
 
 
 def _maker(identity: str) -> str:
-    """Another one for whatever could give other vectors."""
+    """Differs whenever the vectors could differ."""
     code = sorted(Path(builtin.__file__).parent.rglob("*.py"))
     libraries = [version(name) for name in ("numpy", "onnxruntime", "tokenizers")]
     parts = [identity.encode(), repr(libraries).encode(), *(path.read_bytes() for path in code)]
@@ -200,7 +200,7 @@ def _read(file: Path) -> dict[str, Vectors]:
 
 
 def _write(file: Path, known: dict[str, Vectors]) -> None:
-    """Whole or not at all: another worker may read it."""
+    """Atomically, because another worker may read the file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".npz", delete=False) as made:
         np.savez(made, keys=np.array(list(known)), vectors=np.stack(list(known.values())))

@@ -1,5 +1,5 @@
-"""The program with a tiny real model: a command called in this process, or a server at work in this
-process or in one of its own.
+"""The program with a tiny real model: a command called in this process, or a server that runs in
+this process or in another.
 """
 
 import json
@@ -24,7 +24,7 @@ from tests.support.models import CountingEmbedder
 
 
 def called(folder: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    """As a process in `folder` would answer; of our variables, only those given are set."""
+    """Calls a command as if in `folder`, with no RAGDOCS_ variables but those given."""
     ours: dict[str, str | None] = {name: None for name in os.environ if name.startswith("RAGDOCS_")}
     with chdir(folder):
         done = CliRunner(env={**ours, **environ}).invoke(main, arguments, catch_exceptions=False)
@@ -32,7 +32,7 @@ def called(folder: Path, *arguments: str, **environ: str) -> "subprocess.Complet
 
 
 def run(*words: str, code: int = 0) -> Result:
-    """In the folder and the surroundings of this process; it must end with this code."""
+    """Calls a command with this process's folder and environment; it must end with this code."""
     done = CliRunner().invoke(main, words, catch_exceptions=False)
     assert done.exit_code == code, done.output
     return done
@@ -50,21 +50,21 @@ def config_of(docs: Path, index: Path, **sections: dict[str, object]) -> Config:
 
 
 def served(docs: Path, index: Path, **sections: dict[str, object]) -> App:
-    """Not started: `app.service.start()`."""
+    """An application whose service is not started."""
     return App(config_of(docs, index, **sections), CountingEmbedder())
 
 
 def started(
     keep: Callable[[App], App], docs: Path, index: Path, **sections: dict[str, object]
 ) -> App:
-    """The same at work; `keep` sees to its end."""
+    """The same with its service started; `keep` closes it."""
     app = keep(served(docs, index, **sections))
     app.service.start()
     return app
 
 
 def ask(app: App, query: str, top_n: int = 10) -> SearchResponse:
-    """What is quoted must be there."""
+    """A quoted query is strict."""
     is_quoted = query.startswith('"')
     return app.search(QueryRequest(queries=(query,), top_n=top_n, strict=is_quoted))
 
@@ -79,7 +79,7 @@ def value(app: App, response: SearchResponse) -> dict[str, Any]:
 
 
 def told(response: SearchResponse) -> dict[str, Any]:
-    """What an answer says, whoever gives it."""
+    """The fields of an answer that tests compare."""
     index = response.index
     return {
         "paths": paths(response),
@@ -95,7 +95,7 @@ def told(response: SearchResponse) -> dict[str, Any]:
 
 
 def status_of(app: App) -> dict[str, Any]:
-    """As a server tells it of itself."""
+    """The status that a server reports about itself."""
     status = collect_status(app, app.service.state)
     return {"state": status.state, "summary": status.summary, "notes": status.notes}
 
@@ -104,7 +104,7 @@ class ServedProcess:
     """A server in a process of its own, asked through its pipes."""
 
     environment: Mapping[str, str] | None = None
-    """Of the process; this one's when there is none."""
+    """The environment of the process; by default, this one's."""
 
     def __init__(
         self, docs: Path, index: Path, version: tuple[str, ...] = (), **sections: dict[str, object]
@@ -133,7 +133,7 @@ class ServedProcess:
         self._close()
 
     def end(self, timeout: float = 60.0) -> int:
-        """By the end of its input."""
+        """Closes its input, and waits until it has ended."""
         assert self.process.stdin
         self.process.stdin.close()
         try:

@@ -1,4 +1,4 @@
-"""Stores of a few documents: made by hand, or of texts, with the one index that a test asks."""
+"""Stores of a few documents, built by hand or from texts, with the one index under test."""
 
 import re
 import sqlite3
@@ -201,7 +201,7 @@ def temporary_store() -> Iterator[tuple[StoreWriter, Reader]]:
 
 
 def store_process(code: str, directory: Path) -> AbstractContextManager["subprocess.Popen[str]"]:
-    """Runs code that finds all of this module, and the index directory in `directory`."""
+    """Runs code that can use this module and has the index directory in `directory`."""
     prologue = (
         "import sys\n"
         "from pathlib import Path\n"
@@ -221,7 +221,7 @@ def run_sql(directory: Path, *statements: str) -> list[tuple[Any, ...]]:
 
 
 def log_into_store(writer):
-    """As a commit does it when the log has become long."""
+    """Checkpoints the log, as a commit does when the log is long."""
     writer._database.run("PRAGMA wal_checkpoint(TRUNCATE)")
     seal(writer._directory, writer.position)
 
@@ -246,7 +246,7 @@ def targets(snapshot, found):
 
 
 def store_communities(writer, reader):
-    """What the index manager does; returns whether other ones are stored."""
+    """As the index manager does; returns whether the communities have changed."""
     with reader.snapshot() as snapshot:
         origin = CommunityOrigin(snapshot.position, snapshot.edges_digest())
         numbers = detect(pair_weights(snapshot.all_links())) or {}
@@ -268,7 +268,7 @@ def keyword_engine(**boosts: float) -> Fts5Engine:
 
 
 def index_over(reader: Reader, **given) -> EmbeddedIndex:
-    """The engine over a store that a test has made, with the indices that are given."""
+    """An engine over the test's store, with the given indices."""
     usual = {
         "keyword": keyword_engine(),
         "code": CodeEngine(code_analyzer(), ANALYZER),
@@ -292,7 +292,7 @@ def indexed(place: str, text: str, sizes: ChunkSizes = SEED_SIZES) -> IndexedFil
 
 
 class Corpus:
-    """Documents by path, put and removed at will, and asked by keyword."""
+    """Documents by path, which a test can add, remove and search by keyword."""
 
     def __init__(self, folder: Path, texts: Mapping[str, str]) -> None:
         self.folder = folder
@@ -376,7 +376,7 @@ class EngineCorpus(Corpus):
 
 
 class FolderCorpus(EngineCorpus):
-    """Knows the engine's folder, and can begin again with another engine object."""
+    """Knows the engine's folder, and can restart with a new engine object."""
 
     def __init__(self, folder, texts, engine, **settings):
         super().__init__(folder, texts, engine, **settings)

