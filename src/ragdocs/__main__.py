@@ -32,9 +32,9 @@ def main() -> None:
 def _forget_working_folder() -> None:
     """`python -m` lets modules be imported from the folder it is started in, which may hold a
     stranger's; with -P it does not from the beginning."""
-    from ragdocs.embedding.foreign_code import importable_places
+    from ragdocs.embedding.foreign_code import importable_paths
 
-    sys.path[:] = importable_places(sys.path)
+    sys.path[:] = importable_paths(sys.path)
 
 
 def _exit_now(number: int, _: FrameType | None) -> None:

@@ -104,8 +104,8 @@ def test_both_ways_are_taken(tmp_path, monkeypatch):
     from ragdocs.indices.fts5 import _Search
 
     taken = []
-    every = _Search.every
-    monkeypatch.setattr(_Search, "every", lambda *given: taken.append(1) or every(*given))
+    score_all = _Search.score_all
+    monkeypatch.setattr(_Search, "score_all", lambda *given: taken.append(1) or score_all(*given))
     chosen = random.Random(250)
     with Corpus(tmp_path, notes(250, seed=250)).snapshot() as snapshot:
         for _ in range(100):

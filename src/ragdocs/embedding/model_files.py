@@ -106,14 +106,14 @@ def _varint(data: memoryview, place: int) -> tuple[int, int]:
 
 
 def cache_folder() -> Path:
-    return _own("XDG_CACHE_HOME", ".cache")
+    return _own_folder("XDG_CACHE_HOME", ".cache")
 
 
 def data_folder() -> Path:
-    return _own("XDG_DATA_HOME", ".local/share")
+    return _own_folder("XDG_DATA_HOME", ".local/share")
 
 
-def _own(variable: str, below_home: str) -> Path:
+def _own_folder(variable: str, below_home: str) -> Path:
     """Without a home there is still one place that is the user's: the working directory."""
     base = base_folder(os.environ, variable, below_home)
     return base / APPLICATION if base else Path.cwd() / PROJECT_FOLDER
@@ -147,13 +147,13 @@ class FileVerifier:
         if entry.startswith(f"{state} "):
             return entry.rpartition(" ")[2]
         digest = _hash(resolved)
-        if self._settled(resolved) and _state(resolved) == state:
+        if self._is_settled(resolved) and _state(resolved) == state:
             known.pop(str(resolved), None)
             known[str(resolved)] = f"{state} {digest}"
             self._remember(known)
         return digest
 
-    def _settled(self, path: Path) -> bool:
+    def _is_settled(self, path: Path) -> bool:
         return self._now() - path.stat().st_ctime >= SETTLED_SECONDS
 
     def _recall(self) -> dict[str, str]:
