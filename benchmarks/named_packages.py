@@ -47,7 +47,7 @@ from ragdocs.evaluation.run import Answers, Judge, settings_for
 from ragdocs.indices.analysis import code_analyzer, text_analyzer
 from ragdocs.indices.code import CodeEngine
 from ragdocs.indices.engines import keyword_setup
-from ragdocs.indices.fts5 import written
+from ragdocs.indices.fts5 import join_terms
 from ragdocs.indices.graph import EDGE_WEIGHTS, Edge, _Links, damping, spread
 from ragdocs.indices.keyword import FIELDS, compile_query, field_texts
 from ragdocs.models import DocId, LinkKind, QueryField
@@ -307,7 +307,7 @@ def build_own(timed: Timed, rows: Sequence[Row], part: str, file: Path) -> None:
             database.executemany("DELETE FROM terms WHERE rowid = ?", [(r.key,) for r in some])
             database.executemany(
                 f"INSERT INTO terms (rowid, {columns}) VALUES ({marks})",
-                ((r.key, *(written(analyzer.streams(r.fields[n])) for n in names)) for r in some),
+                ((r.key, *(join_terms(analyzer.streams(r.fields[n])) for n in names)) for r in some),
             )
 
     with timed.taking("build", "FTS5"):

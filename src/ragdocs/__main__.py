@@ -32,9 +32,9 @@ def main() -> None:
 def _forget_working_folder() -> None:
     """`python -m` would import modules from the working directory, which may contain a stranger's
     code. With -P it never does."""
-    from ragdocs.embedding.foreign_code import importable_places
+    from ragdocs.embedding.foreign_code import importable_paths
 
-    sys.path[:] = importable_places(sys.path)
+    sys.path[:] = importable_paths(sys.path)
 
 
 def _exit_now(number: int, _: FrameType | None) -> None:

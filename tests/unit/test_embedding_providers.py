@@ -6,7 +6,7 @@ import pytest
 
 from ragdocs.config.loading import load_config, read_config
 from ragdocs.config.settings import EmbeddingConfig
-from ragdocs.embedding.base import Pieces, combined, cut_to_fit
+from ragdocs.embedding.base import Pieces, combine, cut_to_fit
 from ragdocs.embedding.builtin import BuiltinEmbedder
 from ragdocs.embedding.providers import make_embedder
 from ragdocs.errors import ConfigError, ModelMissing
@@ -80,5 +80,5 @@ def test_a_texts_vector_is_the_mean_of_its_pieces_by_their_length():
     import numpy as np
 
     vectors = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
-    rows = combined(vectors, [Pieces(("a",)), Pieces(("abc", "d"))])
+    rows = combine(vectors, [Pieces(("a",)), Pieces(("abc", "d"))])
     assert np.allclose(rows, [[1, 0], [3 / 10**0.5, 1 / 10**0.5]])

@@ -10,7 +10,7 @@ import pytest
 from ragdocs.embedding.foreign_code import (
     check_arguments,
     check_folder,
-    importable_places,
+    importable_paths,
     without_working_folder,
 )
 from ragdocs.errors import ConfigError, ModelCorrupt, ModelRefused
@@ -131,7 +131,7 @@ def test_the_working_folder_is_no_place_to_import_from(tmp_path: Path, monkeypat
     (tmp_path / "link").symlink_to(tmp_path)
     below = str(tmp_path / "venv" / "lib")
     given = ["", ".", str(tmp_path), str(tmp_path / "link"), below, "/usr/lib"]
-    assert importable_places(given) == [below, "/usr/lib"]
+    assert importable_paths(given) == [below, "/usr/lib"]
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     with without_working_folder():
         assert "" not in sys.path

@@ -104,7 +104,7 @@ def test_both_ways_are_taken(tmp_path, monkeypatch):
     """Else the tests above would compare the plain way with itself."""
     from ragdocs.indices.fts5 import _Search
 
-    taken = record_calls(monkeypatch, _Search, "every")
+    taken = record_calls(monkeypatch, _Search, "score_all")
     chosen = random.Random(250)
     with Corpus(tmp_path, notes(250, seed=250)).snapshot() as snapshot:
         for _ in range(100):

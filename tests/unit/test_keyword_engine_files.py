@@ -102,7 +102,7 @@ def test_a_worn_index_is_made_anew(tmp_path):
         notes.update({f"{n}.md": f"word{n} {turn}\n" for n in range(25)})
         assert len(notes.ask(turn)) == 25
     with notes.snapshot() as snapshot:
-        index = notes.engine.opened(snapshot)
+        index = notes.engine.current(snapshot)
     assert index.live == 60
     assert index.dead <= 125
 

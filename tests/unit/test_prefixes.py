@@ -5,7 +5,7 @@ The texts are those of the models' own pages, and of the MTEB benchmark's runs o
 
 import pytest
 
-from ragdocs.embedding.base import Prefixes, chosen_prefixes, known_prefixes
+from ragdocs.embedding.base import Prefixes, choose_prefixes, known_prefixes
 
 NONE = Prefixes()
 SEARCHING = Prefixes(query="Represent this sentence for searching relevant passages: ")
@@ -106,5 +106,5 @@ def test_a_family_is_known_by_its_name(model, prefixes):
 
 def test_a_prefix_that_is_set_counts():
     known = Prefixes("query: ", "passage: ")
-    assert chosen_prefixes("auto", "auto", known) == known
-    assert chosen_prefixes("", "text: ", known) == Prefixes("", "text: ")
+    assert choose_prefixes("auto", "auto", known) == known
+    assert choose_prefixes("", "text: ", known) == Prefixes("", "text: ")

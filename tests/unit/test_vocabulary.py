@@ -68,8 +68,8 @@ def test_a_store_without_a_vocabulary_gets_one_when_it_is_opened(tmp_path):
 def test_terms_are_known_by_their_stem(store, vocabulary):
     _, reader = store
     with reader.snapshot() as snapshot:
-        assert vocabulary.known(snapshot, ["appl", "apples"]) == {"appl"}
-        assert vocabulary.known(snapshot, {"grow", "shrink", "pear"}) == {"grow", "pear"}
+        assert vocabulary.known_terms(snapshot, ["appl", "apples"]) == {"appl"}
+        assert vocabulary.known_terms(snapshot, {"grow", "shrink", "pear"}) == {"grow", "pear"}
 
 
 def test_the_most_frequent_words_are_fit_to_be_added_to_a_query(store, vocabulary):
@@ -85,10 +85,12 @@ def test_the_most_frequent_words_are_fit_to_be_added_to_a_query(store, vocabular
 def test_what_was_read_before_a_commit_is_read_again_after_it(store, vocabulary):
     writer, reader = store
     with reader.snapshot() as snapshot:
-        assert vocabulary.near(snapshot, "quinze", "quinz", 1) == []
+        assert vocabulary.near_words(snapshot, "quinze", "quinz", 1) == []
     put_texts(writer, {"quince.md": "# Quince\n"})
     with reader.snapshot() as snapshot:
-        assert [near.word for near in vocabulary.near(snapshot, "quinze", "quinz", 1)] == ["quince"]
+        assert [near.word for near in vocabulary.near_words(snapshot, "quinze", "quinz", 1)] == [
+            "quince"
+        ]
 
 
 def test_pruning_keeps_the_vectors_of_words_that_are_still_used(store):

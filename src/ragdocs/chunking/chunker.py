@@ -1,6 +1,4 @@
-"""Turns a document into its chunk tree: a node for every heading, and leaves that cover
-the body.
-"""
+"""Turns a document into its chunk tree: a node for every heading, and leaves for the body."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -13,14 +11,14 @@ from ragdocs.chunking.splitting import Limits, Splitter, overlap_before
 from ragdocs.config.settings import ChunkingConfig
 from ragdocs.models import PREAMBLE, Chunk, ChunkId, Document, Heading, NodeKind, Slug
 
-# The outline of a document as ranges: every heading a section, nested by level.
+# The outline of a document: every heading is a section, nested by level.
 
 
 @dataclass(slots=True)
 class Section:
-    """A heading and all that stands below it, as characters [start, end) of the text.
+    """A heading with everything below it, as characters [start, end) of the text.
 
-    The root stands for the whole body and has no heading.
+    The root is the whole body and has no heading.
     """
 
     heading: Heading | None
@@ -38,7 +36,7 @@ class Section:
 
 
 def outline(document: Document) -> Section:
-    """The sections of a document below one root. A skipped level simply nests."""
+    """The sections of a document below one root. Skipped levels are allowed."""
     end = len(document.source.text)
     root = Section(None, document.body_start, end)
     open_sections = [root]
@@ -57,18 +55,17 @@ def _close(open_sections: list[Section], level: int, end: int) -> None:
         open_sections.pop()
 
 
-# Document to chunk tree: a node for every heading, and leaves that tile the body.
+# The chunk tree: a node for every heading, and leaves that cover the body.
 #
-# A section's node has exactly its own lines. Leaves are what is embedded and ranked: every
-# character of the body stands in exactly one. A section that is large enough is its own leaf; small
-# ones are joined with what stands beside them into a part of the section around them all, and lie
-# inside it.
+# A section's node has exactly its own lines. Leaves are embedded and ranked: every character of the
+# body is in exactly one. A section that is large enough is a leaf; small neighbouring ones are
+# joined into a part of the section around them.
 
 MAX_TITLE_CHARS = 200
-"""A title goes into every breadcrumb below it; a 100,000-character heading must not."""
+"""Every breadcrumb below a heading has its title, so a heading of 100,000 characters is cut."""
 MAX_BARE_CHARS = 400
-"""Headings without any text below them are no passage, so long as they are few: they go with the
-text beside them. A longer list of headings can be searched like any other text."""
+"""Headings without any text below them, up to this length, are not a passage: they join the text
+beside them. A longer list of headings is searched like any other text."""
 
 Range = tuple[int, int]
 
@@ -83,7 +80,7 @@ class ChunkSizes:
 
     @classmethod
     def from_settings(cls, settings: ChunkingConfig) -> Self:
-        """With parent retrieval on, the child bounds replace the leaf bounds."""
+        """With parent retrieval, the child bounds replace the leaf bounds."""
         leaf = Limits(settings.min_leaf_chars, settings.max_leaf_chars)
         if settings.parent_retrieval_enabled:
             leaf = Limits(settings.child_chunk_min_chars, settings.child_chunk_max_chars)
@@ -92,22 +89,22 @@ class ChunkSizes:
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """Under which headings a leaf is embedded."""
+    """The headings under which a leaf is embedded."""
 
     title: str
     breadcrumb: tuple[str, ...]
 
     def below(self, heading: Heading) -> "_Label":
         title = _short(heading.text)
-        # A document named by its first heading is not named twice.
+        # A document titled by its first heading does not repeat the title.
         is_new = title and self.breadcrumb[-1] != title
         return _Label(title, (*self.breadcrumb, title) if is_new else self.breadcrumb)
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A stretch of text that is embedded as one, with the end of the part before it. Up to `core`
-    it has only headings of the sections above, which have no text of their own there.
+    """A range of text that is embedded as one, with the end of the previous part. Before `core` it
+    has only headings of outer sections, without text of their own.
     """
 
     label: _Label
@@ -134,7 +131,7 @@ class _Node:
 def chunk_document(document: Document, sizes: ChunkSizes) -> tuple[Chunk, ...]:
     """The nodes of a document in reading order, the document's own node first."""
     nodes = list(_nodes(document, outline(document)))
-    # Leaves are found in an outline of their own: there, sections grow by what joins them.
+    # Leaves need their own outline, in which sections grow by the text that joins them.
     leaves = _Leaves(document, sizes).of(outline(document))
     return tuple(_tree(document, nodes, leaves))
 
@@ -161,16 +158,16 @@ def _nodes(document: Document, root: Section) -> Iterator[_Node]:
 
 
 def _tree(document: Document, nodes: list[_Node], leaves: list[_Leaf]) -> Iterator[Chunk]:
-    """Nodes and leaves in reading order, each behind its parent. A leaf that is exactly a section,
-    and embedded under its headings, is that section's node; any other is a part of the narrowest
-    section that has all of it, but for headings above that section.
+    """Nodes and leaves in reading order, each after its parent. A leaf with exactly the range and
+    headings of a section is that section's node; any other is a part of the narrowest section that
+    contains it, apart from headings above that section.
     """
     text, span = document.source.text, document.source.span
     named = [node for node in nodes if node.kind is NodeKind.SECTION and node.label.title]
     starts = [node.start for node in named]
     exact = {(leaf.start, leaf.end): leaf for leaf in leaves}
     own: dict[ChunkId, _Leaf] = {}
-    for node in reversed(nodes):  # of equal ones the innermost
+    for node in reversed(nodes):  # the innermost of equal ranges
         leaf = exact.get((node.start, node.end))
         if leaf is not None and leaf.label.breadcrumb == node.label.breadcrumb:
             own[node.id] = exact.pop((node.start, node.end))
@@ -202,7 +199,7 @@ def _tree(document: Document, nodes: list[_Node], leaves: list[_Leaf]) -> Iterat
 
 
 def _parts(nodes: Sequence[_Node], leaves: Iterable[_Leaf]) -> Iterator[tuple[_Node, _Leaf, _Node]]:
-    """A node for each leaf that is no section's, with the node it is a part of."""
+    """A node for each leaf that is not a section, with the leaf and the section around it."""
     by_id = {node.id: node for node in nodes}
     starts = [node.start for node in nodes]
     numbers = Counter[ChunkId]()
@@ -231,7 +228,7 @@ class _Leaves:
         self._found: list[_Leaf] = []
 
     def of(self, root: Section) -> list[_Leaf]:
-        """In reading order, without gaps; none of a document without any text."""
+        """In reading order, without gaps; none for a document without text."""
         label = _document_label(self._document)
         body = (root.start, root.end)
         if self._is_blank(*body):
@@ -243,11 +240,11 @@ class _Leaves:
         else:
             self._add_preamble(label, root)
             self._add_children(label, root)
-        return self._with_text()
+        return self._join_bare_leaves()
 
     def _add_preamble(self, label: _Label, root: Section) -> None:
-        """Text before the first heading is a leaf of its own, however short; blank lines are
-        none, and go with what follows: a passage of nothing must never be an answer."""
+        """Text before the first heading is its own leaf, however short. Blank lines join what
+        follows: an empty passage must never be an answer."""
         first = root.children[0].start
         if self._is_blank(root.start, first):
             root.children[0].start = root.start
@@ -262,7 +259,7 @@ class _Leaves:
             self._add_pieces(label, self._pieces(section.start, section.end), section.level)
 
     def _add_children(self, label: _Label, section: Section) -> None:
-        """The large children by themselves, and the text around them as the section's own."""
+        """Adds each large child separately, and the text around them as the section's own."""
         large = [child for child in section.children if child.size >= self._sizes.leaf.minimum]
         self._give_small_runs_away(section, large)
         cursor = section.start
@@ -274,25 +271,25 @@ class _Leaves:
         self._add_pieces(label, self._pieces(cursor, section.end), section.level)
 
     def _give_small_runs_away(self, section: Section, large: list[Section]) -> None:
-        """Text of the section's own that is under the minimum joins the large child beside it,
-        when both then are one leaf: further down it would be cited under headings not its own.
+        """Joins text of the section that is below the minimum with the large child beside it, if
+        both then are one leaf: otherwise it would be cited under another section's headings.
 
-        A heading with nothing below it but the first child's goes there in any case.
+        A heading directly above the first child always joins it.
         """
         if not large:
             return
         first = large[0]
         if first is section.children[0] and (
-            self._is_bare(section, first.start) or self._joins(first, section.start, first.end)
+            self._is_bare(section, first.start) or self._can_join(first, section.start, first.end)
         ):
             first.start = section.start
         ends = [*(child.start for child in large[1:]), section.end]
         for child, end in zip(large, ends, strict=True):
-            if self._joins(child, child.start, end):
+            if self._can_join(child, child.start, end):
                 child.end = end
 
-    def _joins(self, child: Section, start: int, end: int) -> bool:
-        """Whether a child stretched to [start, end) is one leaf, and what it takes in is small."""
+    def _can_join(self, child: Section, start: int, end: int) -> bool:
+        """Whether a child extended to [start, end) is one leaf, and the added text is small."""
         minimum = self._sizes.leaf.minimum
         is_leaf = not any(below.size >= minimum for below in child.children)
         is_small = end - start - child.size < minimum
@@ -306,7 +303,7 @@ class _Leaves:
         return below >= len(starts) or self._is_blank(starts[below], end)
 
     def _pieces(self, start: int, end: int) -> list[Range]:
-        """A run of text cut at the headings of the small sections in it, then packed to fit."""
+        """Cuts a range at the headings of its small sections, then packs the pieces."""
         if start >= end:
             return []
         if self._splitter.fits(start, end):
@@ -318,7 +315,7 @@ class _Leaves:
         return self._splitter.pack(units, self._sizes.leaf.maximum)
 
     def _add_pieces(self, label: _Label, pieces: list[Range], level: int = 0) -> None:
-        """Each embedded under the small section it begins with, if that is below this level."""
+        """Each piece is embedded under the small section it begins with, if below this level."""
         previous: int | None = None
         for start, end in pieces:
             heading = self._heading_at(start, end)
@@ -330,7 +327,7 @@ class _Leaves:
             previous = start
 
     def _heading_at(self, start: int, end: int) -> Heading | None:
-        """The heading a piece begins with, blank lines before it aside."""
+        """The heading that a piece begins with, apart from blank lines."""
         index = bisect_left(self._heading_starts, start)
         if index == len(self._heading_starts) or self._heading_starts[index] >= end:
             return None
@@ -338,9 +335,9 @@ class _Leaves:
         is_first = at == start or self._is_blank(start, at)
         return self._document.headings[index] if is_first else None
 
-    def _with_text(self) -> list[_Leaf]:
-        """Headings above more text go with that; those of empty sections, and blank lines, with
-        the text before them."""
+    def _join_bare_leaves(self) -> list[_Leaf]:
+        """Joins headings with the text below them, and headings of empty sections and blank lines
+        with the text before them."""
         leaves: list[_Leaf] = []
         waiting: _Leaf | None = None
         for leaf in self._found:
@@ -348,7 +345,7 @@ class _Leaves:
                 leaf = replace(leaf, start=waiting.start, overlap=waiting.overlap)
                 waiting = None
             is_bare = self._has_no_text(leaf)
-            if is_bare and (not leaves or self._goes_on(leaf)):
+            if is_bare and (not leaves or self._continues(leaf)):
                 waiting = leaf
             elif is_bare:
                 leaves[-1] = replace(leaves[-1], end=leaf.end)
@@ -361,8 +358,8 @@ class _Leaves:
         return [replace(leaf, core=self._core(leaf)) for leaf in leaves]
 
     def _core(self, leaf: _Leaf) -> int:
-        """Where the last of the headings begins that follow one another at the leaf's start, each
-        below the one before."""
+        """The start of the last of the consecutive headings at the leaf's beginning, each nested in
+        the one before."""
         headings, at = self._document.headings, leaf.start
         before = None
         for index in self._headings_in(leaf):
@@ -384,8 +381,8 @@ class _Leaves:
             at = self._after_heading(index)
         return self._is_blank(at, leaf.end)
 
-    def _goes_on(self, leaf: _Leaf) -> bool:
-        """Whether what follows stands below the leaf's last heading."""
+    def _continues(self, leaf: _Leaf) -> bool:
+        """Whether the text after the leaf belongs to its last heading."""
         inside = self._headings_in(leaf)
         if not inside or inside.stop == len(self._heading_starts):
             return bool(inside) and leaf.end < len(self._text)

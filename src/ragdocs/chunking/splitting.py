@@ -1,4 +1,4 @@
-"""The text of leaves: cut to fit between the limits, and what of it the embedder gets."""
+"""Splits the text of leaves to fit the limits, and makes the text to embed."""
 
 import re
 from bisect import bisect_left
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ragdocs.models import Block, BlockKind, Chunk
 
-# What a leaf gives the embedder: its heading path, a blank line, and its words.
+# The text to embed: the leaf's heading path, a blank line and its text.
 
 PATH_SEPARATOR = " > "
 
@@ -17,23 +17,23 @@ def heading_path(chunk: Chunk) -> str:
 
 
 def embedding_text(chunk: Chunk) -> str:
-    """Empty for a node without text of its own, and for one that holds only blanks."""
+    """Empty for a node without its own text, or with blanks only."""
     content = f"{chunk.overlap}{chunk.text or ''}".strip()
     return f"{heading_path(chunk)}\n\n{content}" if content else ""
 
 
-# Cutting a range of text into pieces that fit, at the best places there are.
+# Cuts a range of text into pieces that fit, at the best places.
 #
-# Between blocks first, then between sentences, then at spaces, and hard at the maximum when there
-# is no better place. A code block, table or formula is cut only when it alone is too long, and
-# then between its lines.
+# Between blocks first, then between sentences, then at spaces, and at the maximum if there is no
+# better place. A code block, table or formula is cut only if it alone is too long, and then
+# between lines.
 
 Range = tuple[int, int]
 
 BLANK_SLACK = 32
 _BLANK_IN_QUOTES = "> \t\n"
 
-# Each run of marks is tried once, from its first: a page of dots must stay linear.
+# Each run of marks is tried only from its first, so that a page of dots takes linear time.
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]{0,8}\s+|[。！？]++")  # noqa: RUF001
 _LINE_END = re.compile(r"\n")
 _CUTS = {
@@ -46,7 +46,7 @@ _SPACE_END = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The sizes, in characters, that a piece should have."""
+    """The bounds of a piece's size, in characters."""
 
     minimum: int
     maximum: int
@@ -62,7 +62,7 @@ class Splitter:
         self._limits = limits
 
     def fits(self, start: int, end: int) -> bool:
-        """Within the maximum; a few blank lines at the end do not make a piece too long."""
+        """Whether a range is within the maximum; a few blank lines at the end do not count."""
         over = end - start - self._limits.maximum
         return over <= 0 or (over <= BLANK_SLACK and self._text[end - over : end].isspace())
 
@@ -72,10 +72,10 @@ class Splitter:
         if self.fits(start, end):
             return [(start, end)]
         count = -(-(end - start) // maximum)
-        return self.pack(self._fitting(start, end), -(-(end - start) // count))
+        return self.pack(self._fitting_units(start, end), -(-(end - start) // count))
 
-    def _fitting(self, start: int, end: int) -> Iterator[Range]:
-        """One after the other: there may be millions, of which only the packed ones are kept."""
+    def _fitting_units(self, start: int, end: int) -> Iterator[Range]:
+        """Yields units one by one: there may be millions, and only packed ones are kept."""
         for unit, kind in self._units(start, end):
             if self.fits(*unit):
                 yield unit
@@ -83,22 +83,22 @@ class Splitter:
                 yield from self._fit(unit, _CUTS[kind])
 
     def pack(self, units: Iterable[Range], target: int) -> list[Range]:
-        """Join neighbouring units while they fit; stop at the target, so that parts are even."""
+        """Joins neighbouring units while they fit, up to the target, so that pieces are even."""
         pieces: list[Range] = []
         for start, end in units:
-            if pieces and self._joins(pieces[-1], end, target):
+            if pieces and self._can_join(pieces[-1], end, target):
                 pieces[-1] = (pieces[-1][0], end)
             else:
                 pieces.append((start, end))
         return pieces
 
-    def _joins(self, piece: Range, end: int, target: int) -> bool:
+    def _can_join(self, piece: Range, end: int, target: int) -> bool:
         return piece[1] - piece[0] < target and self.fits(piece[0], end)
 
     def _units(self, start: int, end: int) -> Iterator[tuple[Range, BlockKind]]:
-        """The blocks in a range and what lies between them; a heading with what follows it."""
+        """The blocks in a range and the text between them; a heading with what follows it."""
         before: tuple[Range, BlockKind] | None = None
-        for unit, kind in self._stretched(start, end):
+        for unit, kind in self._blocks_with_blanks(start, end):
             if before is not None:
                 if self._keeps_with(*before, unit):
                     unit = (before[0][0], unit[1])
@@ -109,13 +109,13 @@ class Splitter:
             yield before
 
     def _keeps_with(self, before: Range, kind: BlockKind, unit: Range) -> bool:
-        """Whether a block of that kind keeps what follows: a heading does, unless that would make
-        a block too long that is not.
+        """Whether a block of that kind stays with the next one: a heading does, unless that would
+        make the next one too long.
         """
         return kind is BlockKind.HEADING and (self.fits(before[0], unit[1]) or not self.fits(*unit))
 
-    def _stretched(self, start: int, end: int) -> Iterator[tuple[Range, BlockKind]]:
-        """Blocks with the blank lines after them; anything else between blocks is text."""
+    def _blocks_with_blanks(self, start: int, end: int) -> Iterator[tuple[Range, BlockKind]]:
+        """Blocks with the blank lines after them; other text between blocks is a text block."""
         first = bisect_left(self._block_starts, start)
         last = bisect_left(self._block_starts, end)
         cursor = start
@@ -130,23 +130,23 @@ class Splitter:
             yield (cursor, end), BlockKind.TEXT
 
     def _takes_blanks(self, block: Block, following: int) -> bool:
-        """Blank lines belong to the block before them, unless they alone make it too long."""
+        """Blank lines belong to the block before them, unless they make it too long."""
         is_blank = not self._text[block.end : following].strip(_BLANK_IN_QUOTES)
         return is_blank and (
             self.fits(block.start, following) or not self.fits(block.start, block.end)
         )
 
     def _fit(self, unit: Range, cuts: Sequence[re.Pattern[str]]) -> Iterator[Range]:
-        """One unit in parts that fit, cut no finer than needed; packing joins them again."""
+        """Cuts a unit into parts that fit, no finer than needed; packing joins them again."""
         if self.fits(*unit):
             yield unit
         elif not cuts:
-            yield from self._hard(*unit)
+            yield from self._cut_anywhere(*unit)
         else:
             for part in _cut(self._text, unit, cuts[0]):
                 yield from self._fit(part, cuts[1:])
 
-    def _hard(self, start: int, end: int) -> Iterator[Range]:
+    def _cut_anywhere(self, start: int, end: int) -> Iterator[Range]:
         maximum = self._limits.maximum
         while not self.fits(start, end):
             cut = _last_space(self._text, start, start + maximum)
@@ -165,7 +165,7 @@ def _cut(text: str, unit: Range, after: re.Pattern[str]) -> Iterator[Range]:
 
 
 def _last_space(text: str, start: int, limit: int) -> int:
-    """Just after the last space before the limit, unless that would waste most of the piece."""
+    """The position after the last space before the limit, unless the piece would be too short."""
     space = text.rfind(" ", start + (limit - start) // 2, limit)
     return limit if space == -1 else space + 1
 

@@ -1,4 +1,4 @@
-"""What the rest of the program knows of an embedding model: text in, unit vectors out.
+"""The interface of an embedding model: text in, unit vectors out.
 
 Also what all embedders share: prefixes, windows over long texts, batches and threads. An embedder
 loads its model on first use; this module imports numpy only when it computes.
@@ -27,16 +27,13 @@ if TYPE_CHECKING:
 
     Vectors: TypeAlias = NDArray[float32]
 
-# Whatever stands behind the protocol is loaded on first use, so that holding an embedder costs
-# nothing; this module imports numpy only when it computes.
-
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingCounts:
-    """How documents' texts met the model's window; only `cut_*` means that something was lost.
+    """How documents' texts fitted the model's window; only `cut_*` means that something was lost.
 
-    `split_texts` were longer than the window and went through it in several pieces. `cut_texts`
-    were longer than the model is given at all, by `cut_characters` altogether.
+    `split_texts` were longer than the window and were embedded in several pieces. `cut_texts` were
+    longer than the limit, by `cut_characters` in total.
     """
 
     texts: int = 0
@@ -55,7 +52,7 @@ class EmbeddingCounts:
 
 @dataclass(frozen=True, slots=True)
 class QueryEmbedding:
-    """A query's vector, and how many characters at its end the vector says nothing of."""
+    """A query's vector, and how many characters at its end were not embedded."""
 
     vector: Vectors
     cut_characters: int = 0
@@ -66,15 +63,16 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model, as a person would say it."""
+        """The model's name for people."""
         ...
 
     @property
     def identity(self) -> str:
-        """All that decides a vector: two embedders with one identity may share an index.
+        """Identifies everything that decides a vector: embedders with the same identity may share
+        an index.
 
-        Several models have 384 dimensions, so this is what an index remembers and compares. It is
-        settled by `load`: a precision that this machine cannot run is replaced there.
+        An index stores and compares it, because several models have 384 dimensions. It is final
+        after `load`, which replaces a precision that this machine cannot run.
         """
         ...
 
@@ -88,57 +86,55 @@ class Embedder(Protocol):
 
     @property
     def counts(self) -> EmbeddingCounts:
-        """What `embed_documents` has met since this embedder was made."""
+        """The counts of all texts that `embed_documents` was given."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about how the model was found and runs; usually nothing."""
+        """Messages to the user about how the model was found and runs; usually none."""
         ...
 
     def load(self) -> None:
-        """Make ready now instead of at the first text. Raises ModelMissing or ModelCorrupt."""
+        """Loads the model before the first text. Raises ModelMissing or ModelCorrupt."""
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row of unit length for each text, in the order given."""
+        """One row of unit length for each text, in the given order."""
         ...
 
     def embed_query(self, text: str) -> Vectors:
-        """The vector to search with; never waits behind `embed_documents`."""
+        """The vector to search with; never waits for `embed_documents`."""
         ...
 
 
 @runtime_checkable
 class WindowedEmbedder(Protocol):
-    """An embedder that reads a long query in several windows, each of them a run of the model;
-    the others read one.
-    """
+    """An embedder that reads a long query in several windows, each a run of the model."""
 
     def embed_beginning(self, text: str, windows: int) -> QueryEmbedding:
-        """The vector of as much of a query as so many windows hold."""
+        """The vector of the part of a query that fits into so many windows."""
         ...
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Each row at length 1; a row of zeros stays as it is."""
+    """Scales each row to length 1; a row of zeros stays as it is."""
     import numpy as np
 
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return (vectors / np.maximum(norms, np.float32(1e-12))).astype(np.float32)
 
 
-# Texts as pieces that fit the model's window, and what did not fit anywhere.
+# Splits a text into pieces of token ids that fit the model's window.
 #
-# A text over the window is split into as few, equally long pieces as fit; its vector is the mean of
-# theirs, weighted by length. So its end counts as much as its beginning. A cap on the pieces bounds
-# the work for one text, and what lies beyond it is counted.
+# A longer text is split into as few pieces of equal length as possible; its vector is the mean of
+# theirs, weighted by length, so that its end counts as much as its beginning. A maximum number of
+# pieces bounds the work for one text, and the characters beyond it are counted.
 
 MAX_TOKENS = 256
 SPECIAL_TOKENS = 2
 MAX_WINDOWS = 16
-# Tokenising costs time too: no more of a text is looked at than 16 windows of natural language
-# could hold (16 characters for a token is four times what English prose has).
+# Tokenising costs time too: only as much of a text is read as could fit into 16 windows (16
+# characters for each token, four times as many as in English prose).
 MAX_CHARACTERS = MAX_WINDOWS * (MAX_TOKENS - SPECIAL_TOKENS) * 16
 
 _ROOM = MAX_TOKENS - SPECIAL_TOKENS
@@ -146,7 +142,7 @@ _ROOM = MAX_TOKENS - SPECIAL_TOKENS
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A text as the tokenizer sees it, without special tokens; `ends` are character offsets."""
+    """The tokens of a text, without special tokens; `ends` are character offsets."""
 
     ids: Sequence[int]
     ends: Sequence[int]
@@ -154,7 +150,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class WindowedText:
-    """The pieces of one text, each within the window, and the characters beyond the cap."""
+    """The pieces of one text, each within the window, and the number of characters left out."""
 
     pieces: tuple[Sequence[int], ...]
     cut_characters: int
@@ -168,7 +164,7 @@ class WindowedText:
 def split_text(
     text: str, tokenise: Callable[[str], Tokens], windows: int = MAX_WINDOWS
 ) -> WindowedText:
-    """An empty text has one empty piece: the model has a vector for it too."""
+    """An empty text has one empty piece: the model has a vector for it as well."""
     tokens = tokenise(without_surrogates(text[:MAX_CHARACTERS]))
     most = windows * _ROOM
     end = tokens.ends[most - 1] if len(tokens.ids) > most else MAX_CHARACTERS
@@ -181,12 +177,12 @@ def _pieces(ids: Sequence[int]) -> tuple[Sequence[int], ...]:
     return tuple(ids[start:end] for start, end in pairwise(bounds))
 
 
-# Texts as pieces within a model's window, cut where its tokens end, and one vector from theirs.
+# Splits a text into pieces of text within a model's window, and combines their vectors.
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The pieces of one text, and the characters that were beyond the last."""
+    """The pieces of one text, and the number of characters left out."""
 
     texts: tuple[str, ...]
     cut_characters: int = 0
@@ -198,8 +194,8 @@ class Pieces:
 
 
 def cut_to_fit(text: str, ends: Sequence[int], room: int, windows: int = MAX_WINDOWS) -> Pieces:
-    """`ends` are where the text's tokens end, `room` how many tokens a piece may have, `windows`
-    how many pieces there may be."""
+    """`ends` are the ends of the text's tokens, `room` is the maximum number of tokens in a piece,
+    `windows` that of pieces."""
     if len(ends) <= room:
         return Pieces((text,))
     kept = ends[: room * windows]
@@ -209,8 +205,8 @@ def cut_to_fit(text: str, ends: Sequence[int], room: int, windows: int = MAX_WIN
     return Pieces(texts, len(text[bounds[-1] :].strip()))
 
 
-def combined(vectors: Vectors, pieces: Sequence[Pieces]) -> Vectors:
-    """One vector of unit length for each text: the mean of its pieces', weighted by length."""
+def combine(vectors: Vectors, pieces: Sequence[Pieces]) -> Vectors:
+    """One unit vector for each text: the mean of its pieces' vectors, weighted by length."""
     import numpy as np
 
     rows = np.empty((len(pieces), vectors.shape[1]), dtype=np.float32)
@@ -223,11 +219,10 @@ def combined(vectors: Vectors, pieces: Sequence[Pieces]) -> Vectors:
     return unit(rows)
 
 
-# Which pieces go through the model together: those of one length, a few hundred tokens at a time.
+# Batches: pieces of equal length, a few hundred tokens at a time.
 #
-# Equal lengths need no padding, so no work is wasted and nothing in a batch depends on its
-# neighbours. Larger batches are no faster: the activations leave the processor's cache
-# (specs/0015).
+# Equal lengths need no padding, so no work is wasted and no piece depends on the others in its
+# batch. Larger batches are not faster: the activations exceed the processor's cache (specs/0015).
 
 BATCH_TOKENS = 512
 BATCH_SIZE = 32
@@ -235,14 +230,14 @@ BATCH_SIZE = 32
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """What one run of the model may hold; a single piece always may."""
+    """The limits of one run of the model; a single piece is always allowed."""
 
     tokens: int = BATCH_TOKENS
     size: int = BATCH_SIZE
 
 
 def batches(lengths: Sequence[int], limits: BatchLimits) -> list[list[int]]:
-    """Positions grouped by equal length, longest first: the last to finish is then a short one."""
+    """Groups positions by equal length, longest first, so that the last run is a short one."""
     order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
     groups: list[list[int]] = []
     for position in order:
@@ -255,22 +250,21 @@ def batches(lengths: Sequence[int], limits: BatchLimits) -> list[list[int]]:
     return groups
 
 
-# What is known of a family of models: what it wants before a query and a passage, and whether it
-# knows other languages than English.
+# Families of models: the prefixes they need, and whether they know languages other than English.
 #
-# Models are known by their names, as the Hub, Ollama or a folder spells them.
+# A model's family is recognised by its name, as the Hub, Ollama or a folder spells it.
 
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """Put before every query, and before every passage."""
+    """The texts put before every query and every passage."""
 
     query: str = ""
     passage: str = ""
 
     @property
     def identity(self) -> str:
-        """Part of a model's identity: with other prefixes it gives other vectors."""
+        """Part of a model's identity: other prefixes give other vectors."""
         return f"{self.query!r}+{self.passage!r}"
 
 
@@ -280,8 +274,8 @@ _TASK = "Given a web search query, retrieve relevant passages that answer the qu
 _INSTRUCT = f"Instruct: {_TASK}\nQuery: "
 _BGE_CHINESE = "为这个句子生成表示以用于检索相关文章\N{FULLWIDTH COLON}"
 _BGE_INSTRUCT = f"<instruct>{_TASK}.\n<query>"
-# From the models' own pages and the MTEB benchmark's runs of them, blanks at the end included; the
-# first pattern that is found in the name counts.
+# From the models' pages and the MTEB benchmark, including trailing blanks; the first pattern that
+# matches the name counts.
 _FAMILIES = (
     (r"bge[-_](multilingual|en-icl|code)", Prefixes(query=_BGE_INSTRUCT)),
     (r"bge[-_](m3|reranker)", Prefixes()),
@@ -307,7 +301,7 @@ _FAMILIES = (
 )
 
 
-# Of what is not here nothing is known: it may be multilingual.
+# A model that is not listed may be multilingual.
 _ENGLISH = re.compile(
     r"^all-minilm|^all-(mpnet|distilroberta|roberta)|^multi-qa-|^msmarco-|[-_]en([-_.]|$)"
     r"|^bge-(small|base|large)$|^gte-(tiny|small|base|large)$|^e5-(small|base|large)"
@@ -318,14 +312,14 @@ _MULTILINGUAL = re.compile(r"multilingual|[-_]m3([-_.]|$)|[-_](de|zh|es|fr|ja|ko
 
 
 def known_prefixes(model: str) -> Prefixes:
-    """Of the family that the model's name shows; nothing for one that is not known."""
+    """The prefixes of the model's family; empty for an unknown one."""
     name = _last_part(model)
     found = (prefixes for pattern, prefixes in _FAMILIES if re.search(pattern, name))
     return next(found, Prefixes())
 
 
 def is_english_only(model: str) -> bool:
-    """Whether the model's name shows that it was trained with English texts alone."""
+    """Whether the model's name shows that it was trained on English only."""
     name = _last_part(model)
     return _ENGLISH.search(name) is not None and _MULTILINGUAL.search(name) is None
 
@@ -334,23 +328,21 @@ def _last_part(model: str) -> str:
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1].lower()
 
 
-def chosen_prefixes(query: str, passage: str, known: Prefixes) -> Prefixes:
-    """The settings, where they say something else than "auto"."""
+def choose_prefixes(query: str, passage: str, known: Prefixes) -> Prefixes:
+    """The settings, or the known prefixes for "auto"."""
     return Prefixes(
         query=known.query if query == AUTO else query,
         passage=known.passage if passage == AUTO else passage,
     )
 
 
-# Embedders that say nothing of themselves: how many numbers a vector has is read from a first one.
-#
-# What they share; how a text becomes a vector is for each to say.
+# Embedders without metadata: the dimension is read from a first vector.
 
 PROBE = "What is this model?"
 
 
 class ProbedEmbedder(ABC):
-    """A model known by its answers only."""
+    """A model that is known only by its answers."""
 
     def __init__(self, prefixes: Prefixes) -> None:
         self._prefixes = prefixes
@@ -360,7 +352,7 @@ class ProbedEmbedder(ABC):
 
     @property
     def dimension(self) -> int:
-        """0 while it cannot be used."""
+        """0 while the model cannot be used."""
         try:
             self._learn()
         except EmbeddingError:
@@ -369,7 +361,7 @@ class ProbedEmbedder(ABC):
 
     @property
     def max_tokens(self) -> int:
-        """Not told."""
+        """0: unknown."""
         return 0
 
     @property
@@ -384,7 +376,7 @@ class ProbedEmbedder(ABC):
     def load(self) -> None: ...
 
     def _learn(self) -> None:
-        """For whoever asks what it is, and embeds nothing. Raises EmbeddingError."""
+        """Makes the dimension known without embedding a text. Raises EmbeddingError."""
         self.load()
 
     def _count(self, texts: int) -> None:
@@ -392,16 +384,16 @@ class ProbedEmbedder(ABC):
             self._texts += texts
 
 
-# Several runs of a model at once, each on a thread of its own.
+# Several runs of a model at once, each in its own thread.
 
 NICENESS = 10
-"""Bulk work may take every core, as long as nobody asks a question."""
+"""Bulk work may use every core, but queries come first."""
 
 
 def run_all(
     run: Callable[[list[int]], None], groups: Sequence[list[int]], threads: int, nice: bool = False
 ) -> None:
-    """Every group once, `nice` behind all other work; the first failure ends it and is raised."""
+    """Runs every group once, `nice` with low priority; the first failure ends it and is raised."""
     if not nice and (threads == 1 or len(groups) <= 1):
         for group in groups:
             run(group)
@@ -415,7 +407,7 @@ def run_all(
         for _ in pool.map(run, groups):
             pass
     finally:
-        # After a failure or an interrupt nothing more is started: at most one run is waited for.
+        # After a failure or an interrupt, starts nothing more and waits for running ones only.
         pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -426,6 +418,6 @@ def usable_cores() -> int:
 
 
 def _be_nice() -> None:
-    """Lowers this thread alone; only Linux can do that."""
+    """Lowers the priority of this thread only, which works on Linux alone."""
     with suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,8 +1,7 @@
 """The built-in embedder: all-MiniLM-L6-v2 on onnxruntime, found in an installed package.
 
-Made in microseconds, loaded at the first text. One session, one thread per run: `embed_documents`
-makes several runs at once, `embed_query` one in the caller's thread, so that a query never queues
-behind bulk work.
+Loaded at the first text. One session, one thread per run: `embed_documents` makes several runs at
+once, `embed_query` one in the caller's thread, so that a query never waits for bulk work.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 Precision: TypeAlias = Literal["auto", "fp32", "int8"]
 
 DIMENSION = 384
-# Raised whenever the same weights begin to give other vectors: windows, pooling, quantisation.
+# Raise it when the same weights give other vectors: windows, pooling, quantisation.
 _SCHEME = 1
 
 
@@ -63,8 +62,8 @@ _Runner: TypeAlias = "Callable[[Callable[[list[int]], None], Sequence[list[int]]
 class BuiltinEmbedder:
     """all-MiniLM-L6-v2: mean pooling, no prefixes, unit vectors of 384 numbers.
 
-    `threads` is for bulk work, 0 meaning every core this process may use; `auto` precision is
-    int8 where it gives the vectors it should, fp32 otherwise.
+    `threads` is for bulk work; 0 means every core this process may use. The precision `auto` is
+    int8 if it gives correct vectors on this machine, else fp32.
     """
 
     def __init__(
@@ -121,19 +120,19 @@ class BuiltinEmbedder:
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """Why files that should have served were not used; empty until it is loaded."""
+        """Why expected files were not used; empty before the model is loaded."""
         return self._loaded.rejected if self._loaded else ()
 
     @property
     def place(self) -> str:
-        """Where the model's files were found; empty until it is loaded."""
+        """Where the model's files were found; empty before the model is loaded."""
         return self._loaded.place if self._loaded else ""
 
     def load(self) -> None:
         self._model()
 
     def find(self) -> ModelFiles:
-        """The files that `load` would use, known by their hashes. Raises as `load` does."""
+        """The verified files that `load` would use. Raises the same errors as `load`."""
         return find_model(self._folder, FileVerifier(self._cache_dir))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -163,10 +162,10 @@ class BuiltinEmbedder:
             vectors[group] = model.session.run([pieces[position] for position in group])
 
         run_each(run, batches([len(piece) for piece in pieces], self._limits))
-        return _combined(vectors, texts)
+        return _combine(vectors, texts)
 
     def _model(self) -> _Loaded:
-        # A failure is not remembered: the model may be installed while the program runs.
+        # A failure is not kept: the model may be installed while the program runs.
         if self._loaded is None:
             with self._lock:
                 if self._loaded is None:
@@ -174,8 +173,8 @@ class BuiltinEmbedder:
         return self._loaded
 
 
-def _combined(vectors: Vectors, texts: Sequence[WindowedText]) -> Vectors:
-    """One vector for each text: that of its only piece, or the mean weighted by length."""
+def _combine(vectors: Vectors, texts: Sequence[WindowedText]) -> Vectors:
+    """One vector for each text: that of its only piece, or the mean of its pieces by length."""
     if len(vectors) == len(texts):
         return vectors
     import numpy as np

@@ -1,7 +1,7 @@
-"""How a model gets from the Hugging Face Hub onto this disk: file after file, into the Hub's cache.
+"""Downloads models from the Hugging Face Hub into its cache, file by file.
 
-It is found there only once its last file has come: what an interrupted download has left behind is
-used by nothing, and the next one goes on with the files that are missing.
+A model is found there only when its last file is complete: nothing uses an interrupted download,
+and the next one continues with the missing files.
 """
 
 import os
@@ -29,24 +29,24 @@ from ragdocs.errors import ModelMissing, ModelRefused
 from ragdocs.files import replace
 
 OnFile: TypeAlias = Callable[[str, int, int], None]
-"""Is told a file's name, its number and of how many, before it is fetched."""
+"""Called before each download with the file's name, its number and the number of files."""
 
 ANSWER_SECONDS = 5.0
-"""How long the Hub may take to say anything at all."""
+"""How long the Hub may take to answer."""
 _NEEDED = ("*.json", "*.txt", "*.model", "*.safetensors")
 _UNUSED = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is fetched of a model, and the name under which the Hub's cache then finds it."""
+    """Which files of a model are fetched, and the revision under which the cache finds them."""
 
     choose: Callable[[ModuleType, str, list[str]], list[str]]
     revision: str
 
 
 def find_or_fetch(model: str, cache: Path | None, *, fetch: bool) -> Path:
-    """Raises ModelMissing, with the ways out, when it is neither here nor can be fetched."""
+    """Raises ModelMissing, with advice, if it is not on this disk and cannot be fetched."""
     require_extra()
     if not fetch or Path(model).is_absolute():
         return find_model(model, cache)
@@ -54,10 +54,7 @@ def find_or_fetch(model: str, cache: Path | None, *, fetch: bool) -> Path:
 
 
 def fetch_model(model: str, cache: Path | None, on_file: OnFile | None = None) -> Path:
-    """Fetches what is needed of a model and was not fetched before; silently without `on_file`.
-
-    Raises ModelMissing.
-    """
+    """Fetches the missing files of a model; without `on_file`, silently. Raises ModelMissing."""
     require_extra()
     hub = hub_client()
     part = _Part(_choose_torch, REVISION)
@@ -71,17 +68,14 @@ def fetch_model(model: str, cache: Path | None, on_file: OnFile | None = None) -
 
 
 def fetch_export(model: str, cache: Path | None, on_file: OnFile) -> Path:
-    """Fetches a model's ONNX export, of which one file with weights is enough. Needs no extra.
-
-    Raises ModelMissing.
-    """
+    """Fetches an ONNX export with one file of weights, without the extra. Raises ModelMissing."""
     return _fetch(hub_client(), model, _Part(_choose_export, ONNX_REVISION), cache, on_file)
 
 
 def _fetch(
     hub: ModuleType, model: str, part: _Part, cache: Path | None, on_file: OnFile | None
 ) -> Path:
-    commit, offered = _offered(hub, model)
+    commit, offered = _list_files(hub, model)
     names = part.choose(hub, model, offered)
     snapshot: Path | None = None
     for number, name in enumerate(names, 1):
@@ -96,7 +90,7 @@ def _fetch(
     return snapshot
 
 
-def _offered(hub: ModuleType, model: str) -> tuple[str, list[str]]:
+def _list_files(hub: ModuleType, model: str) -> tuple[str, list[str]]:
     """The newest commit of a model, and its files."""
     try:
         info = hub.HfApi().model_info(repo(model), timeout=ANSWER_SECONDS)
@@ -106,7 +100,7 @@ def _offered(hub: ModuleType, model: str) -> tuple[str, list[str]]:
     # The Hub's client raises classes of its own, of its HTTP library and of the system.
     except Exception as error:
         raise missing(
-            model, f"is not on this disk and cannot be fetched ({_said(error)})"
+            model, f"is not on this disk and cannot be fetched ({_first_line(error)})"
         ) from error
 
 
@@ -122,7 +116,7 @@ def _choose_export(hub: ModuleType, model: str, offered: list[str]) -> list[str]
 
 
 def _choose_torch(hub: ModuleType, model: str, offered: list[str]) -> list[str]:
-    """Pickled weights run code when they are read: they are not even fetched."""
+    """Never fetches pickled weights, which run code when they are read."""
     pickled = [name for name in offered if name.endswith(PICKLED)]
     if pickled and not any(name.endswith(".safetensors") for name in offered):
         raise ModelRefused(
@@ -137,7 +131,7 @@ def _choose_torch(hub: ModuleType, model: str, offered: list[str]) -> list[str]:
 
 
 def _fetch_file(hub: ModuleType, model: str, commit: str, name: str, cache: Path | None) -> Path:
-    """One at a time, in this thread: so that it can be interrupted."""
+    """One at a time, in this thread, so that it can be interrupted."""
     try:
         return Path(
             hub.hf_hub_download(
@@ -145,11 +139,11 @@ def _fetch_file(hub: ModuleType, model: str, commit: str, name: str, cache: Path
             )
         )
     except Exception as error:
-        raise _broken_off(model, name, error) from error
+        raise _download_error(model, name, error) from error
 
 
 def _publish(storage: Path, revision: str, commit: str) -> None:
-    """From now on the model is found: this is how the Hub's cache names the commit to use."""
+    """Makes the model visible: the Hub's cache stores the commit to use in this file."""
     ref = storage / "refs" / revision
     new = storage / f"{revision}.{os.getpid()}.new"
     try:
@@ -161,19 +155,19 @@ def _publish(storage: Path, revision: str, commit: str) -> None:
 
 
 def _clear(blobs: Path) -> None:
-    """Removes what a killed download has left of files that are here whole by now."""
+    """Removes the remains of killed downloads of files that are complete by now."""
     for part in blobs.glob("*.incomplete"):
         if (blobs / part.name.partition(".")[0]).exists():
             part.unlink(missing_ok=True)
 
 
-def _broken_off(model: str, name: str, error: Exception) -> ModelMissing:
+def _download_error(model: str, name: str, error: Exception) -> ModelMissing:
     return missing(
         model,
-        f"could not be fetched: {name} broke off ({_said(error)}). Nothing of it is used; the "
-        "files before are kept, and the next attempt goes on from there",
+        f"could not be fetched: {name} broke off ({_first_line(error)}). Nothing of it is used; "
+        "the files before are kept, and the next attempt goes on from there",
     )
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,8 +1,8 @@
-"""No foreign code, ever: what is looked at before a library sees a model's folder or arguments.
+"""Refuses foreign code: checks a model's folder or arguments before a library sees them.
 
-A model is data from anywhere. Its settings may name Python code to be run, classes to be imported
-or a kernel to be fetched, and pickled weights run code when they are read. Whatever asks for that
-is refused, with the file that asks; the libraries' own switches are set besides (specs/0064).
+A model is data from anywhere. Its settings may name Python code to run, classes to import or a
+kernel to download, and pickled weights run code when they are read. Any of these is refused, with
+the name of the file; the libraries' own switches are set in addition (specs/0064).
 """
 
 import json
@@ -19,7 +19,7 @@ from ragdocs.errors import ConfigError, ModelCorrupt, ModelRefused
 SAFE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill")
 _OTHER_RUNTIMES = frozenset({"onnx", "openvino", "coreml", "gguf"})
-"""Folders of weights for other programs than torch: never opened here."""
+"""Folders with weights for programs other than torch, which are never opened here."""
 _NO_SETTINGS = frozenset({"tokenizer.json", "vocab.json", "added_tokens.json"})
 """Their keys are words of a language."""
 _INDEX = ".index.json"
@@ -43,12 +43,11 @@ _NO = (False, None, 0, "", "0", "false", "no", "off", "none")
 
 
 def check_folder(folder: Path) -> None:
-    """Raises ModelRefused for a folder that asks for code to be run; ModelCorrupt for settings that
-    cannot be read."""
+    """Raises ModelRefused for a folder that would run code, ModelCorrupt for bad settings."""
     files = _files(folder)
     for file in files:
         if file.name == _ADAPTER:
-            raise _refused(file, "is an adapter, which names another model to be loaded")
+            raise _refusal(file, "is an adapter, which names another model to be loaded")
         if file.suffix == ".json" and file.name not in _NO_SETTINGS:
             _check_settings(file)
     for parent in {file.parent for file in files}:
@@ -56,8 +55,8 @@ def check_folder(folder: Path) -> None:
 
 
 def check_arguments(arguments: Mapping[str, object]) -> None:
-    """What a class of LlamaIndex is to be made with: nothing that lets code in, and no folder that
-    does. Raises ConfigError, ModelRefused or ModelCorrupt."""
+    """Checks the arguments of a LlamaIndex class: none may allow code to run, nor name a folder
+    that would. Raises ConfigError, ModelRefused or ModelCorrupt."""
     for key, value in _walk(arguments):
         if reason := _objection(key, value):
             raise ConfigError(
@@ -71,18 +70,17 @@ def check_arguments(arguments: Mapping[str, object]) -> None:
 
 @contextmanager
 def without_working_folder() -> Generator[None]:
-    """Nothing is imported from the folder that the program happens to be started in: it may be a
-    stranger's."""
+    """Prevents imports from the working folder, which may be a stranger's."""
     before = sys.path[:]
-    sys.path[:] = importable_places(before)
+    sys.path[:] = importable_paths(before)
     try:
         yield
     finally:
         sys.path[:] = before
 
 
-def importable_places(places: Sequence[str]) -> list[str]:
-    """Without the working folder, however it is written."""
+def importable_paths(places: Sequence[str]) -> list[str]:
+    """Leaves out the working folder, however it is spelt."""
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:  # it was deleted
@@ -112,7 +110,7 @@ def _check_settings(file: Path) -> None:
             return
         for key, value in _walk(settings):
             if reason := _objection(key, value) or _path_objection(key, value):
-                raise _refused(file, f"has {key!r}, which {reason}")
+                raise _refusal(file, f"has {key!r}, which {reason}")
         _check_modules(file, settings)
     except OSError as error:
         raise ModelCorrupt(f"{file} cannot be read: {error.strerror}") from error
@@ -121,15 +119,15 @@ def _check_settings(file: Path) -> None:
 
 
 def _check_index(file: Path, settings: object) -> None:
-    """A shard under another name would be read as a pickle; by another path, from anywhere."""
+    """A shard with another suffix would be read as a pickle; with another path, from anywhere."""
     parts = _table(settings, "weight_map").values() if file.name == SAFE_WEIGHTS[1] else ()
     for part in parts:
         if not isinstance(part, str) or not _SHARD.fullmatch(part):
-            raise _refused(file, f"names {part!r} as a part of the weights")
+            raise _refusal(file, f"names {part!r} as a part of the weights")
 
 
 def _check_modules(file: Path, settings: object) -> None:
-    """The classes that sentence-transformers imports: of its own modules, only those we know."""
+    """Allows only known modules of sentence-transformers as classes to import."""
     named: list[tuple[object, object]] = list(_table(settings, "types").items())
     if file.name == "modules.json" and isinstance(settings, list):
         for entry in cast("list[object]", settings):
@@ -137,9 +135,9 @@ def _check_modules(file: Path, settings: object) -> None:
             named.append((about.get("path", ""), about.get("type")))
     for path, kind in named:
         if not isinstance(kind, str) or not _MODULE.fullmatch(kind):
-            raise _refused(file, f"names the class {kind!r}, which is not of the library's own")
+            raise _refusal(file, f"names the class {kind!r}, which is not of the library's own")
         if not isinstance(path, str) or not _is_inside(path):
-            raise _refused(file, f"leads to {path!r}, out of the model's folder")
+            raise _refusal(file, f"leads to {path!r}, out of the model's folder")
 
 
 def _table(settings: object, key: str) -> dict[str, object]:
@@ -148,7 +146,7 @@ def _table(settings: object, key: str) -> dict[str, object]:
 
 
 def _check_weights(folder: Path, files: Sequence[Path]) -> None:
-    """Beside safetensors under the name that is looked for, pickled files are never read."""
+    """Pickled files are never read if there are safetensors with the expected name."""
     if any(file.name in SAFE_WEIGHTS for file in files):
         return
     pickled = [file for file in files if file.suffix.lower() in PICKLED]
@@ -161,7 +159,7 @@ def _check_weights(folder: Path, files: Sequence[Path]) -> None:
 
 
 def _walk(value: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
-    """Every value with its key, however deep; those of a list have the list's."""
+    """Every value with its key, at any depth; the items of a list have the list's key."""
     if depth > 100:
         raise ValueError("it is nested too deeply")
     if key:
@@ -175,7 +173,7 @@ def _walk(value: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, o
 
 
 def _objection(key: str, value: object) -> str:
-    """Why a setting is refused, wherever it stands; empty when it is not."""
+    """Why a setting is refused, wherever it is; empty if it is allowed."""
     name = re.sub(r"[^a-z0-9]", "", key.lower())
     is_on = not _is_no(value)
     if name in ("trustremotecode", "allowremotecode") and is_on:
@@ -192,7 +190,7 @@ def _objection(key: str, value: object) -> str:
 
 
 def _path_objection(key: str, value: object) -> str:
-    """The same for what only a model's own files say."""
+    """The same for settings that only a model's own files have."""
     name = re.sub(r"[^a-z0-9]", "", key.lower())
     if name in ("automap", "custompipelines") and value:
         return "names Python code of the model to be run"
@@ -208,7 +206,7 @@ def _path_objection(key: str, value: object) -> str:
 
 
 def _is_no(value: object) -> bool:
-    """Also as a word, as a file may have it."""
+    """Also as a word, as in some files."""
     return (value.strip().lower() if isinstance(value, str) else value) in _NO
 
 
@@ -218,7 +216,7 @@ def _is_inside(path: str) -> bool:
 
 
 def _model_folder(value: str) -> Path | None:
-    """The folder of a model that a text names; None for any other text."""
+    """The model's folder if a text is the path of one, else None."""
     folder = Path(os.path.expanduser(value))
     try:
         return folder if any((folder / name).is_file() for name in _MODEL_FILES) else None
@@ -226,7 +224,7 @@ def _model_folder(value: str) -> Path | None:
         return None
 
 
-def _refused(file: Path, what: str) -> ModelRefused:
+def _refusal(file: Path, what: str) -> ModelRefused:
     return ModelRefused(
         f"{file} {what}. Code from a model is never run here: use another model, or a copy without "
         "that, if the model works without it"

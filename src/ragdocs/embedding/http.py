@@ -1,6 +1,6 @@
 """Vectors from an OpenAI-compatible endpoint: Ollama, LM Studio, llama.cpp and others.
 
-Texts go to one address only: no proxy, no redirect, by default not beyond this machine.
+Texts are sent to one address only: no proxy, no redirect, by default only on this machine.
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ from ragdocs.errors import ConfigError, EmbeddingError
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Prefixes, Vectors
 
-# One HTTP address that texts may be sent to, and no other: no proxy, no redirect, by default no
-# further than this machine.
 
 MAX_ANSWER_BYTES = 64_000_000
 FIRST_PAUSE_SECONDS = 0.2
-"""Before a batch is sent again; twice as long each time."""
+"""The pause before the first retry; it doubles each time."""
 _WORTH_RETRYING = frozenset({429, 500, 502, 503, 504})
 _SHOWN_CHARS = 200
 
 
 class _Failed(Exception):
-    """An attempt did not succeed, and another might."""
+    """An attempt failed, and another might succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where, how long to wait, how often to try again. Raises ConfigError for a bad address."""
+    """An address with its timeout and retries. Raises ConfigError for a bad address."""
 
     url: str
     allow_remote: bool = False
@@ -106,7 +104,7 @@ class Endpoint:
         return kind(host, port, timeout=self.timeout)
 
     def _check_peer(self, connection: http.client.HTTPConnection) -> None:
-        """Before a word is sent: what `localhost` means is decided by this machine's files."""
+        """Called before anything is sent: this machine's files decide what `localhost` means."""
         peer = str(connection.sock.getpeername()[0])
         if not self.allow_remote and not _is_loopback(peer):
             raise EmbeddingError(f"{self.url} leads to {peer}, which is not this machine")
@@ -135,17 +133,14 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-# Vectors from an OpenAI-compatible endpoint: Ollama, LM Studio, llama.cpp's server and others.
-#
-# Off unless configured. What the model is called, and how many numbers its vectors have, is all
-# that can be known of it; the number is read from its first answer.
+# The embedder. It knows only the model's name and dimension, which it reads from the first answer.
 
 FORGET_FAILURE_SECONDS = 5.0
-"""For so long a server that did not answer is not asked again only to learn what it is."""
+"""After a failure the dimension is not requested again for this long."""
 
 
 class HttpEmbedder(ProbedEmbedder):
-    """A model behind an endpoint; each call has a connection of its own."""
+    """A model behind an endpoint; each call opens its own connection."""
 
     def __init__(
         self, endpoint: Endpoint, model: str, prefixes: Prefixes, batch_size: int = 32
@@ -226,7 +221,7 @@ class HttpEmbedder(ProbedEmbedder):
 
 
 def _vectors(answer: object, count: int) -> Vectors:
-    """Of unit length, in the order of the texts. Raises for whatever else was answered."""
+    """Unit vectors in the order of the texts. Raises for any other answer."""
     import numpy as np
 
     entries = cast("list[dict[str, object]]", cast("dict[str, object]", answer)["data"])

@@ -1,7 +1,6 @@
-"""Models on this disk: found by name or folder, the files that are used, and what these say of the
-model.
+"""Models on this disk: finds them by name or folder, chooses their files, and reads their metadata.
 
-The files are checked before a library opens them. Nothing is downloaded here.
+Files are checked before a library opens them. Nothing is downloaded here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from ragdocs.config.choices import Pooling
 from ragdocs.config.values import AUTO
-from ragdocs.embedding.base import Prefixes, chosen_prefixes, known_prefixes
+from ragdocs.embedding.base import Prefixes, choose_prefixes, known_prefixes
 from ragdocs.embedding.model_files import external_data
 from ragdocs.errors import ModelCorrupt, ModelMissing, ModelRefused
 from ragdocs.text import advised
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
     from ragdocs.config.settings import EmbeddingConfig
     from ragdocs.embedding.model_files import FileVerifier
 
-# A folder with a model for onnxruntime, looked at before the library opens any of its files.
+# A folder with a model for onnxruntime, checked before the library opens any of its files.
 #
-# Nothing outside the folder is opened, whatever a link in it or the model itself names; nothing in
-# it is run: onnxruntime loads a library of operators only when told to, and is not told to.
+# Nothing outside the folder is opened, whatever a link in it or the model names. Nothing in it is
+# run: onnxruntime loads a library of operators only on request.
 
 _MAX_MODEL_BYTES = 2**31
 _MAX_EXTERNAL_BYTES = 2**32
@@ -43,8 +42,8 @@ _MEMORY_ADDRESS = "_ORT_MEM_ADDR_"
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """`kind` is what the model is called in errors, `expected` the files that such a folder has,
-    `setting` where another folder can be named."""
+    """Errors mention the model's `kind`, the `expected` files and the `setting` that names the
+    folder."""
 
     path: Path
     kind: str
@@ -52,7 +51,7 @@ class ModelFolder:
     setting: str
 
     def require(self) -> None:
-        """Raises ModelMissing when there is no such folder."""
+        """Raises ModelMissing if there is no such folder."""
         if not self.path.is_dir():
             raise ModelMissing(
                 f"the {self.kind}'s folder {self.path} does not exist; download a model with "
@@ -63,12 +62,12 @@ class ModelFolder:
         return (self.path / name).is_file()
 
     def file(self, name: str) -> Path:
-        """Raises ModelMissing for a file that is not there, ModelRefused for one elsewhere."""
+        """Raises ModelMissing for a missing file, ModelRefused for a link out of the folder."""
         path = self.path / name
         if not path.is_file():
             raise self.lacks(name)
         root = self.path.resolve()
-        # In the Hub's own cache a snapshot's files are links to `blobs` beside `snapshots`.
+        # In the Hub's cache a snapshot's files are links to `blobs` beside `snapshots`.
         if root.parent.name == "snapshots":
             root = root.parent.parent
         if not path.resolve().is_relative_to(root):
@@ -88,7 +87,7 @@ class ModelFolder:
         return path
 
     def settings(self, name: str) -> dict[str, object]:
-        """The JSON object in a file. Raises ModelCorrupt when it holds something else."""
+        """The JSON object in a file. Raises ModelCorrupt for anything else."""
         found = self.json(name)
         if not isinstance(found, dict):
             raise ModelCorrupt(f"{self.path / name} is no JSON object; download it again")
@@ -106,8 +105,8 @@ class ModelFolder:
             raise ModelCorrupt(f"{path} is damaged ({error}); download it again") from error
 
     def check_model(self, name: str) -> CheckedModel:
-        """Raises ModelRefused for a model that wants to read elsewhere, ModelCorrupt for one that
-        is damaged or too large."""
+        """Raises ModelRefused for a model that reads files elsewhere, ModelCorrupt for a damaged or
+        too large one."""
         model = self.file(name)
         if model.stat().st_size > _MAX_MODEL_BYTES:
             raise ModelCorrupt(f"{model} has more than 2 GB, which no ONNX file can have")
@@ -124,7 +123,7 @@ class ModelFolder:
                     f"{model} wants to read {location!r}, which is outside its folder; "
                     "do not use it"
                 )
-            # onnxruntime takes this for an address in the memory of the process.
+            # onnxruntime takes this for an address in the process's memory.
             if _MEMORY_ADDRESS in location:
                 raise ModelRefused(f"{model} wants to read the program's memory; do not use it")
             data = (PurePosixPath(name).parent / path).as_posix()
@@ -145,10 +144,10 @@ class ModelFolder:
 
 @dataclass(frozen=True, slots=True)
 class CheckedModel:
-    """A model that reads nothing but these files.
+    """A model that reads only these files.
 
     `has_batch_scales`: it rounds activations by the largest in a batch, so that a text's vector
-    depends on its neighbours there.
+    depends on the others in its batch.
     """
 
     path: Path
@@ -156,18 +155,18 @@ class CheckedModel:
     has_batch_scales: bool
 
 
-# A cross-encoder's folder, as downloaded from Hugging Face: which of its files are used.
+# The files of a cross-encoder's folder, as downloaded from Hugging Face.
 
 NEEDED_FILES = "config.json, tokenizer.json and onnx/model.onnx (or model.onnx)"
 MODELS = ("onnx/model.onnx", "model.onnx")
-# What cross-encoders are trained with. The RoBERTa kinds have 514 positions and use 512 of them;
-# models with thousands would only make a query wait for passages that are never so long.
+# Cross-encoders are trained with this many. RoBERTa has 514 positions and uses 512; models with
+# thousands would only make queries slower, because no passage is that long.
 MAX_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class CrossEncoderFiles:
-    """The files to load, and how many tokens a pair may have."""
+    """The files to load, and the maximum number of tokens in a pair."""
 
     model: Path
     tokenizer: Path
@@ -175,7 +174,7 @@ class CrossEncoderFiles:
 
 
 def find_files(folder: Path) -> CrossEncoderFiles:
-    """Raises ModelMissing or ModelCorrupt, with what to do."""
+    """Raises ModelMissing or ModelCorrupt, with advice."""
     found = ModelFolder(folder, "cross-encoder", NEEDED_FILES, "rerank_model")
     try:
         return _find_files(found)
@@ -208,25 +207,24 @@ def _max_tokens(folder: Path, config: dict[str, object]) -> int:
     return min(given, MAX_TOKENS)
 
 
-# Models by name: where they are on this disk, in a folder or in the Hugging Face Hub's cache.
-#
-# A model is used from its folder only, and only when it is whole: nothing is asked of the Hub.
+# Finds models by name in the Hugging Face Hub's cache, without contacting the Hub. A model is used
+# only if it is complete.
 
 REVISION = "main"
 ONNX_REVISION = "ragdocs-onnx"
-"""The commit whose ONNX export is whole: that of the weights for torch may be another."""
+"""The revision with a complete ONNX export; the one with weights for torch may be another."""
 EXTRA = "pip install 'mcp-markdown-ragdocs[huggingface]'"
 _OWNER = "sentence-transformers"
-"""Whose a model without an owner in its name is, as that library has it."""
+"""The owner of a model without one in its name, as in that library."""
 _MODEL_FILES = ("config.json", "modules.json")
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _MEANING = (".json", ".txt", ".model", ".safetensors", ".bin")
-"""Ends of the names of files that decide what a model answers."""
+"""Suffixes of the files that decide what a model answers."""
 
 
 def find_folder(model: str, cache: Path | None) -> Path | None:
-    """The folder of a model that is on this disk: the one named, or the one in the Hub's cache."""
+    """The given folder, or the model's folder in the Hub's cache; None if there is no model."""
     path = Path(model)
     if path.is_absolute():
         return path if any((path / name).is_file() for name in _MODEL_FILES) else None
@@ -234,14 +232,14 @@ def find_folder(model: str, cache: Path | None) -> Path | None:
     try:
         found = (look_up(repo(model), name, cache_dir=cache) for name in _MODEL_FILES)
         folder = next((Path(file).parent for file in found if isinstance(file, str)), None)
-    except (OSError, ValueError):  # no name that could be there
+    except (OSError, ValueError):  # not a possible name
         return None
-    # Another program's download may have been interrupted: ours is not seen before it is whole.
+    # Another program's download may have been interrupted; ours is not found until complete.
     return folder if folder is not None and _has_weights(folder) else None
 
 
 def find_model(model: str, cache: Path | None) -> Path:
-    """As `find_folder`, with the ways out: raises ModelMissing when it is not on this disk."""
+    """Like `find_folder`, but raises ModelMissing with advice if it is not on this disk."""
     require_extra()
     folder = find_folder(model, cache)
     if folder is not None:
@@ -252,8 +250,7 @@ def find_model(model: str, cache: Path | None) -> Path:
 
 
 def find_export_folder(model: str, cache: Path | None) -> Path:
-    """The folder of a model's ONNX export. Raises ModelMissing; of a folder that is named, nothing
-    is asked here."""
+    """The folder of a model's ONNX export. Raises ModelMissing; does not check a given folder."""
     path = Path(model)
     if path.is_absolute():
         return path
@@ -268,9 +265,9 @@ def _find_fetched_export(model: str, cache: Path | None) -> Path | None:
     for revision in (ONNX_REVISION, REVISION):
         try:
             found = look_up(repo(model), "tokenizer.json", cache_dir=cache, revision=revision)
-        except (OSError, ValueError):  # no name that could be there
+        except (OSError, ValueError):  # not a possible name
             return None
-        # Another program's download may have been interrupted, or had other weights in mind.
+        # Another program may have been interrupted, or have fetched other weights.
         if isinstance(found, str) and exported_files(Path(found).parent):
             return Path(found).parent
     return None
@@ -283,7 +280,7 @@ def exported_files(folder: Path) -> list[str]:
 
 
 def fetched_models(cache: Path | None) -> tuple[str, ...]:
-    """The names of the whole models in the Hub's cache; none without the extra."""
+    """The names of the complete models in the Hub's cache; none without the extra."""
     from importlib.util import find_spec
 
     if find_spec("huggingface_hub") is None:
@@ -291,7 +288,7 @@ def fetched_models(cache: Path | None) -> tuple[str, ...]:
     hub = hub_client()
     try:
         found = hub.scan_cache_dir(cache)
-    except (hub.errors.CacheNotFound, OSError, ValueError):  # nothing was fetched yet
+    except (hub.errors.CacheNotFound, OSError, ValueError):  # nothing has been fetched yet
         return ()
     names = sorted(one.repo_id for one in found.repos if one.repo_type == "model")
     return tuple(
@@ -304,7 +301,7 @@ def repo(model: str) -> str:
 
 
 def digest(folder: Path) -> str:
-    """Of all in a model's folder that decides its answers. In the Hub's cache, its commit."""
+    """A hash of all files that decide a model's answers; in the Hub's cache, the commit."""
     if folder.parent.name == "snapshots":
         return folder.name
     found = blake2b(digest_size=16)
@@ -317,7 +314,7 @@ def digest(folder: Path) -> str:
 
 
 def read_json(file: Path) -> object:
-    """None for a file that is not there or no JSON."""
+    """None for a file that is missing or not JSON."""
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -338,7 +335,7 @@ def require_extra() -> None:
 
 
 def hub_client() -> ModuleType:
-    """The Hub's own library, imported when it is needed, without its telemetry."""
+    """Imports the Hub's library, without its telemetry."""
     from importlib import import_module
 
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when it is imported
@@ -358,7 +355,7 @@ def missing(model: str, why: str) -> ModelMissing:
 
 
 def _has_weights(folder: Path) -> bool:
-    """All parts of them, where they come in several."""
+    """Whether the weights are complete, including all shards."""
     for name in _SHARDS:
         index = read_json(folder / name)
         if isinstance(index, dict):
@@ -367,11 +364,11 @@ def _has_weights(folder: Path) -> bool:
     return any(file.is_file() for pattern in _WEIGHTS for file in folder.rglob(pattern))
 
 
-# What a model's own files say of it, read without loading it.
+# Metadata in a model's own files, read without loading the model.
 
 
 def declared_prefixes(folder: Path) -> Prefixes | None:
-    """Those that the model's own files name, if they do."""
+    """The prefixes in the model's own files, if any."""
     found = read_json(folder / "config_sentence_transformers.json")
     prompts = cast("dict[str, object]", found).get("prompts") if isinstance(found, dict) else None
     if not isinstance(prompts, dict):
@@ -383,7 +380,7 @@ def declared_prefixes(folder: Path) -> Prefixes | None:
 
 
 def declared_dimension(folder: Path) -> int:
-    """How many numbers a vector has after the last module that says so; 0 when none does."""
+    """The dimension of a vector after the last module that declares one; 0 if none does."""
     modules = read_json(folder / "modules.json")
     if not isinstance(modules, list):
         return _number(folder / "config.json", "hidden_size")
@@ -402,17 +399,17 @@ def _number(file: Path, key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-# An embedding model's ONNX export: which of its files are used, and what they say of it.
+# An embedding model's ONNX export: the files that are used, and their metadata.
 #
-# Read from a folder as the Hub has it, without loading anything: tokenizer.json, config.json, and
-# of sentence-transformers modules.json, 1_Pooling, sentence_bert_config.json and
+# Read from a folder as on the Hub, without loading anything: tokenizer.json, config.json, and from
+# sentence-transformers modules.json, 1_Pooling, sentence_bert_config.json and
 # config_sentence_transformers.json.
 
 EXPECTED_EXPORT = (
     "config.json, tokenizer.json and onnx/model_quantized.onnx (or another .onnx file)"
 )
 _SCHEME = 1
-"""Raised whenever the same files begin to give other vectors."""
+"""Raise it when the same files give other vectors."""
 _FOLDERS = ("onnx", "")
 _QUANTISED = ("model_quantized", "model_int8", "model_uint8")
 _PLAIN = ("model", "model_optimized", "model_O1", "model_O2", "model_O3", "model_fp16", "model_O4")
@@ -443,7 +440,7 @@ _POOLING_NAMES = {
     "max": Pooling.MAX,
     "lasttoken": Pooling.LAST,
 }
-# Of models whose exports often come without 1_Pooling; all others take the mean.
+# Models whose exports often lack 1_Pooling; all others use the mean.
 _POOLING_FAMILIES = (
     (r"qwen3-embedding|gte[-_]qwen|e5-mistral|bge[-_](multilingual-gemma|en-icl)", Pooling.LAST),
     (r"bge[-_]|arctic-embed|mxbai-embed|gte-.*(v1\.5|modernbert|multilingual)", Pooling.CLS),
@@ -453,11 +450,11 @@ _COMPUTED_HERE = ("Transformer", "Pooling", "Normalize", "Dropout")
 
 @dataclass(frozen=True, slots=True)
 class OnnxExport:
-    """All that decides a vector, as the files and the settings have it.
+    """Everything that decides a vector, from the files and the settings.
 
-    `is_pooling_set`: by the settings, so that an output of whole vectors is not taken. `guessed`:
-    the files say nothing of pooling. `later_layers` are modules that only a graph with an output of
-    whole vectors holds.
+    `is_pooling_set`: by the settings, so an output of pooled vectors is not used. `guessed`: the
+    files do not declare a pooling. `later_layers` are modules that only a graph with an output of
+    pooled vectors contains.
     """
 
     folder: Path
@@ -473,7 +470,7 @@ class OnnxExport:
     later_layers: tuple[str, ...]
 
     def identity(self, verifier: FileVerifier) -> str:
-        """Raises OSError when a file cannot be read."""
+        """Raises OSError if a file cannot be read."""
         found = blake2b(digest_size=16)
         for file in (self.model.path, *self.model.data, self.tokenizer):
             found.update(f"{file.name}\0{verifier.sha256(file)}\0".encode())
@@ -485,7 +482,7 @@ class OnnxExport:
 
 
 def read_export(path: Path, settings: EmbeddingConfig) -> OnnxExport:
-    """Raises ModelMissing, ModelCorrupt or ModelRefused, with what to do."""
+    """Raises ModelMissing, ModelCorrupt or ModelRefused, with advice."""
     folder = ModelFolder(path, "embedding model", EXPECTED_EXPORT, "embedding.model")
     try:
         return _read_export(folder, settings)
@@ -497,8 +494,8 @@ def read_export(path: Path, settings: EmbeddingConfig) -> OnnxExport:
 
 
 def choose_model(names: Iterable[str]) -> str | None:
-    """The file to load of those that a model has: a quantised one that suits this processor, else
-    the full one, else a smaller one."""
+    """Which of a model's files to load: a quantised one that suits this processor, else the full
+    one, else a smaller one."""
     there = frozenset(names)
     wanted = (
         f"{folder}/{name}.onnx".lstrip("/")
@@ -510,7 +507,7 @@ def choose_model(names: Iterable[str]) -> str | None:
 
 
 def needed_files(names: Iterable[str], chosen: str) -> list[str]:
-    """Of all files of a model on the Hub, those that `read_export` reads."""
+    """The files of a model on the Hub that `read_export` reads."""
     there = sorted(names)
     return [name for name in there if name == chosen or _is_beside(name, chosen) or _is_read(name)]
 
@@ -526,7 +523,7 @@ def _is_read(name: str) -> bool:
 
 
 def _for_processor() -> tuple[str, ...]:
-    """Quantised for one kind of processor: on others their sums overflow, and nothing tells."""
+    """Files quantised for this kind of processor: on others their sums overflow silently."""
     machine = platform.machine().lower()
     if machine in ("arm64", "aarch64"):
         return ("model_qint8_arm64",)
@@ -552,7 +549,7 @@ def _read_export(folder: ModelFolder, settings: EmbeddingConfig) -> OnnxExport:
     if known is None:
         known = known_prefixes(settings.model)
         known = known if known != Prefixes() else known_prefixes(original)
-    prefixes = chosen_prefixes(settings.query_prefix, settings.passage_prefix, known)
+    prefixes = choose_prefixes(settings.query_prefix, settings.passage_prefix, known)
     pooling = _declared_pooling(folder, modules, prefixes)
     is_set = settings.pooling is not Pooling.AUTO
     return OnnxExport(
@@ -584,7 +581,7 @@ def _optional(folder: ModelFolder, name: str) -> dict[str, object]:
 
 
 def _modules(folder: ModelFolder) -> list[tuple[str, str]]:
-    """The last part of each module's class, and its folder. Nothing is imported by these names."""
+    """The last part of each module's class name, and its folder. Nothing is imported."""
     if not folder.has("modules.json"):
         return []
     found = folder.json("modules.json")
@@ -602,7 +599,7 @@ def _modules(folder: ModelFolder) -> list[tuple[str, str]]:
 def _declared_pooling(
     folder: ModelFolder, modules: list[tuple[str, str]], prefixes: Prefixes
 ) -> Pooling | None:
-    """None where no file says it."""
+    """None if no file declares it."""
     path = next((path for kind, path in modules if kind == "Pooling"), "1_Pooling")
     name = f"{path}/config.json"
     if not folder.has(name):

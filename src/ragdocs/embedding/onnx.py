@@ -1,6 +1,6 @@
-"""Any embedding model that was exported to ONNX, on onnxruntime, without torch.
+"""Any embedding model exported to ONNX, on onnxruntime, without torch.
 
-From a folder, or by a name once `ragdocs models fetch` has fetched it; never fetched by itself.
+From a folder, or by name after `ragdocs models fetch`; never downloaded automatically.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ragdocs.embedding.base import (
     Pieces,
     QueryEmbedding,
     batches,
-    combined,
+    combine,
     cut_to_fit,
     run_all,
     unit,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _WHOLE = ("sentence_embedding", "sentence_embeddings", "text_embeds")
 _BY_TOKEN = ("last_hidden_state", "token_embeddings")
 _MAX_DIMENSION = 16_384
-# As in base.py: four times what English prose has for a token.
+# As in base.py: four times the length of a token in English prose.
 _CHARACTERS_PER_TOKEN = 16
 
 
@@ -50,7 +50,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """`room` is how many tokens are left beside those that every text gets."""
+    """`room` is the window without the special tokens that every text gets."""
 
     found: _Found
     model: ExportedModel
@@ -62,7 +62,7 @@ class _Loaded:
 
 
 class OnnxEmbedder:
-    """A model in a folder or in the Hub's cache; what it is, is read from its files."""
+    """A model in a folder or in the Hub's cache; its files describe it."""
 
     def __init__(self, settings: EmbeddingConfig) -> None:
         self._settings = settings
@@ -78,7 +78,7 @@ class OnnxEmbedder:
 
     @property
     def identity(self) -> str:
-        """By the model's files, so that it is known without loading them."""
+        """From the model's files, so that the model need not be loaded."""
         try:
             return self._files().identity
         except EmbeddingError:
@@ -86,7 +86,7 @@ class OnnxEmbedder:
 
     @property
     def dimension(self) -> int:
-        """As the model gives it, or as its files say before it is loaded; 0 without a model."""
+        """The model's, or before it is loaded that in its files; 0 without a model."""
         try:
             told = self._loaded.dimension if self._loaded else self._files().export.dimension
             return told or self._model().dimension
@@ -116,7 +116,7 @@ class OnnxEmbedder:
         self._model()
 
     def find(self) -> OnnxExport:
-        """What `load` would use. Raises ModelMissing, ModelCorrupt or ModelRefused."""
+        """The export that `load` would use. Raises ModelMissing, ModelCorrupt or ModelRefused."""
         return self._files().export
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -159,15 +159,15 @@ class OnnxEmbedder:
 
         lengths = [len(each.ids) for each in framed]
         run_all(run, batches(lengths, self._limits(model)), threads, nice)
-        return combined(vectors, texts)
+        return combine(vectors, texts)
 
     def _limits(self, model: _Loaded) -> BatchLimits:
-        """One text at a time where it would depend on its neighbours."""
+        """One text at a time if its vector would depend on the others in a batch."""
         is_alone = model.found.export.model.has_batch_scales
         return BatchLimits(BATCH_TOKENS, 1 if is_alone else self._settings.batch_size)
 
     def _files(self) -> _Found:
-        # A failure is not remembered: the model may be put in place while the program runs.
+        # A failure is not kept: the model may be installed while the program runs.
         found = self._found
         if found is None:
             found = self._found = _find(self._settings)
@@ -177,7 +177,7 @@ class OnnxEmbedder:
         if self._loaded is None:
             with self._lock:
                 if self._loaded is None:
-                    self._found = _find(self._settings)  # as it is now
+                    self._found = _find(self._settings)  # the files may have changed
                     self._loaded = _load(self._found)
         return self._loaded
 
@@ -216,13 +216,13 @@ def _load(found: _Found) -> _Loaded:
 
 
 def _output(export: OnnxExport, model: ExportedModel) -> tuple[str, Pooling | None]:
-    """What to ask the graph for, and how one vector comes of it; None where it is one already."""
+    """The graph's output to use, and its pooling; None if the output is pooled already."""
     outputs = model.outputs
     whole = next((name for name in _WHOLE if name in outputs), None)
     if whole and not export.is_pooling_set:
         return whole, None
     by_token = next((name for name in _BY_TOKEN if name in outputs), None)
-    # Exported by other programs, under names of their own.
+    # Other programs export it under other names.
     by_token = by_token or next((name for name, rank in outputs.items() if rank == 3), None)
     if by_token is None:
         raise ModelCorrupt(
@@ -239,13 +239,13 @@ def _output(export: OnnxExport, model: ExportedModel) -> tuple[str, Pooling | No
 
 
 def _encode(model: _Loaded, text: str) -> Any:  # noqa: ANN401  the library has no types
-    # One at a time: `encode_batch` starts a thread pool of its own that does not survive fork.
+    # One at a time: `encode_batch` starts a thread pool that does not survive fork.
     shown = text.lower() if model.found.export.lower_case else text
     return model.tokenizer.encode(shown, add_special_tokens=False)
 
 
 def _frame(model: _Loaded, text: str) -> Encoded:
-    """With the special tokens; a piece that has more tokens than it had within its text is cut."""
+    """Adds the special tokens; cuts a piece that has more tokens alone than within its text."""
     from ragdocs.embedding.runtime import Encoded
 
     encoded = _encode(model, without_surrogates(text))
@@ -255,10 +255,10 @@ def _frame(model: _Loaded, text: str) -> Encoded:
 
 
 def _vectors(model: _Loaded, texts: Sequence[Encoded]) -> Vectors:
-    """Unit vectors of texts with equally many tokens. Raises EmbeddingError."""
+    """Unit vectors of texts with the same number of tokens. Raises EmbeddingError."""
     import numpy as np
 
-    # In half precision the sum of a few hundred tokens may overflow.
+    # In half precision the sum over a few hundred tokens may overflow.
     found = np.asarray(model.model.run(model.output, texts), dtype=np.float32)
     is_right = found.ndim == (2 if model.pooling is None else 3) and found.shape[0] == len(texts)
     if not is_right or not 1 <= found.shape[-1] <= _MAX_DIMENSION or 0 in found.shape:

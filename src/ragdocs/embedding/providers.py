@@ -1,4 +1,4 @@
-"""Which embedder the settings name. Nothing is loaded, fetched or asked before its first text."""
+"""Makes the configured embedder. Nothing is loaded or downloaded before its first text."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ BUILTIN_NAMES = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 
 
 def make_embedder(settings: EmbeddingConfig) -> "Embedder":
-    """Raises ConfigError for settings that name no usable embedder."""
+    """Raises ConfigError if the settings do not describe a usable embedder."""
     makers = {
         EmbeddingProvider.BUILTIN: _builtin,
         EmbeddingProvider.HUGGINGFACE: _huggingface,
@@ -29,7 +29,7 @@ def _builtin(settings: EmbeddingConfig) -> "Embedder":
     from ragdocs.embedding.builtin import BuiltinEmbedder
 
     model = Path(settings.model)
-    folder = model if model.is_absolute() else None  # that is what a folder's path becomes
+    folder = model if model.is_absolute() else None  # loading makes a folder's path absolute
     if folder is None and settings.model not in BUILTIN_NAMES:
         raise ConfigError(
             f'embedding.model = "{settings.model}" is not built in: leave it out, name a '
@@ -57,12 +57,12 @@ def _llama_index(settings: EmbeddingConfig) -> "Embedder":
 
 
 def _http(settings: EmbeddingConfig) -> "Embedder":
-    from ragdocs.embedding.base import chosen_prefixes, known_prefixes
+    from ragdocs.embedding.base import choose_prefixes, known_prefixes
     from ragdocs.embedding.http import Endpoint, HttpEmbedder
 
     endpoint = Endpoint(
         settings.url, settings.allow_remote, settings.timeout_seconds, settings.retries
     )
     known = known_prefixes(settings.model)
-    prefixes = chosen_prefixes(settings.query_prefix, settings.passage_prefix, known)
+    prefixes = choose_prefixes(settings.query_prefix, settings.passage_prefix, known)
     return HttpEmbedder(endpoint, settings.model, prefixes, settings.batch_size)

@@ -1,6 +1,4 @@
-"""onnxruntime and tokenizers, with types, and the built-in model loaded and checked on one
-sentence.
-"""
+"""onnxruntime and tokenizers behind typed classes; loads the built-in model and checks it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -26,7 +24,7 @@ from ragdocs.embedding.minilm import (
 from ragdocs.embedding.model_files import ModelFiles
 from ragdocs.errors import EmbeddingError, ModelCorrupt
 
-# The two native libraries behind the built-in model and exports, as typed as we need them.
+# The two native libraries, with the types that we need.
 
 _ERRORS_ONLY = 3
 _REQUIRED = "input_ids"
@@ -35,17 +33,17 @@ _ELEMENTS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
 class ModelSession:
-    """The model, ready to run. Every run uses the calling thread alone, and runs do not wait
-    for each other: bulk work calls it from several threads, a query from its own."""
+    """The loaded built-in model. Each run uses only the calling thread, and runs do not wait for
+    each other: bulk work calls it from several threads, a query from its own."""
 
     def __init__(self, weights: Weights, products: Products) -> None:
         onnxruntime = load_onnxruntime()
         model, graph = build_graph(weights, products)
         options = _one_thread(onnxruntime)
-        # More would replace LayerNormalization by a slower fused operator.
+        # A higher level would replace LayerNormalization with a slower fused operator.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         outside = graph.outside
-        # The session reads these arrays where they are, so they live as long as it does.
+        # The session reads these arrays in place, so they must live as long as it does.
         self._constants = (
             outside,
             [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in outside.values()],
@@ -56,7 +54,7 @@ class ModelSession:
         )
 
     def run(self, token_ids: Sequence[Sequence[int]]) -> Tensor:
-        """Unit vectors of texts with equally many tokens, special tokens included."""
+        """Unit vectors of texts with the same number of tokens, including special tokens."""
         ids = np.array(token_ids, dtype=np.int32)
         (means,) = self._session.run(None, {INPUT: ids})
         return unit(means)
@@ -64,23 +62,23 @@ class ModelSession:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text, or two as one sequence; `segments` says which token belongs to which."""
+    """The tokens of a text or of a pair; `segments` says which token belongs to which text."""
 
     ids: Sequence[int]
     segments: Sequence[int]
 
 
 class ExportedModel:
-    """A model from a file, ready to run on tokens, in the calling thread alone as `ModelSession`.
+    """A model loaded from a file. Each run uses only the calling thread, as in `ModelSession`.
 
-    `kind` and `task` are what errors call it, and what it should have been exported for; `also` are
-    inputs that it may take besides those of every model.
+    Errors mention its `kind` and the `task` it should have been exported for; `also` are inputs
+    that it may have besides those of every model.
     """
 
     def __init__(self, path: Path, kind: str, task: str, *also: str) -> None:
         onnxruntime = load_onnxruntime()
         options = _one_thread(onnxruntime)
-        # Whatever its name: the other format is not looked at by `model_folder`.
+        # Whatever the file's name: `ModelFolder` does not check the other format.
         options.add_session_config_entry("session.load_model_format", "ONNX")
         try:
             self._session: Any = onnxruntime.InferenceSession(
@@ -106,11 +104,11 @@ class ExportedModel:
 
     @property
     def outputs(self) -> Mapping[str, int]:
-        """Each output's name with how many dimensions it has, in the file's order."""
+        """Each output's name with its number of dimensions, in the file's order."""
         return {each.name: len(each.shape or ()) for each in self._session.get_outputs()}
 
     def run(self, output: str, texts: Sequence[Encoded]) -> NDArray[Any]:
-        """One output for texts with equally many tokens. Raises EmbeddingError."""
+        """One output for texts with the same number of tokens. Raises EmbeddingError."""
         ids = np.array([text.ids for text in texts])
         values = {
             "input_ids": ids,
@@ -129,7 +127,7 @@ class ExportedModel:
 
 
 def load_tokenizer(path: Path) -> Any:  # noqa: ANN401  the library has no types
-    """Without the padding and truncation its file asks for. Raises ModelCorrupt."""
+    """Loads a tokenizer, without the padding and truncation in its file. Raises ModelCorrupt."""
     tokenizers: Any = import_module("tokenizers")
     try:
         tokenizer: Any = tokenizers.Tokenizer.from_file(str(path))
@@ -150,10 +148,10 @@ def _one_thread(onnxruntime: Any) -> Any:  # noqa: ANN401  the library has no ty
 
 
 def load_onnxruntime() -> Any:  # noqa: ANN401  the library has no types
-    """onnxruntime without its telemetry: since 1.29 it would call home from Linux and macOS too.
+    """onnxruntime without its telemetry, which since 1.29 also runs on Linux and macOS.
 
     The variable must be set before the first import: then no uploader is started and no device
-    identifier written. The call covers a program that had imported the library before us.
+    identifier written. The call covers a program that has imported the library before us.
     """
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     onnxruntime: Any = import_module("onnxruntime")
@@ -162,7 +160,7 @@ def load_onnxruntime() -> Any:  # noqa: ANN401  the library has no types
 
 
 class WordPieces:
-    """The tokenizer, without the padding and truncation its file asks for."""
+    """The built-in model's tokenizer."""
 
     def __init__(self, path: Path) -> None:
         self._tokenizer: Any = load_tokenizer(path)
@@ -178,32 +176,33 @@ class WordPieces:
         return [self._start, *ids, self._end]
 
 
-# Files → a model that has shown, on one sentence, that it gives the vectors it should.
+# Loads the built-in model, and checks on one sentence that it gives correct vectors.
 
-# Its vector, by sentence-transformers (scripts/make_reference_vectors.py), lies beside this file.
+# The file beside this one has its vector, by sentence-transformers
+# (scripts/make_reference_vectors.py).
 PROBE_TEXT = "Point it at a folder of Markdown files and ask: which note explains the setup?"
 PROBE_FILE = Path(__file__).parent / "probe.npy"
-# Below the 0.99 that the tests ask of 200 texts: this only tells working from broken.
+# Below the 0.99 that the tests require for 200 texts: this only detects a broken model.
 _LEAST_COSINE = 0.98
 
 
 def load_session(
     files: ModelFiles, precision: Literal["fp32", "int8"]
 ) -> tuple[ModelSession, WordPieces, Literal["fp32", "int8"], tuple[str, ...]]:
-    """The model in the precision asked for, or in fp32 with a note that says why."""
+    """The model in the given precision, or in fp32 with a note that gives the reason."""
     weights = read_weights(files.weights, files.layout)
     pieces = WordPieces(files.tokenizer)
     notes: tuple[str, ...] = ()
     if precision == "int8":
         try:
-            return _checked(weights, pieces, precision), pieces, precision, notes
-        # onnxruntime raises its own unrelated classes; whatever it was, fp32 is the way out.
+            return _build_session(weights, pieces, precision), pieces, precision, notes
+        # onnxruntime raises its own unrelated classes; in any case fp32 may work.
         except Exception as error:
             notes = (f"int8 cannot be used here, so the slower fp32 is: {error}",)
-    return _checked(weights, pieces, "fp32"), pieces, "fp32", notes
+    return _build_session(weights, pieces, "fp32"), pieces, "fp32", notes
 
 
-def _checked(
+def _build_session(
     weights: Weights, pieces: WordPieces, precision: Literal["fp32", "int8"]
 ) -> ModelSession:
     products = Int8Products() if precision == "int8" else Fp32Products()

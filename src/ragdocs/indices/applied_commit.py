@@ -1,4 +1,4 @@
-"""Where in the store's history an index stands, and what it must redo to follow."""
+"""Which commit of the store an index has applied, and which documents it must read to catch up."""
 
 import time
 from collections.abc import Callable
@@ -7,17 +7,17 @@ from ragdocs.models import DocId
 from ragdocs.store.records import ChangeKind, Position
 from ragdocs.store.snapshot import Snapshot
 
-# Requests run side by side, each with its own snapshot, so an index can be ahead of the one it is
-# given. Going back would mean to start over; being ahead is harmless, because chunk numbers never
-# come to mean another chunk. But a store that was replaced by an older copy looks just the same, so
-# an earlier snapshot is taken for a late one only for a short while.
+# Requests run concurrently, each with its own snapshot, so an index can be ahead of a snapshot.
+# Going back would mean starting over; being ahead is harmless, because chunk numbers are never
+# reused. But a store that was replaced by an older copy looks the same, so an earlier snapshot
+# counts as a late request only for a short time.
 
 IN_FLIGHT_SECONDS = 30.0
-"""A request is answered well within this; an older snapshot than that means an older store."""
+"""Every request ends well before this; an older snapshot means an older store."""
 
 
 class AppliedCommit:
-    """The commit that a view has applied. Guarded by the view's own lock."""
+    """The commit that an index has applied. Guarded by the index's own lock."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -29,11 +29,11 @@ class AppliedCommit:
         return self._position
 
     def is_behind(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot shows anything that the view must follow."""
+        """Whether the index must catch up with the snapshot."""
         return snapshot.position != self._position and not self._is_late(snapshot)
 
     def touched(self, snapshot: Snapshot, kinds: frozenset[ChangeKind]) -> frozenset[DocId] | None:
-        """The documents changed in one of these ways; None: start over from the store."""
+        """The documents changed in one of these ways; None if the index must start over."""
         if self._position is None:
             return None
         changes = snapshot.changes_since(self._position)
@@ -42,7 +42,7 @@ class AppliedCommit:
         return frozenset(change.doc_id for change in changes if change.kinds & kinds)
 
     def reach(self, position: Position) -> None:
-        """The view is now as the store was at this commit."""
+        """Records that the index has applied this commit."""
         now = self._clock()
         self._passed = [entry for entry in self._passed if now - entry[0] < IN_FLIGHT_SECONDS]
         if self._position:
@@ -50,12 +50,12 @@ class AppliedCommit:
         self._position = position
 
     def forget(self) -> None:
-        """The view can no longer be trusted: the next catch-up starts over."""
+        """Makes the next catch-up start over."""
         self._position = None
         self._passed.clear()
 
     def _is_late(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot is of a commit that the view has just left behind."""
+        """Whether the snapshot is of a commit that the index left only recently."""
         seen = snapshot.position.generation
         if self._position is None or seen >= self._position.generation:
             return False

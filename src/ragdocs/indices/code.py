@@ -14,7 +14,7 @@ from ragdocs.indices.fts5 import (
     create_table,
     drop_table,
     holds_rows,
-    written,
+    join_terms,
 )
 from ragdocs.indices.hits import CodeHits, Hit
 from ragdocs.indices.keyword import rarest
@@ -23,19 +23,17 @@ from ragdocs.store.database import Database, Row
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.snapshot import Snapshot
 
-# Code search: every block of code as it is written, and the chunk that holds it.
-#
-# No stems and no stop words in the code; names are found whole and by their parts, so that
+# No stems and no stop words in code. Names are found whole and by their parts, so that
 # `getUserById` also finds `get_user_by_id`.
 
 TABLE = "code_terms"
 _LAYOUT_VERSION = 1
 _BLOCKS_PER_CHUNK = 4
-"""Several blocks may stand in one chunk: more are ranked than chunks are wanted."""
+"""A chunk may have several blocks, so more blocks are ranked than chunks are wanted."""
 
 
 class CodeIndex:
-    """The table: one row for every code block, by the block's own number."""
+    """The table: one row for every code block, by the block's number."""
 
     name = TABLE
 
@@ -72,7 +70,7 @@ class CodeIndex:
     def _rows(self, database: Database, doc: int) -> Iterator[Row]:
         select = "SELECT key, code, position FROM code_blocks WHERE doc = ?"
         for key, code, _ in database.paged(select, (doc,), "position", 2):
-            yield key, written(self._analyzer.streams(code))
+            yield key, join_terms(self._analyzer.streams(code))
 
 
 class CodeEngine:
@@ -93,8 +91,8 @@ class CodeEngine:
         *,
         most_terms: int | None = None,
     ) -> CodeHits:
-        """A hit leads to the chunk in which its block begins. Prose's stop words do not count. Of
-        more than `most_terms` the rarest are looked for.
+        """A hit is the chunk in which a block begins. Ignores the stop words of prose. With more
+        than `most_terms` terms, searches for the rarest.
         """
         units: Sequence[Unit] = self._units(text)
         if most_terms is not None:

@@ -1,8 +1,8 @@
-"""Conditions on passages and their documents: values that every engine carries out for itself.
+"""Conditions on passages and their documents: values that every engine evaluates in its own way.
 
-A condition is a word that a passage must have, a comparison of a field of its document, or several
-of these joined. A filter is a condition of comparisons alone. A new property or a permission is a
-new field, never a new method of an engine.
+A condition is a word that a passage must have, a comparison of a field of its document, or a
+combination of these. A filter is a condition with comparisons only. A new property or permission is
+a new field, never a new method of an engine.
 """
 
 import unicodedata
@@ -21,9 +21,9 @@ from ragdocs.store.records import StoredDocument
 
 
 class Unit(NamedTuple):
-    """A term, or several that must follow one another; in one field, or in any.
+    """A term, or several consecutive ones; in one field, or in any.
 
-    A tuple, because units are looked up in dictionaries for every match that is marked.
+    A tuple, because units are dictionary keys for every match that is marked.
     """
 
     terms: tuple[str, ...]
@@ -32,12 +32,12 @@ class Unit(NamedTuple):
 
 
 class FilterField(StrEnum):
-    """What a comparison looks at."""
+    """A field that a comparison can use."""
 
     TREE = "tree"
     PATH = "path"
     FILE = "file"
-    """A path, a folder's path, a bare file name or an id: whichever of these was typed."""
+    """A path, a folder's path, a bare file name or an id, whichever was typed."""
     TAG = "tag"
     CATEGORY = "category"
     AUTHOR = "author"
@@ -45,14 +45,14 @@ class FilterField(StrEnum):
     DOCUMENT = "document"
     """The document's id."""
     LANGUAGE = "language"
-    """The language of a code block in the passage: the only field of passages, not documents."""
+    """The language of a code block in the passage: the only field that is not a document's."""
 
 
 class Operator(StrEnum):
     """How a field is compared with a value."""
 
     IS = "is"
-    """Without regard to case; a tag also stands for the tags nested below it."""
+    """Ignores case; a tag also matches the tags nested below it."""
     ONE_OF = "one of"
     UNDER = "under"
     """A path below a folder, by whole components."""
@@ -97,11 +97,11 @@ class Without:
 
 Condition = Unit | Comparison | All | Some | Without
 Filter = Condition | None
-"""A condition without words; None lets every document answer."""
+"""A condition without words; None lets every document through."""
 
 
 def both(one: Condition | None, other: Condition | None) -> Condition | None:
-    """A condition that holds where both do."""
+    """A condition that holds if both do."""
     if one is None or other is None:
         return other if one is None else one
     return All((*parts_of(one), *parts_of(other)))
@@ -123,7 +123,7 @@ def in_tree(name: str) -> Comparison:
 
 
 def in_language(language: str) -> Condition | None:
-    """None when no language is named."""
+    """None if no language is given."""
     return Comparison(FilterField.LANGUAGE, Operator.IS, language) if language.strip() else None
 
 
@@ -136,13 +136,13 @@ def is_of_language(condition: Condition) -> bool:
 
 
 def language_of(condition: Filter) -> str:
-    """The language of code that a filter asks for; empty when it asks for none."""
+    """The language of code that a filter requires; empty if it requires none."""
     found = (part for part in parts_of(condition) if is_of_language(part))
     return next((str(part.value) for part in found if isinstance(part, Comparison)), "")
 
 
 def has_words(condition: Condition) -> bool:
-    """Whether a passage must be read to tell if the condition holds."""
+    """Whether the condition depends on the words of a passage."""
     match condition:
         case Unit():
             return True
@@ -154,17 +154,17 @@ def has_words(condition: Condition) -> bool:
             return any(map(has_words, parts))
 
 
-# What a comparison says of a document. Every engine must agree with this.
+# Whether a document satisfies a comparison. Every engine must agree with this.
 
 PATHS_BYTES = 24 << 20
-"""For about 50,000 documents: the embedded engine compares a filter with every one of them."""
+"""Enough for about 50,000 documents: the embedded engine compares a filter with all of them."""
 
 IsMatch = Callable[[StoredDocument], bool]
 
 
 def compile_filter(condition: Filter) -> IsMatch | None:
-    """Whether a document satisfies a filter; None when every document does. Languages are left
-    out: a passage has them, not a document.
+    """A function that tests a document; None if every document passes. Ignores languages, which
+    belong to passages.
     """
     checks = tuple(_check(part) for part in parts_of(condition) if not is_of_language(part))
     if not checks:
@@ -217,7 +217,7 @@ def _begins(prefix: str) -> IsMatch:
 
 
 def _is_named(names: tuple[str, ...]) -> IsMatch:
-    """By its path, its folder's path, its bare name or its id."""
+    """Matches a document's path, its folder's path, its bare name or its id."""
     named = {name: parts for name in names if (parts := _split(name))}
     every = frozenset(named.values())
     lengths = sorted({len(parts) for parts in every})
@@ -269,20 +269,20 @@ _MAKERS: dict[tuple[FilterField, Operator], Callable[..., IsMatch]] = {
     (FilterField.MODIFIED, Operator.AT_LEAST): _is_since,
     (FilterField.MODIFIED, Operator.AT_MOST): _is_until,
 }
-"""A new field is one more line here, and its counterpart in every other engine."""
+"""A new field is one more line here, and one in every other engine."""
 
 
 def _split(path: str) -> tuple[str, ...]:
-    """Composed, because what is typed and what a file system returns may differ in that."""
+    """In NFC, because typed text and file names may differ in normalisation."""
     return PurePosixPath(unicodedata.normalize("NFC", path).lstrip("/")).parts
 
 
 _components = BoundedCache(_split, PATHS_BYTES)
-"""Of documents only: paths that are typed into filters rarely repeat."""
+"""Only for documents: the paths in filters rarely repeat."""
 
 
 def _is_one_of(wanted: str, value: str) -> bool:
-    """The value, or one of those it lists: the parser joins several authors by commas."""
+    """Compares with the value, or with each of its parts: the parser joins authors by commas."""
     name = " ".join(wanted.split()).casefold()
     folded = value.casefold()
     return not name or name == folded or name in (part.strip() for part in folded.split(","))

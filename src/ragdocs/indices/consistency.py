@@ -1,4 +1,4 @@
-"""Whether the indices inside the store hold what its rows say they should."""
+"""Checks that the indices inside the store match its rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.stored_index import StoredIndex
 
 KEYS_AT_ONCE = 5000
-# A document without text has one row all the same, for its title.
+# A document without text has one row too, for its title.
 _KEYWORD_LACKS = f"""SELECT
     (SELECT count(*) FROM chunks c WHERE c.text IS NOT NULL
         AND c.key NOT IN (SELECT id FROM {KEYWORD}_docsize)) +
@@ -37,14 +37,14 @@ _FTS5 = (KEYWORD, CODE)
 
 
 def find_inconsistencies(snapshot: Snapshot, tables: Sequence[StoredIndex]) -> Iterator[str]:
-    """One sentence for each. Raises IndexCorrupt at a damaged row."""
+    """Yields a sentence for each. Raises IndexCorrupt at a damaged row."""
     yield from _check_tables(snapshot)
     yield from _check_indices(snapshot, tables)
 
 
 def _check_tables(snapshot: Snapshot) -> Iterator[str]:
     for table in TABLES:
-        expected, found = snapshot.ledger.count(table), _number(snapshot, table)
+        expected, found = snapshot.ledger.count(table), _count(snapshot, table)
         if expected != found:
             yield f"{table} has {found:,} rows, and should have {expected:,}"
 
@@ -55,7 +55,7 @@ def _check_indices(snapshot: Snapshot, tables: Sequence[StoredIndex]) -> Iterato
     for table in tables:
         version, *position = known.get(table.name, ("",))
         if version != table.version:
-            continue  # of another version: rebuilt by whoever writes next
+            continue  # another version: the next writer rebuilds it
         if tuple(position) != at:
             yield f"the index {table.name} has missed a commit"
         elif table.name in _LACKING:
@@ -74,8 +74,8 @@ def _check_index(snapshot: Snapshot, name: str) -> Iterator[str]:
 
 
 def _check_terms(snapshot: Snapshot, name: str) -> Iterator[str]:
-    """Each row knows how many words it has, and the index how often it has each word: both
-    sums are of everything that was put in, and reading them decodes the whole index."""
+    """Compares the sum of the rows' word counts with the sum of the words' counts. Both cover
+    everything that was put in, and reading them decodes the whole index."""
     by_row = sum(_varints(row[0]) for row in snapshot.select(f"SELECT sz FROM {name}_docsize"))
     by_term = snapshot.select(f"SELECT coalesce(sum(cnt), 0) FROM {name}_vocabulary")[0][0]
     if by_row != by_term:
@@ -83,7 +83,7 @@ def _check_terms(snapshot: Snapshot, name: str) -> Iterator[str]:
 
 
 def _varints(packed: bytes) -> int:
-    """The sum of SQLite's variable-length numbers, of which word counts need few bytes."""
+    """The sum of numbers in SQLite's variable-length encoding; word counts need few bytes."""
     total = value = 0
     for byte in packed:
         value = (value << 7) | (byte & 0x7F)
@@ -93,11 +93,11 @@ def _varints(packed: bytes) -> int:
 
 
 def _check_signatures(snapshot: Snapshot) -> None:
-    """Raises IndexCorrupt at the first that is damaged."""
+    """Raises IndexCorrupt at the first damaged one."""
     keys = [ChunkKey(row[0]) for row in snapshot.select(f"SELECT key FROM {SIGNATURES}")]
     for start in range(0, len(keys), KEYS_AT_ONCE):
         signatures_of(snapshot, keys[start : start + KEYS_AT_ONCE])
 
 
-def _number(snapshot: Snapshot, what: str) -> int:
-    return int(snapshot.select(f"SELECT count(*) FROM {what}")[0][0])
+def _count(snapshot: Snapshot, table: str) -> int:
+    return int(snapshot.select(f"SELECT count(*) FROM {table}")[0][0])

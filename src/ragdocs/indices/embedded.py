@@ -1,6 +1,6 @@
-"""The embedded engine: a store in SQLite, and the indices in it and in memory over it.
+"""The embedded engine: a store in SQLite, with indices inside it and in memory.
 
-A view is a snapshot of the store together with these indices, which have caught up with it.
+A view is a snapshot of the store together with these indices, brought up to date with it.
 """
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence, Set
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 MAX_COUNTED = 64
-"""Terms without spaces between words that are counted by the keyword engine, one after another."""
+"""How many terms of scripts without spaces the keyword engine counts, one by one."""
 
 
 @runtime_checkable
 class Follows(Protocol):
-    """An index that catches up with the store by itself, for all requests."""
+    """An index that catches up with the store, once for all requests."""
 
     @property
     def position(self) -> Position | None: ...
@@ -71,8 +71,7 @@ class Follows(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedIndices:
-    """The indices of one configuration, shared by all views. Without vectors the rest still
-    answers."""
+    """The indices of one configuration, shared by all views; the vector indices are optional."""
 
     keyword: KeywordEngine
     code: CodeEngine
@@ -88,7 +87,7 @@ class EmbeddedIndices:
                 index.catch_up(snapshot)
 
     def newest(self) -> int:
-        """The last commit that one of them has followed."""
+        """The newest generation that one of them has applied."""
         reached = [index.position for index in self._following]
         return max((position.generation for position in reached if position), default=0)
 
@@ -98,13 +97,13 @@ class EmbeddedIndices:
 
     @cached_property
     def _following(self) -> list[Follows]:
-        # Asked twice in every query, and slow to tell.
+        # Needed twice in every query, and isinstance is slow for a protocol.
         indices = (self.keyword, self.vector, self.graph)
         return [index for index in indices if isinstance(index, Follows)]
 
 
 class EmbeddedIndex:
-    """One store and its indices: gives views, to any number of threads."""
+    """One store and its indices: opens views, for any number of threads."""
 
     def __init__(self, reader: Reader, indices: EmbeddedIndices) -> None:
         self._reader = reader
@@ -115,14 +114,14 @@ class EmbeddedIndex:
         newest = self._indices.newest()
         with self._reader.view(partial(EmbeddedView, self._indices)) as view:
             if for_search:
-                if view.position.generation < newest:  # an older store was put in its place
+                if view.position.generation < newest:  # the store was replaced by an older one
                     self._indices.start_over()
                 self._indices.catch_up(view)
             yield view
 
 
 class EmbeddedView(Snapshot):
-    """A snapshot of the store that can also be searched. For one thread, but for what `Recall`
+    """A snapshot of the store that can also be searched. For one thread, except where `Recall`
     says otherwise."""
 
     def __init__(
@@ -256,8 +255,8 @@ class EmbeddedView(Snapshot):
         return self._indices.keyword.frequencies(self, terms)
 
     def document_frequencies(self, terms: Collection[str]) -> dict[str, int]:
-        """From the vocabulary. It leaves out terms of text without spaces: for these the keyword
-        engine counts passages, near enough to compare by."""
+        """From the vocabulary, which has no terms of scripts without spaces: for these the keyword
+        engine counts passages, which is close enough."""
         known = self._indices.vocabulary.document_frequencies(self, terms)
         unspaced = [term for term in terms if term not in known and not is_spaced(term)]
         if not unspaced:
@@ -267,19 +266,19 @@ class EmbeddedView(Snapshot):
         return known | {term: min(count, most) for term, count in counted.items() if count}
 
     def known_terms(self, terms: Collection[str]) -> set[str]:
-        return self._indices.vocabulary.known(self, terms)
+        return self._indices.vocabulary.known_terms(self, terms)
 
     def count_documents_with(self, terms: Collection[str]) -> int:
-        return self._indices.vocabulary.documents(self, terms)
+        return self._indices.vocabulary.count_documents_with(self, terms)
 
     def words_in_one_document(self, words: Collection[str]) -> set[str]:
-        return self._indices.vocabulary.in_one_document(self, words)
+        return self._indices.vocabulary.words_in_one_document(self, words)
 
     def near_words(self, word: str, term: str, most: int) -> list[NearWord]:
-        return self._indices.vocabulary.near(self, word, term, most)
+        return self._indices.vocabulary.near_words(self, word, term, most)
 
     def similar_words(self, word: str, count: int, *, by_letters: bool) -> list[str]:
-        return self._indices.vocabulary.alike(self, word, count, by_letters=by_letters)
+        return self._indices.vocabulary.similar_words(self, word, count, by_letters=by_letters)
 
     def has_term_vectors(self) -> bool:
         terms = self._indices.terms

@@ -1,6 +1,4 @@
-"""The folder of a keyword engine outside the store: its files, their checksums and how it catches
-up.
-"""
+"""A keyword engine outside the store: its files, their checksums, and how it catches up."""
 
 import errno
 import hashlib
@@ -30,10 +28,11 @@ from ragdocs.store.folder import claim_folder
 from ragdocs.store.records import ChangeKind, ChunkKey, Position
 from ragdocs.store.snapshot import Snapshot
 
-# The files of a derived index, one by one: opened without following links, linked, hashed.
+# Files of a derived index: opened without following links, linked, hashed.
 
 Identity = tuple[int, int, int]
-"""Inode, size and time of change: what tells quickly that a file was touched. Links share it."""
+"""Inode, size and time of modification, which show quickly that a file was changed. Hard links
+share it."""
 
 
 def identity(path: Path | str) -> Identity:
@@ -60,7 +59,7 @@ def _open(path: Path) -> int:
 
 
 def link(source: Path, target: Path) -> None:
-    """Not every file system has links; a copy does as well."""
+    """Makes a hard link, or a copy where the file system has no links."""
     try:
         os.link(source, target, follow_symlinks=False)
     except FileNotFoundError:
@@ -70,7 +69,7 @@ def link(source: Path, target: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Removes what stands in the way, whatever it is."""
+    """Removes a file, link or folder."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -79,7 +78,7 @@ def discard(path: Path) -> None:
 
 
 def replace_file(target: Path, temporary: Path, data: bytes) -> None:
-    """Readers see the old content or the new, never a part."""
+    """Replaces a file atomically: readers see the old content or the new."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(open_file(temporary, flags), "wb") as file:
@@ -93,7 +92,7 @@ def replace_file(target: Path, temporary: Path, data: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Private; whatever else has its name makes way."""
+    """Makes a private folder in place of anything else at its path."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         path.unlink()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,9 +101,9 @@ def make_folder(path: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Generator[bool]:
-    """Whether the lock could be had, without waiting. The kernel frees it with the process."""
-    with translated(path.parent):
+def try_to_lock(path: Path) -> Generator[bool]:
+    """Takes a lock without waiting; yields whether it did. The kernel releases it at exit."""
+    with translate_errors(path.parent):
         if path.is_symlink() or is_obstacle(path):
             discard(path)
         held = try_lock(path)
@@ -116,8 +115,8 @@ def locked(path: Path) -> Generator[bool]:
 
 
 @contextmanager
-def translated(folder: Path) -> Generator[None]:
-    """A full disk or a folder that must not be written, in our own words."""
+def translate_errors(folder: Path) -> Generator[None]:
+    """Turns an OSError, such as a full disk, into an IndexStoreError that says what to do."""
     try:
         yield
     except OSError as error:
@@ -128,23 +127,23 @@ def translated(folder: Path) -> Generator[None]:
         ) from error
 
 
-# What a derived index remembers of itself: JSON with a hash of its own, never a pickle.
+# The state of a derived index, stored as JSON with its own hash, never as a pickle.
 
 _FORMAT = 1
 TRAIL = 16
-"""How many of the commits before are remembered; see `derived_index`."""
+"""How many of the previous commits are stored; see `DerivedIndex._take`."""
 _DIRECTORY = re.compile(r"\d{8,}-[0-9a-f]{8}")
 _FILE = re.compile(r"[\w.][\w.\-]*")
 _LOCKS = (".lock", "_WRITELOCK")
 
 
 class Damaged(Exception):
-    """The folder is not what was written there; it is made anew from the store."""
+    """The folder is not as it was written; it is rebuilt from the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileMark:
-    """What a file must be."""
+    """The size and hash that a file must have."""
 
     size: int
     sha256: str
@@ -152,9 +151,9 @@ class FileMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Which files are the index, which version of it, and which commit it has applied.
+    """The files of the index, its version, and the commit that it has applied.
 
-    `trail` has the commits it applied before, oldest first, and `written` the wall clock.
+    `trail` has the previous commits, oldest first, and `written` the wall clock.
     """
 
     version: str
@@ -166,11 +165,11 @@ class State:
 
 
 def is_bookkeeping(name: str) -> bool:
-    """Whether a library's file says nothing of the index: an empty file that it locks."""
+    """Whether a file is not part of the index, but an empty one that a library locks."""
     return name.endswith(_LOCKS)
 
 
-def written_state(state: State) -> bytes:
+def serialise_state(state: State) -> bytes:
     body = {
         "format": _FORMAT,
         "version": state.version,
@@ -184,7 +183,7 @@ def written_state(state: State) -> bytes:
 
 
 def read_state(data: bytes) -> State:
-    """Raises Damaged for anything that `written_state` did not write."""
+    """Raises Damaged for anything that `serialise_state` did not write."""
     try:
         found = json.loads(data)
         body = found["body"]
@@ -221,28 +220,28 @@ def _hash(body: object) -> str:
     return hashlib.sha256(encoded.encode()).hexdigest()
 
 
-# The folder of a derived index: which files are the index now, and that they are whole.
+# The folder of a derived index: its current files, and whether they are complete.
 #
-#     lock                  held by whoever writes, and freed by the kernel when that process dies
-#     state.json            which directory counts, up to which commit, with a hash of every file
-#     00000012-1f2e3d4c/    the files as the engine's library made them
+#     lock                  held by the writer; the kernel releases it when that process dies
+#     state.json            the current directory and its commit, with a hash of every file
+#     00000012-1f2e3d4c/    the files as the engine's library wrote them
 #
-# A directory is never changed once `state.json` names it: the next state is made beside it, out of
-# links to the files that stay, and replacing `state.json` is the one commit point. Readers that
-# have the old files open keep them. Nothing is synced to the disk: what a power cut takes is
-# noticed by its hash, and made anew.
+# A directory is never changed once `state.json` names it: the next state is made beside it, with
+# links to the files that stay, and replacing `state.json` is the only commit point. Readers keep
+# the old files that they have open. Nothing is synced to disk: a file that a power cut damaged is
+# recognised by its hash, and the index is rebuilt.
 
 STATE_FILE = "state.json"
 LOCK_FILE = "lock"
 _TEMPORARY = re.compile(r"state\.json\.[0-9a-f]{8}")
 
 Look = tuple[Identity, ...]
-"""How the files of a state lie there, that of the state first."""
+"""The identities of all files of a state, `state.json` first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A directory in which the next state is being made, out of the files of an older one."""
+    """A directory for the next state, with links to the files of the previous one."""
 
     directory: Path
     base: State | None
@@ -256,7 +255,7 @@ class DerivedFolder:
         self._verified: dict[Identity, str] = {}
 
     def state(self) -> State | None:
-        """What the folder says it holds; None when there is nothing yet."""
+        """The state that the folder has according to `state.json`; None if there is none yet."""
         try:
             data = content(self.path / STATE_FILE)
         except FileNotFoundError:
@@ -266,13 +265,13 @@ class DerivedFolder:
         return read_state(data)
 
     def verify(self, state: State) -> None:
-        """Raises Damaged unless every file is there and has the size and hash that it had."""
+        """Raises Damaged unless every file exists with its size and hash."""
         known: dict[Identity, str] = {}
         for name, mark in state.files.items():
             path = self.path / state.directory / name
             try:
                 seen = identity(path)
-                # A file that was read before, and not touched since, need not be read again.
+                # A file that was read before and has not changed since is not read again.
                 found = self._verified.get(seen) or sha256(path)
             except OSError as error:
                 raise Damaged(f"{name} cannot be read: {error.strerror}") from error
@@ -282,7 +281,7 @@ class DerivedFolder:
         self._verified = known
 
     def look(self, state: State) -> Look | None:
-        """None when a file is missing. Cheap, because it is done before each query."""
+        """The identities of a state's files; None if one is missing. Cheap: done for each query."""
         directory = f"{self.path}/{state.directory}/"
         try:
             return (
@@ -294,18 +293,18 @@ class DerivedFolder:
 
     @contextmanager
     def lock(self) -> Generator[bool]:
-        """Whether the lock could be had; without waiting."""
-        with translated(self.path):
+        """Takes the lock without waiting; yields whether it did."""
+        with translate_errors(self.path):
             claim_folder(self.path.parent)
             make_folder(self.path)
-        with locked(self.path / LOCK_FILE) as is_ours:
+        with try_to_lock(self.path / LOCK_FILE) as is_ours:
             yield is_ours
 
     @contextmanager
     def draft(self, position: Position, base: State | None) -> Generator[Draft]:
-        """A directory for the next state; gone again when the block fails."""
+        """Makes a directory for the next state, and removes it if the block fails."""
         directory = self.path / f"{position.generation:08d}-{secrets.token_hex(4)}"
-        with translated(self.path):
+        with translate_errors(self.path):
             directory.mkdir(mode=0o700)
             try:
                 if base is not None:
@@ -319,8 +318,8 @@ class DerivedFolder:
     def publish(
         self, draft: Draft, version: str, position: Position, trail: tuple[Position, ...]
     ) -> State:
-        """Makes a draft what the folder holds; older directories go."""
-        with translated(self.path):
+        """Makes a draft the current state, and removes older directories."""
+        with translate_errors(self.path):
             state = State(
                 version=version,
                 position=position,
@@ -330,7 +329,7 @@ class DerivedFolder:
                 files=dict(self._marks(draft)),
             )
             temporary = self.path / f"{STATE_FILE}.{secrets.token_hex(4)}"
-            replace_file(self.path / STATE_FILE, temporary, written_state(state))
+            replace_file(self.path / STATE_FILE, temporary, serialise_state(state))
             self._clean(state.directory)
         return state
 
@@ -348,7 +347,7 @@ class DerivedFolder:
             yield path.name, FileMark(seen[1], found)
 
     def _clean(self, current: str) -> None:
-        """What a killed writer left, and what no state names any more."""
+        """Removes what a killed writer left, and directories that are no longer current."""
         for path in self.path.iterdir():
             is_old = _DIRECTORY.fullmatch(path.name) and path.name != current
             if is_old or _TEMPORARY.fullmatch(path.name):
@@ -363,7 +362,7 @@ class DerivedFolder:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A chunk, ready to be indexed: the terms of each of its fields, in the order of FIELDS."""
+    """A chunk to be indexed: the terms of each of its fields, in the order of FIELDS."""
 
     key: ChunkKey
     doc_id: DocId
@@ -405,29 +404,29 @@ def extent(streams: Streams) -> int:
     return len(streams.plain) + 1 + 2 * len(streams.wholes)
 
 
-# A keyword index that lives in a folder beside the store and follows it by the change log.
+# A keyword index in a folder beside the store, which follows the change log.
 #
-# Any thread, and any process, may bring it up to date; one does it at a time, and the others adopt
-# what they find. The state that was opened goes on answering until the next one is whole.
+# Any thread of any process may bring it up to date. One does it at a time, and the others adopt the
+# result. The opened state goes on answering until the next one is complete.
 
 WAIT_SECONDS = 5.0
-"""How long another process may be writing before a query is told to come again."""
+"""How long a query waits for another process that is writing."""
 _POLL_SECONDS = 0.02
 _ATTEMPTS = 5
-"""A state can be replaced while its files are being checked: then the new one is looked at."""
+"""A state can be replaced while its files are being checked: then the new one is checked."""
 UNSAVED_GENERATIONS = 500
-"""Commits that change no text move no file, until the change log might forget where we stand."""
+"""Commits that change no text are not saved, until the change log might no longer reach back."""
 SMALL = 100
-"""So few chunks are made anew in a tenth of a second."""
+"""So few chunks are rebuilt in a tenth of a second."""
 WORN_SHARE = 0.2
-"""What was removed still counts in tantivy's mean length: few long ones shift every score."""
+"""Removed chunks still count in tantivy's mean length: a few long ones shift every score."""
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE})
 
 _log = logging.getLogger(__name__)
 
 
 class OpenIndex(Protocol):
-    """Files that were opened for searching; they do not change any more."""
+    """Files that were opened for searching; they no longer change."""
 
     @property
     def live(self) -> int:
@@ -436,13 +435,13 @@ class OpenIndex(Protocol):
 
     @property
     def dead(self) -> int:
-        """How many more it carries along that were removed."""
+        """How many removed chunks its files still contain."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be written: all entries of some documents go, and these come."""
+    """The changes to write: all entries of some documents are removed, and these are added."""
 
     is_new: bool
     removed: frozenset[DocId]
@@ -454,13 +453,14 @@ O = TypeVar("O", bound=OpenIndex)  # noqa: E741
 
 
 class EngineLibrary(Protocol[O_co]):
-    """What an engine does with files. `version`: all that decides what is in them."""
+    """How an engine reads and writes files. `version` identifies everything that decides their
+    content."""
 
     @property
     def version(self) -> str: ...
 
     def open(self, directory: Path) -> O_co:
-        """Files that have been verified. Raises Damaged when the library refuses them."""
+        """Opens verified files. Raises Damaged if the library refuses them."""
         ...
 
     def write(self, directory: Path, changes: Changes) -> None: ...
@@ -468,7 +468,7 @@ class EngineLibrary(Protocol[O_co]):
 
 @dataclass(frozen=True, slots=True)
 class _Adopted(Generic[O]):
-    """A state of the folder that was verified and opened."""
+    """A verified and opened state of the folder."""
 
     state: State
     look: Look
@@ -476,7 +476,7 @@ class _Adopted(Generic[O]):
 
 
 class DerivedIndex(Generic[O]):
-    """The newest whole state of the folder; safe to use from several threads."""
+    """The newest complete state of the folder; safe to use from several threads."""
 
     def __init__(self, path: Path, library: EngineLibrary[O], analyzer: Analyzer) -> None:
         self._folder = DerivedFolder(path)
@@ -492,18 +492,18 @@ class DerivedIndex(Generic[O]):
         """The commit that has been applied; None before the first catch-up."""
         return self._progress.position
 
-    def opened(self, snapshot: Snapshot) -> O:
-        """What can be searched now."""
+    def current(self, snapshot: Snapshot) -> O:
+        """The opened index that can be searched now."""
         while (adopted := self._adopted) is None:
             self.catch_up(snapshot)
         return adopted.index
 
     def catch_up(self, snapshot: Snapshot) -> None:
-        """Brings the files to the snapshot: adopts what another process made of them, or redoes
-        what was touched, or all of it.
+        """Brings the files up to date with the snapshot: adopts another process's state, or indexes
+        the changed documents, or all.
 
-        Raises IndexLocked when another thread or process takes too long, and IndexStoreError when
-        the folder cannot be written; what was opened before stays.
+        Raises IndexLocked if another thread or process takes too long, and IndexStoreError if the
+        folder cannot be written; the previously opened state stays.
         """
         deadline = time.monotonic() + WAIT_SECONDS
         if not self._catching_up.acquire(timeout=WAIT_SECONDS):
@@ -522,7 +522,7 @@ class DerivedIndex(Generic[O]):
             self._catching_up.release()
 
     def forget(self) -> None:
-        """The next catch-up starts over: commits that were applied are gone from the store."""
+        """Makes the next catch-up start over: the store has lost commits that were applied."""
         with self._catching_up:
             self._progress.forget()
 
@@ -530,7 +530,7 @@ class DerivedIndex(Generic[O]):
         return IndexLocked(f"{self._folder.path} is still being written: try again")
 
     def _is_behind(self, snapshot: Snapshot) -> bool:
-        """Whether something must be written; what others have written is adopted first."""
+        """Whether something must be written; adopts what others have written first."""
         self._adopt()
         if self._adopted is None:
             return True
@@ -544,7 +544,7 @@ class DerivedIndex(Generic[O]):
         return False
 
     def _adopt(self) -> None:
-        """Opens what the folder holds, unless that is what we have."""
+        """Opens the folder's current state, unless it is open already."""
         adopted = self._adopted
         if adopted is not None and self._folder.look(adopted.state) == adopted.look:
             return
@@ -565,21 +565,21 @@ class DerivedIndex(Generic[O]):
                 return None
             try:
                 self._folder.verify(state)
-                return self._opened(state)
+                return self._open_state(state)
             except Damaged:
                 if attempt + 1 == _ATTEMPTS or self._folder.state() == state:
                     raise
         return None
 
-    def _opened(self, state: State) -> _Adopted[O]:
+    def _open_state(self, state: State) -> _Adopted[O]:
         look = self._folder.look(state)
         if look is None:
             raise Damaged("a file is missing")
         return _Adopted(state, look, self._library.open(self._folder.path / state.directory))
 
     def _take(self, found: _Adopted[O]) -> None:
-        """A request may come with a snapshot from just before the commit that another process has
-        brought the folder to: the commits passed on the way tell it from one of another history.
+        """A request may have a snapshot from just before the commit that another process has
+        applied: the trail shows that the snapshot belongs to the same history.
         """
         is_recent = 0 <= time.time() - found.state.written < IN_FLIGHT_SECONDS
         if self._progress.position is None and is_recent:
@@ -589,9 +589,9 @@ class DerivedIndex(Generic[O]):
         self._adopted = found
 
     def _follow(self, snapshot: Snapshot) -> None:
-        """Under the lock: writes the next state, and opens it."""
+        """Writes and opens the next state; needs the lock."""
         if self._damage:
-            _log.warning("%s is damaged (%s): made anew", self._folder.path, self._damage)
+            _log.warning("%s is damaged (%s): rebuilding it", self._folder.path, self._damage)
         touched = self._progress.touched(snapshot, _KINDS)
         base = self._adopted
         trail = (*base.state.trail, base.state.position) if base and touched is not None else ()
@@ -615,14 +615,14 @@ class DerivedIndex(Generic[O]):
         with self._folder.draft(snapshot.position, base) as draft:
             self._library.write(draft.directory, changes)
             state = self._folder.publish(draft, self._library.version, snapshot.position, trail)
-        return self._opened(state)
+        return self._open_state(state)
 
 
 def _is_most(touched: int, snapshot: Snapshot) -> bool:
-    """Whether making all of it anew costs little more."""
+    """Whether rebuilding everything costs little more."""
     return touched * 2 > snapshot.ledger.count("documents")
 
 
 def _is_worn(index: OpenIndex) -> bool:
-    """Whether so much that was removed is left behind that it shows."""
+    """Whether the files contain so many removed chunks that scores shift."""
     return index.dead > (0 if index.live <= SMALL else index.live * WORN_SHARE)

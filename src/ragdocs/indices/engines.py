@@ -1,4 +1,4 @@
-"""Which keyword engine the settings choose, and the tables that it needs inside the store."""
+"""The configured keyword engine, and the tables that it needs inside the store."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class KeywordEngine(Protocol):
     """BM25F over the fields of chunks, within one snapshot of the store."""
 
     def catch_up(self, snapshot: Snapshot) -> None:
-        """Brings what the engine keeps beside the store, if anything, to the snapshot."""
+        """Brings the engine's files beside the store, if any, up to date with the snapshot."""
         ...
 
     def search(
@@ -32,51 +32,51 @@ class KeywordEngine(Protocol):
         scope: Scope = None,
         allowed: Set[int] | None = None,
     ) -> KeywordHits:
-        """`allowed`: the chunks that satisfy the query's condition, if they are known already."""
+        """`allowed`: the chunks that satisfy the query's condition, if already known."""
         ...
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
-        """The chunks, by number, that satisfy a strict query's condition."""
+        """The numbers of the chunks that satisfy a strict query's condition."""
         ...
 
     def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> Mapping[str, int]:
-        """How many chunks have each of these terms, nearly: enough to tell which is rarer."""
+        """How many chunks have each term, approximately: enough to tell which is rarer."""
         ...
 
     def count(self, snapshot: Snapshot) -> int:
-        """How many chunks are searched: passages, not the headings above them."""
+        """How many chunks are searched: passages, not the sections around them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordSetup:
-    """The engine for queries, and what the store's writer must keep for it."""
+    """The engine for queries, and the tables that the store's writer must update for it."""
 
     engine: KeywordEngine
     tables: tuple[StoredIndex, ...]
 
 
 def keyword_folder(directory: Path, choice: KeywordEngineName) -> Path:
-    """Where an engine that lives beside the store keeps its files."""
+    """The folder of an engine that keeps files beside the store."""
     return directory / f"keyword-{choice.value}"
 
 
 def keyword_tables(settings: SearchConfig, analyzer: Analyzer) -> tuple[StoredIndex, ...]:
-    """What the engine keeps inside the store; nothing for one that lives beside it."""
+    """The engine's tables inside the store; none for an engine with files beside it."""
     if settings.keyword_engine is not KeywordEngineName.FTS5:
         return ()
     return (Fts5Index(analyzer, analysis_fingerprint(settings.stemmer)),)
 
 
 def folder_version(settings: SearchConfig) -> str:
-    """What the files of an engine beside the store depend on, of all settings; empty for none."""
+    """The settings that an engine's files beside the store depend on; empty without files."""
     if settings.keyword_engine is KeywordEngineName.FTS5:
         return ""
     return f"{settings.keyword_engine.value};{weights_version(_weights(settings))}"
 
 
 def keyword_setup(settings: SearchConfig, analyzer: Analyzer, directory: Path) -> KeywordSetup:
-    """Raises ConfigError when the engine's library is an extra that is not installed."""
+    """Raises ConfigError if the engine's library is an extra that is not installed."""
     analysis = analysis_fingerprint(settings.stemmer)
     weights = _weights(settings)
     folder = keyword_folder(directory, settings.keyword_engine)

@@ -29,57 +29,57 @@ from ragdocs.store.tables import (
 
 # How many rows an FTS5 table has, and how many of them have each unit.
 #
-# Both are asked for by every query and change only with a commit, so what was counted once is kept
-# until then. To count a common word takes as long as to rank it.
+# Every query needs both, and they change only with a commit, so counts are kept until then.
+# Counting a common word takes as long as ranking it.
 
 MOST_BYTES = 4 << 20
 
-Sought = tuple[tuple[str, ...], QueryField | None]
-"""A unit, whatever its weight."""
+UnitKey = tuple[tuple[str, ...], QueryField | None]
+"""A unit without its weight."""
 
 
 @dataclass(slots=True)
-class _Counted:
-    """What is known of one commit."""
+class _CommitCounts:
+    """The counts at one commit."""
 
     position: Position
     total: int
-    rows: dict[Sought, int] = field(default_factory=dict[Sought, int])
+    rows: dict[UnitKey, int] = field(default_factory=dict[UnitKey, int])
     bytes: int = 0
-    """Of the rows, about: two threads may count at the same moment."""
+    """The approximate size of the rows: two threads may count at the same time."""
 
     def serves(self, position: Position) -> bool:
-        """Whether it is of that commit, and has room."""
+        """Whether these are counts at that commit, with room for more."""
         return self.position == position and self.bytes < MOST_BYTES
 
 
 class Fts5Counts:
     """Counts in one table, which has an fts5vocab table `TABLE_vocabulary`; safe to use from
-    several threads, which at worst count the same again.
+    several threads, which at worst count the same twice.
     """
 
     def __init__(self, table: str) -> None:
         self._table = table
-        self._counted: _Counted | None = None
+        self._counted: _CommitCounts | None = None
 
     def of(self, snapshot: Snapshot, units: Sequence[Unit]) -> tuple[int, dict[Unit, int]]:
-        """The rows of the table, and of each unit."""
+        """How many rows the table has, and how many of them have each unit."""
         counted = self._counted
         if counted is None or not counted.serves(snapshot.position):
             total = snapshot.select(f"SELECT count(*) FROM {self._table}_docsize")[0][0]
-            counted = self._counted = _Counted(snapshot.position, total)
+            counted = self._counted = _CommitCounts(snapshot.position, total)
         rows = counted.rows
-        unknown = [unit for unit in units if _sought(unit) not in rows]
+        unknown = [unit for unit in units if _unit_key(unit) not in rows]
         words = [unit.terms[0] for unit in unknown if is_word(unit)]
         if words:
             rows.update(self._words(snapshot, words))
         for unit in unknown:
             if not is_word(unit):
-                rows[_sought(unit)] = self._matching(snapshot, unit)
-        counted.bytes += sum(bytes_of(_sought(unit)) + ENTRY_BYTES for unit in unknown)
-        return counted.total, {unit: rows[_sought(unit)] for unit in units}
+                rows[_unit_key(unit)] = self._count_matching(snapshot, unit)
+        counted.bytes += sum(bytes_of(_unit_key(unit)) + ENTRY_BYTES for unit in unknown)
+        return counted.total, {unit: rows[_unit_key(unit)] for unit in units}
 
-    def _words(self, snapshot: Snapshot, words: Sequence[str]) -> dict[Sought, int]:
+    def _words(self, snapshot: Snapshot, words: Sequence[str]) -> dict[UnitKey, int]:
         found: dict[str, int] = dict(
             snapshot.select(
                 f"SELECT term, doc FROM {self._table}_vocabulary "
@@ -89,7 +89,7 @@ class Fts5Counts:
         )
         return {((word,), None): found.get(word, 0) for word in words}
 
-    def _matching(self, snapshot: Snapshot, unit: Unit) -> int:
+    def _count_matching(self, snapshot: Snapshot, unit: Unit) -> int:
         rows = snapshot.select(
             f"SELECT count(*) FROM {self._table} WHERE {self._table} MATCH ?",
             (match_expression(unit),),
@@ -98,7 +98,7 @@ class Fts5Counts:
 
 
 def match_expression(unit: Unit) -> str:
-    """A unit as FTS5 wants it written."""
+    """A unit in FTS5's query syntax."""
     quoted = '"' + " ".join(unit.terms).replace('"', '""') + '"'
     return quoted if unit.field is None else f"{unit.field.value} : {quoted}"
 
@@ -107,38 +107,38 @@ def is_word(unit: Unit) -> bool:
     return len(unit.terms) == 1 and unit.field is None
 
 
-def _sought(unit: Unit) -> Sought:
+def _unit_key(unit: Unit) -> UnitKey:
     return unit.terms, unit.field
 
 
 # BM25F by FTS5's own counts, with an idf that also works for small folders and common words.
 #
-# FTS5 counts weighted occurrences, lengths and averages exactly as BM25F wants them; only its idf
-# is wrong for us: a word in more than half of the rows counts for nothing, and a folder of five
-# files ranks at random. Its own idf is known, so each unit's score is divided by it and multiplied
-# by ln(1 + (N - n + 0.5) / (n + 0.5)).
+# FTS5 computes weighted counts, lengths and averages exactly as BM25F needs them. Only its idf is
+# wrong here: a word in more than half of the rows counts nothing, and a folder of five files is
+# ranked at random. FTS5's idf is known, so each unit's score is divided by it and multiplied by
+# ln(1 + (N - n + 0.5) / (n + 0.5)).
 #
-# That needs each unit's score by itself. Where the units have few rows, all are asked for so. Where
-# they have many, FTS5 proposes rows by its own ranking, and only these get their exact scores; what
-# a row that was not proposed could score at most is known (`most_possible`), and if that might be
-# enough to be among the best, the slow way is gone after all. See specs/0027.
+# This needs the score of each unit by itself. If the units have few rows, all rows are scored. If
+# they have many, FTS5 proposes rows by its own ranking, and only these get exact scores. The
+# maximum score of a row that was not proposed is known (`most_possible`); if it could be among the
+# best, all rows are scored after all. See specs/0027.
 
 FEW_ROWS = 4000
-"""Up to here every row of every unit is scored: to propose first would take as long."""
+"""Up to this number every row of every unit is scored: proposing would take as long."""
 PROPOSED = 3
-"""So many times as many rows are proposed as are wanted."""
+"""How many rows are proposed for each one wanted."""
 FEW_UNITS = 32
-"""With more, what was proposed is rarely enough, and all rows are scored after all."""
+"""With more units the proposed rows are rarely enough, and all rows are scored after all."""
 TRUSTED = 1.0
-"""FTS5 is asked first when its idfs are too small by no more than this part of them."""
+"""FTS5 proposes rows if its idfs are too small by no more than this part of them."""
 EXPECTED = 0.7
-"""What part of the rarer units' idf the last of the best rows usually scores, at least."""
+"""The part of the rarer units' idf that the last of the best rows usually scores at least."""
 UNITS_PER_STATEMENT = 200
 """SQLite joins at most 500 selects."""
 _LEAST_IDF = 1e-6
-"""What FTS5 uses in place of an idf that is not above zero."""
+"""FTS5's replacement for an idf that is not above zero."""
 _CLEAR_IDF = 0.05
-"""From here on a unit's share can be told from a row's whole score without loss."""
+"""From this idf on, a unit's share can be computed from a row's whole score without loss."""
 _ROUNDING = 1 + 1e-9
 _ALL = -1
 """No limit, as SQLite has it."""
@@ -149,8 +149,8 @@ Key = TypeVar("Key", bound=int)
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Row numbers with scores, best first; the most there is to score; the units' frequencies; and
-    the scores of every row of the table that has a unit, None when not all were looked at.
+    """Row numbers with scores, best first; the maximum score; the units' frequencies; and the
+    scores of all rows that have a unit, or None if not all were scored.
     """
 
     rows: Rows
@@ -161,20 +161,20 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """Which rows may be ranked: `test` is put to each, with `{row}` for its number, and may look
-    into `members`, which are selected once.
+    """Which rows may be ranked: `test` is an SQL condition on a row's number `{row}` and may refer
+    to `members`, which are selected once.
     """
 
     members: str
     values: tuple[object, ...]
     test: str = "{row} IN members"
     is_large: bool = False
-    """Whether to make a set of the members takes longer than to score rows that are none."""
+    """Whether building a set of the members takes longer than scoring the rows outside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A unit that some rows have: what it is worth to us, and what FTS5 takes it for."""
+    """A unit that some rows have, with our idf and FTS5's."""
 
     unit: Unit
     frequency: int
@@ -188,7 +188,7 @@ class Share:
 
 
 class Fts5Ranking:
-    """Ranks the rows of one FTS5 table, whose numbers of rows it remembers for a commit."""
+    """Ranks the rows of one FTS5 table. Keeps counts of rows until the next commit."""
 
     def __init__(self, table: str, weights: Sequence[float], few_rows: int = FEW_ROWS) -> None:
         self._table = table
@@ -211,11 +211,11 @@ class Fts5Ranking:
             return Ranked([], ideal, frequencies)
         search = _Search(snapshot, self._table, self._score, only)
         if only is None and self._are_few(shares):
-            # What is behind the best is asked for too, as soon as another index has found it.
+            # Scores below the best are needed too, as soon as another index finds these rows.
             scores = search.scores(shares)
             return Ranked(_best(scores, limit), ideal, frequencies, scores)
-        rows = search.proposed(shares, limit) if self._is_worth_proposing(shares) else None
-        return Ranked(search.every(shares, limit) if rows is None else rows, ideal, frequencies)
+        rows = search.propose(shares, limit) if self._is_worth_proposing(shares) else None
+        return Ranked(search.score_all(shares, limit) if rows is None else rows, ideal, frequencies)
 
     def scores(
         self,
@@ -224,7 +224,7 @@ class Fts5Ranking:
         known: Mapping[int, float] | None,
         keys: Collection[Key],
     ) -> dict[Key, float]:
-        """Of these very rows, those that have any of the units; `known`: see `Ranked.scores`."""
+        """The scores of those rows that have any of the units; `known`: see `Ranked.scores`."""
         if known is None:
             shares = _shares(*self._counts.of(snapshot, units))
             known = _Search(snapshot, self._table, self._score, None).scores(shares, keys)
@@ -239,8 +239,8 @@ class Fts5Ranking:
         return {unit.terms[0]: count for unit, count in counts.items()}
 
     def _is_worth_proposing(self, shares: Sequence[Share]) -> bool:
-        """Not for a few rows, nor for many units, of which no few rows have most; nor where FTS5
-        knows too little of what its words are worth.
+        """Not for few rows; nor for many units, because no row has most of them; nor if FTS5's
+        idfs differ too much from ours.
         """
         if len(shares) > FEW_UNITS or self._are_few(shares):
             return False
@@ -253,7 +253,7 @@ class Fts5Ranking:
 
 
 class _Search:
-    """One query's rows: all of them scored, or those that FTS5 proposes."""
+    """Scores the rows of one query: all of them, or those that FTS5 proposes."""
 
     def __init__(
         self, snapshot: Snapshot, table: str, score: str, only: Restriction | None
@@ -264,11 +264,11 @@ class _Search:
         self._only = only
         self._values = () if only is None else only.values
         self._members = [] if only is None else [f"members AS MATERIALIZED ({only.members})"]
-        # The plus keeps SQLite from asking FTS5 for each allowed row anew, its statistics included.
+        # The plus keeps SQLite from asking FTS5 for each allowed row separately.
         self._test = "" if only is None else f" AND {only.test.format(row=f'+{table}.rowid')}"
 
-    def every(self, shares: Sequence[Share], limit: int) -> Rows:
-        """Each unit is asked for by itself, because only then can its idf be taken out again."""
+    def score_all(self, shares: Sequence[Share], limit: int) -> Rows:
+        """Each unit is scored separately, because only then can FTS5's idf be taken out."""
         if len(shares) <= UNITS_PER_STATEMENT:
             return self._sums(shares, limit)
         totals: defaultdict[int, float] = defaultdict(float)
@@ -277,29 +277,29 @@ class _Search:
                 totals[key] += score
         return _best(totals, limit)
 
-    def proposed(self, shares: Sequence[Share], limit: int) -> Rows | None:
-        """The best rows, or None when one that FTS5 did not propose might be among them."""
+    def propose(self, shares: Sequence[Share], limit: int) -> Rows | None:
+        """The best rows, or None if a row that FTS5 did not propose might be among them."""
         if len(shares) == 1:
-            # FTS5's order is ours: there is nothing to weigh against each other.
-            found = self._ranked(match_expression(shares[0].unit), limit)
+            # For one unit FTS5's order is ours.
+            found = self._rank_by_fts5(match_expression(shares[0].unit), limit)
             return [(key, score * shares[0].factor) for key, score in found]
         rare, common = split_common(shares)
         if common:
-            # A row that has none of the rare units is not looked at. Every unit stands twice in
-            # the expression, once to select rows and once to score them, or twice to score them.
+            # Rows without a rare unit are left out. Every unit is in the expression twice: once to
+            # select rows and once to score them, or twice to score them.
             chosen = _any_of(rare)
             expression = f"({chosen}) AND ({chosen} OR {_any_of([*common, *common])})"
-            rows = self._proposed_by(expression, 2, shares, limit)
+            rows = self._propose(expression, 2, shares, limit)
             least = MOST * sum(share.idf for share in common)
             if rows is not None and len(rows) == limit and rows[-1][1] > least * _ROUNDING:
                 return rows
-        return self._proposed_by(_any_of(shares), 1, shares, limit)
+        return self._propose(_any_of(shares), 1, shares, limit)
 
-    def _proposed_by(
+    def _propose(
         self, expression: str, times: int, shares: Sequence[Share], limit: int
     ) -> Rows | None:
-        """The best of the rows that an expression finds, in which each unit stands so often."""
-        found = self._ranked(expression, limit * PROPOSED)
+        """The best rows that match an expression, which has each unit this many times."""
+        found = self._rank_by_fts5(expression, limit * PROPOSED)
         whole = {key: score / times for key, score in found}
         rows = _best(self._exact(whole, shares), limit)
         if len(found) < limit * PROPOSED:
@@ -308,8 +308,8 @@ class _Search:
         return rows if rows[-1][1] > rest * _ROUNDING else None
 
     def _exact(self, whole: Mapping[int, float], shares: Sequence[Share]) -> dict[int, float]:
-        """Our scores of these rows. What the commonest unit gives is what the others leave of the
-        whole, so that its rows, which may be most of the table, are not gone through once more.
+        """Our scores of these rows. The share of the most common unit is the rest of the whole
+        score, so its rows, which may be most of the table, are not read again.
         """
         commonest = max(shares, key=lambda share: share.frequency)
         is_clear = commonest.fts5_idf >= _CLEAR_IDF
@@ -324,7 +324,7 @@ class _Search:
     def scores(
         self, shares: Sequence[Share], keys: Collection[int] | None = None
     ) -> dict[int, float]:
-        """Our scores of these rows, or of all, whichever of the units they have."""
+        """Our scores of those of these rows, or of all rows, that have any of the units."""
         scores: dict[int, float] = {}
         so_far = scores.get
         for rows in self._gains([(share, share.factor) for share in shares], keys):
@@ -335,7 +335,7 @@ class _Search:
     def _gains(
         self, asked: Sequence[tuple[Share, float]], keys: Collection[int] | None
     ) -> Iterator[list[Row]]:
-        """What each unit gives each of these rows, or of all for None, times its factor."""
+        """Each unit's score of each of these rows, or of all for None, times its factor."""
         one = f"SELECT rowid, {self._score} * ? FROM {self._table} WHERE {self._table} MATCH ?"
         wanted: tuple[str, ...] = ()
         if keys is not None:
@@ -350,7 +350,7 @@ class _Search:
             ]
             yield self._snapshot.select(" UNION ALL ".join([one] * len(portion)), values)
 
-    def _ranked(self, expression: str, limit: int) -> Rows:
+    def _rank_by_fts5(self, expression: str, limit: int) -> Rows:
         """By FTS5's own score."""
         rows = self._snapshot.select(
             f"{_with(self._members)}SELECT rowid, {self._score} AS score FROM {self._table} "
@@ -360,7 +360,7 @@ class _Search:
         return [(key, score) for key, score in rows]
 
     def _sums(self, shares: Sequence[Share], limit: int) -> Rows:
-        # SQLite makes a set of the members for each select: of many selects, one set for all.
+        # SQLite builds a set of the members for each select: with many selects, test afterwards.
         within, after = self._test, ""
         if self._only is not None and self._only.is_large and len(shares) > 1:
             within, after = "", f"WHERE {self._only.test.format(row='key')} "
@@ -368,7 +368,7 @@ class _Search:
             f"SELECT rowid AS key, {self._score} * ? AS score FROM {self._table} "
             f"WHERE {self._table} MATCH ?{within}"
         )
-        # Materialised, because bm25() works only where its own table is being searched.
+        # Materialised, because bm25() works only in a search of its own table.
         scored = f"scored AS MATERIALIZED ({' UNION ALL '.join([one] * len(shares))})"
         rows = self._snapshot.select(
             f"{_with([*self._members, scored])}SELECT key, sum(score) AS total FROM scored "
@@ -383,7 +383,7 @@ class _Search:
 
 
 def _shares(total: int, frequencies: Mapping[Unit, int]) -> list[Share]:
-    """Of the units that any row has."""
+    """The shares of the units that any row has."""
     return [
         Share(unit, count, unit.weight * idf(total, count), _fts5_idf(total, count))
         for unit, count in frequencies.items()
@@ -392,10 +392,10 @@ def _shares(total: int, frequencies: Mapping[Unit, int]) -> list[Share]:
 
 
 def most_possible(score: float, shares: Sequence[Share]) -> float:
-    """The most that a row can be worth to us to which FTS5 gives this score or less.
+    """The maximum of our score for a row to which FTS5 gives this score or less.
 
-    Each unit's share is between 0 and MOST; where FTS5 undervalues a unit most, its score buys
-    most of ours, until that unit's share is used up.
+    Each unit's share is between 0 and MOST. FTS5's score is spent first on the unit that FTS5
+    undervalues most, until that unit's share is used up.
     """
     most = 0.0
     for share in sorted(shares, key=lambda share: -share.factor):
@@ -406,7 +406,7 @@ def most_possible(score: float, shares: Sequence[Share]) -> float:
 
 
 def split_common(shares: Sequence[Share]) -> tuple[list[Share], list[Share]]:
-    """Rare units and common ones, of which a row with these alone will hardly be among the best."""
+    """Rare and common units: a row with only common ones will hardly be among the best."""
     rare = sorted(shares, key=lambda share: -share.frequency)
     common: list[Share] = []
     while len(rare) > 1:
@@ -428,7 +428,7 @@ def _with(tables: Sequence[str]) -> str:
 def _best(scores: Mapping[int, float], limit: int) -> Rows:
     rows: Collection[tuple[int, float]] = scores.items()
     if len(rows) > limit:
-        # Of numbers alone the largest are found in a fraction of the time that rows are sorted in.
+        # Finding the largest numbers takes a fraction of the time of sorting rows.
         least = nlargest(limit, scores.values())[-1]
         rows = [row for row in rows if row[1] >= least]
     return sorted(rows, key=lambda row: (-row[1], row[0]))[:limit]
@@ -439,14 +439,14 @@ def _fts5_idf(total: int, frequency: int) -> float:
     return as_it_is if as_it_is > 0 else _LEAST_IDF
 
 
-# Whether a table inside the store has the rows that it should.
+# Whether a table inside the store has the rows that it should have.
 
 
 def has_exactly(
     database: Database, select: str, count: str, expected: Iterable[Sequence[Row]]
 ) -> bool:
-    """`select` asks for rows `IN (*)`, by the key that comes first in each, `count` for how many
-    there are. The rows that are expected come in portions: they are never all in memory."""
+    """`select` reads rows `IN (*)` by their first column, `count` counts all rows. The expected
+    rows come in portions, so that they are never all in memory."""
     known = 0
     for rows in expected:
         found = database.all_in(select, [row[0] for row in rows])
@@ -456,18 +456,18 @@ def has_exactly(
     return database.one(count) == (known,)
 
 
-# FTS5 tables inside the store: made, filled and dropped.
+# Creates, checks, compacts and drops FTS5 tables inside the store.
 
 _GAP = "\u241f"
-"""Between a text's words and the wholes behind them, so that no phrase reaches across."""
+"""Separates a text's words from the wholes after them, so that no phrase matches across."""
 
 _WORK_DONE = 2
-"""Fewer changes mean, as FTS5's documentation has it, that there was nothing to merge."""
+"""According to FTS5's documentation, fewer changes mean that there was nothing to merge."""
 
 
 def create_table(database: Database, table: str, columns: str) -> None:
-    # The ascii tokenizer takes every character beyond ASCII as part of a word, and our terms hold
-    # no others of ASCII's marks than these: a term goes in and comes out as it is.
+    # The ascii tokenizer takes every character beyond ASCII as part of a word, and our terms have
+    # no other ASCII punctuation than this: a term is stored unchanged.
     database.run(
         f"""CREATE VIRTUAL TABLE {table} USING fts5({columns},
         tokenize = "ascii tokenchars '_.+#-:''/@&$'")"""
@@ -481,16 +481,16 @@ def drop_table(database: Database, table: str) -> None:
 
 
 def check_table(database: Database, table: str) -> None:
-    """Compares what is searched with what was put in: a flipped bit in a list of rows would
-    otherwise hide some of them, and no page or row would look damaged."""
+    """Compares the search structures with the stored columns: a flipped bit in a posting list would
+    otherwise hide rows although no page or row looks damaged."""
     database.run(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
 
 
 def compact_table(database: Database, table: str, pages: int) -> bool:
-    """Merges some of what was written at different times into one: only then do rows that were
-    deleted leave the lists of those that have a word."""
+    """Merges some segments, which removes deleted rows from the posting lists; returns whether
+    there was anything to merge."""
     before = database.changes
-    # Negative: all of it is to become one, whatever its age.
+    # Negative: merge segments of any age.
     database.run(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-pages,))
     return database.changes - before >= _WORK_DONE
 
@@ -498,7 +498,7 @@ def compact_table(database: Database, table: str, pages: int) -> bool:
 def holds_rows(
     database: Database, table: str, columns: str, expected: Iterable[Sequence[Row]]
 ) -> bool:
-    """What was put in; that it is also what is searched, `check_table` tells."""
+    """Compares the stored columns; `check_table` compares the search structures with them."""
     return has_exactly(
         database,
         f"SELECT rowid, {columns} FROM {table} WHERE rowid IN (*)",
@@ -507,12 +507,12 @@ def holds_rows(
     )
 
 
-def written(streams: Streams) -> str:
+def join_terms(streams: Streams) -> str:
     gap = [_GAP] if streams.wholes else []
     return " ".join([*streams.plain, *gap, *streams.wholes])
 
 
-# The default keyword engine: FTS5 inside the store, up to date with it by the same commit.
+# The default keyword engine: FTS5 tables that change in the same commit as the store.
 
 TABLE = "keyword"
 LARGE = 1_000
@@ -521,7 +521,7 @@ _COLUMNS = ", ".join(FIELDS)
 
 
 class Fts5Index:
-    """The table: one row for every leaf, and for a document without text its own node."""
+    """The table: one row for every leaf, or for the document's node if it has no text."""
 
     name = TABLE
 
@@ -531,7 +531,7 @@ class Fts5Index:
         self._prepared: Mapping[str, str] = {}
 
     def prepare(self, texts: Iterable[str]) -> None:
-        """Of a file that is all names, this takes most of the time."""
+        """Analyses texts before the transaction: in a file full of names this takes most time."""
         self._prepared = {text: self._column(text) for text in texts}
 
     def create(self, database: Database) -> None:
@@ -565,13 +565,13 @@ class Fts5Index:
         if row is None:
             return
         document = read_document(row)
-        # What belongs to the document is the same in each of its leaves.
+        # The document's own fields are the same in each of its leaves.
         known: dict[str, str] = {}
         for stored in _leaves(database, doc):
             texts = field_texts(document, stored.chunk)
-            yield stored.key, *(self._known(field, texts[field], known) for field in FIELDS)
+            yield stored.key, *(self._write_column(field, texts[field], known) for field in FIELDS)
 
-    def _known(self, field: QueryField, text: str, known: dict[str, str]) -> str:
+    def _write_column(self, field: QueryField, text: str, known: dict[str, str]) -> str:
         if field is QueryField.CONTENT:
             found = self._prepared.get(text)
             return self._column(text) if found is None else found
@@ -582,11 +582,11 @@ class Fts5Index:
         return known[text]
 
     def _column(self, text: str) -> str:
-        return written(self._analyzer.streams(text))
+        return join_terms(self._analyzer.streams(text))
 
 
 def _leaves(database: Database, doc: int) -> Iterator[StoredChunk]:
-    """Of a document without any, its own node."""
+    """The leaves of a document, or its own node if it has none."""
     select = f"{SELECT_CHUNKS} WHERE c.doc = ?"
     first: StoredChunk | None = None
     has_leaves = False
@@ -601,19 +601,19 @@ def _leaves(database: Database, doc: int) -> Iterator[StoredChunk]:
 
 
 class Fts5Conditions(Conditions):
-    """Whatever is made of words alone is one expression, which FTS5 works out by itself."""
+    """Turns each part that has only words into one FTS5 expression."""
 
-    def _matching(self, condition: Condition) -> set[int]:
+    def _match(self, condition: Condition) -> set[int]:
         words = _write(condition, self._expression)
         if words is not None:
             return self._rows(f"{self._table} MATCH ?", words)
         if isinstance(condition, Some):
-            # Of those among other parts that are words, one expression.
+            # The parts that have only words become one expression.
             of_words = tuple(part for part in condition.parts if self._is_of_words(part))
             others = [part for part in condition.parts if not self._is_of_words(part)]
             if len(of_words) > 1:
                 return set[int]().union(*map(self.matching, [Some(of_words), *others]))
-        return super()._matching(condition)
+        return super()._match(condition)
 
     def _all(self, parts: Sequence[Condition]) -> set[int]:
         wanted = [part for part in parts if not isinstance(part, Without)]
@@ -633,8 +633,8 @@ class Fts5Conditions(Conditions):
 
 
 def _write(condition: Condition, unit: Callable[[Unit], str]) -> str | None:
-    """A condition as FTS5 wants it; None for one that it cannot tell, of documents or by exclusion
-    alone.
+    """A condition in FTS5's syntax; None for one that FTS5 cannot evaluate: on documents, or only
+    an exclusion.
     """
     match condition:
         case Unit():
@@ -684,7 +684,7 @@ class Fts5Engine:
 def _restriction(
     snapshot: Snapshot, condition: Condition | None, scope: Scope, allowed: Set[int] | None
 ) -> Restriction | None:
-    """The rows that may be ranked, or None when all may."""
+    """The rows that may be ranked, or None for all."""
     if condition is None:
         return None if scope is None else _within(snapshot, scope)
     conditions = Fts5Conditions(snapshot, TABLE, match_expression)
@@ -700,11 +700,11 @@ def _restriction(
 
 
 def _within(snapshot: Snapshot, scope: frozenset[DocId]) -> Restriction:
-    """By the rows of the few documents that are left out, or by the documents that are not, of
-    which there are fewer than rows.
+    """By the rows of the few documents that are left out, or else by the documents that are not:
+    they are fewer than rows.
     """
     if (left_out := few_left_out(scope)) is not None:
-        return _passing_over(snapshot, left_out)
+        return _leave_out(snapshot, left_out)
     return Restriction(
         "SELECT key FROM documents WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(scope)),),
@@ -712,9 +712,9 @@ def _within(snapshot: Snapshot, scope: frozenset[DocId]) -> Restriction:
     )
 
 
-def _passing_over(snapshot: Snapshot, left_out: frozenset[DocId]) -> Restriction:
-    """SQLite makes a set of the members for each word. The rows of a document have consecutive
-    numbers as a rule: of a long one, two numbers are enough.
+def _leave_out(snapshot: Snapshot, left_out: frozenset[DocId]) -> Restriction:
+    """SQLite builds a set of the members for each word. The rows of a document usually have
+    consecutive numbers: for a long document, the first and the last are enough.
     """
     documents = snapshot.select(
         """SELECT d.key, min(c.key), max(c.key), count(*)

@@ -1,4 +1,4 @@
-"""The link graph in memory: neighbours of documents, and the communities of linked ones."""
+"""The link graph in memory: neighbours of documents, and communities of linked documents."""
 
 import threading
 from collections import defaultdict
@@ -19,33 +19,33 @@ from ragdocs.store.snapshot import Snapshot
 if TYPE_CHECKING:
     from networkx import Graph
 
-# How a hit's score spreads along links to the documents around it.
+# How a hit's score spreads along links to neighbouring documents.
 #
 #     weight of a neighbour = hit's score · edge's weight · damping of both ends · decay of depth
 #
-# Damping is 1 for a page with few links and falls with the square root of their number above that:
-# an index page neither pulls in all it lists, nor is it pulled in by everything that links to it.
+# Damping is 1 for a page with few links and falls with the square root of their number above that,
+# so that an index page neither brings in every page it lists, nor is brought in by all of them.
 
 EDGE_WEIGHTS: Mapping[LinkKind, float] = {
-    # A mention, deliberate or in passing: with the setting's 0.5 it enters at half the hit's score.
+    # A mention: with the setting's 0.5 it enters at half the hit's score.
     LinkKind.LINKS_TO: 1.0,
-    # The author lists the other as belonging to this one.
+    # The author lists the other document as related.
     LinkKind.RELATED: 1.25,
-    # The other's text is shown as part of this one.
+    # The other document's text is shown as part of this one.
     LinkKind.EMBEDS: 1.5,
 }
 MAX_GAIN = max(EDGE_WEIGHTS.values())
 """Several hits add up, but to no more than the best of them could give alone: with the setting's
-0.5 a neighbour stays below the hits that brought it."""
+0.5 a neighbour stays below the hits that it comes from."""
 FREE_LINKS = 10
-"""Pages with up to so many links are no hubs (specs/0021)."""
+"""Pages with up to this many links are not damped (specs/0021)."""
 DEPTH_DECAY = 0.5
-"""Each further link halves what arrives, as the first one does by `graph_neighbor_weight`."""
+"""Each further link halves the weight, as `graph_neighbor_weight` does for the first one."""
 MAX_FRONTIER = 50
-"""From how many documents the walk goes on at each depth, so that a dense graph costs no more."""
+"""The number of documents from which the walk continues at each depth, to bound its cost."""
 
 Adjacent = Callable[[DocId], Mapping[DocId, float]]
-"""The documents linked with one, in either direction, with the edge's weight and both dampings."""
+"""The documents linked with one, in either direction, with the edge's damped weight."""
 
 
 def damping(links: int) -> float:
@@ -53,7 +53,7 @@ def damping(links: int) -> float:
 
 
 def spread(hits: Mapping[DocId, float], adjacent: Adjacent, depth: int) -> list[Neighbour]:
-    """All documents within `depth` links of a hit, best first; a hit only if others lead to it."""
+    """All documents within `depth` links of a hit, best first; a hit only if near another hit."""
     weights: defaultdict[DocId, float] = defaultdict(float)
     depths: dict[DocId, int] = {}
     for origin in sorted(hits):
@@ -68,7 +68,7 @@ def spread(hits: Mapping[DocId, float], adjacent: Adjacent, depth: int) -> list[
 
 
 def _around(origin: DocId, adjacent: Adjacent, depth: int) -> list[Neighbour]:
-    """What one hit gives of each point of its score, by the shortest ways."""
+    """The share of a hit's score that each neighbour gets, along the shortest paths."""
     seen = {origin}
     found: list[Neighbour] = []
     frontier = [Neighbour(origin, 1.0, 0)]
@@ -91,15 +91,15 @@ def _order(neighbour: Neighbour) -> tuple[float, int, DocId]:
     return -neighbour.weight, neighbour.depth, neighbour.doc_id
 
 
-# Which documents belong together, by how they are linked: Louvain's method.
+# Communities of linked documents, by Louvain's method.
 #
-# The same links give the same communities, in whatever order they came: documents are numbered in
-# the order of their ids, and the seed is fixed.
+# The same links give the same communities, in whatever order they were added: documents are
+# numbered in the order of their ids, and the seed is fixed.
 
-# Other values give other communities: raise the store's SCHEMA_VERSION with them.
+# Raise the store's SCHEMA_VERSION when changing these: other values give other communities.
 SEED = 42
 RESOLUTION = 1.0
-"""Louvain's usual value; more gives more and smaller communities."""
+"""The usual value; a higher one gives more and smaller communities."""
 
 Pair = tuple[DocId, DocId]
 
@@ -116,10 +116,10 @@ def pair_weights(links: Iterable[ResolvedLink]) -> dict[Pair, float]:
 
 
 def detect(weights: Mapping[Pair, float], stop: Event | None = None) -> dict[DocId, int] | None:
-    """The number of each document's community, for documents joined in pairs, each with a weight:
-    0 is the largest. None when it was stopped."""
+    """The number of each document's community, from weighted pairs of documents; 0 is the largest
+    community. None if it was stopped."""
     names = sorted({doc_id for pair in weights for doc_id in pair})
-    if not names:  # to import NetworkX takes a quarter of a second
+    if not names:  # importing NetworkX takes a quarter of a second
         return {}
     numbers = {name: number for number, name in enumerate(names)}
     edges = sorted((numbers[a], numbers[b], weight) for (a, b), weight in weights.items())
@@ -134,7 +134,7 @@ def detect(weights: Mapping[Pair, float], stop: Event | None = None) -> dict[Doc
 def _louvain(
     edges: Iterable[tuple[int, int, float]], stop: Event | None
 ) -> Iterable[set[int]] | None:
-    """Over numbers, because sets of strings have another order in every process."""
+    """Uses numbers, because sets of strings have a different order in every process."""
     import networkx as nx
 
     graph: Graph[int] = nx.Graph()
@@ -147,24 +147,23 @@ def _louvain(
     return found
 
 
-# What is linked to what: a view over the store's resolved links, as a graph in memory.
+# The store's resolved links as a graph in memory.
 #
-# Documents are nodes; an edge says in which way one refers to the other. A document that neither
-# links nor is linked to is not in it. Any thread may ask while one catches up: a lock guards the
-# graph.
+# Documents are nodes; an edge has the kind of the link. A document without links to or from it is
+# not in the graph. Any thread may read while one catches up: a lock guards the graph.
 
 DEFAULT_DEPTH = 1
 MAX_NEIGHBOURS = 20
-"""More would only fill the list: a neighbour is a hint, and ten results are usual."""
+"""More would only fill the list: ten results are usual."""
 
 _Joined = dict[DocId, set[LinkKind]]
-"""The other ends, and in which ways they are joined."""
+"""The documents at the other ends, with the kinds of the links."""
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.LINKS})
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """That one document refers to another, and in which way; how often does not count."""
+    """One document links to another in one way, however often."""
 
     source: DocId
     target: DocId
@@ -195,9 +194,10 @@ class GraphIndex:
             return self._links.edges()
 
     def catch_up(self, snapshot: Snapshot) -> None:
-        """Brings the graph to the snapshot: redoes the outgoing links of touched documents, or all.
+        """Brings the graph up to date with the snapshot: reads the links of changed documents, or
+        all.
 
-        Raises IndexCorrupt when the store's links are damaged; the graph then stays as it was.
+        Raises IndexCorrupt if the store's links are damaged; the graph then stays as it was.
         """
         with self._catching_up:
             if not self._progress.is_behind(snapshot):
@@ -210,7 +210,7 @@ class GraphIndex:
             self._progress.reach(snapshot.position)
 
     def forget(self) -> None:
-        """The next catch-up starts over: commits that were applied are gone from the store."""
+        """Makes the next catch-up start over: the store has lost commits that were applied."""
         with self._catching_up:
             self._progress.forget()
 
@@ -223,8 +223,8 @@ class GraphIndex:
     ) -> list[Neighbour]:
         """The documents linked with the hits, in either direction, best first.
 
-        A hit is a neighbour of other hits, never of itself. The scope confines what is found, not
-        the way there.
+        A hit is a neighbour of other hits, never of itself. The scope applies to the documents
+        found, not to the ones in between.
         """
         with self._lock:
             found = spread(hits, self._links.adjacent, depth)
@@ -251,13 +251,13 @@ class GraphIndex:
 class _Links:
     """The graph itself: one edge for each pair of documents, direction and kind.
 
-    Of plain dicts: to import NetworkX takes longer than the first answer's search.
+    Plain dicts, because importing NetworkX takes longer than a search.
     """
 
     def __init__(self) -> None:
         self._from: dict[DocId, _Joined] = {}
         self._to: dict[DocId, _Joined] = {}
-        # Worked out when they are first asked for, and forgotten with the next change.
+        # Computed on demand, and dropped at the next change.
         self._adjacent: dict[DocId, Mapping[DocId, float]] = {}
 
     def __len__(self) -> int:
@@ -281,7 +281,7 @@ class _Links:
         self.add(edges - old)
 
     def adjacent(self, doc_id: DocId) -> Mapping[DocId, float]:
-        """See `spreading.Adjacent`."""
+        """See `Adjacent`."""
         if doc_id not in self._adjacent:
             self._adjacent[doc_id] = self._adjacent_of(doc_id)
         return self._adjacent[doc_id]
@@ -294,7 +294,7 @@ class _Links:
         }
 
     def _weights(self, doc_id: DocId) -> dict[DocId, float]:
-        """The strongest of the edges that join a document with each other one."""
+        """The strongest edge between a document and each other one."""
         weights: dict[DocId, float] = {}
         for ends in (self._from, self._to):
             for other, kinds in ends.get(doc_id, {}).items():
@@ -314,7 +314,7 @@ class _Links:
         )
 
     def _remove(self, edge: Edge) -> None:
-        """And with it what is linked to nothing any more."""
+        """Removes an edge, and documents that are no longer linked."""
         kinds = self._from[edge.source][edge.target]
         kinds.discard(edge.kind)
         if kinds:
@@ -329,7 +329,7 @@ class _Links:
 
 
 def _edges(links: Iterable[ResolvedLink]) -> frozenset[Edge]:
-    """Without links that lead nowhere, and those of a document to itself."""
+    """Leaves out broken links and links of a document to itself."""
     return frozenset(
         Edge(link.source, link.target, link.link.kind)
         for link in links

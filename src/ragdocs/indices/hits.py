@@ -1,4 +1,4 @@
-"""What an index answers with: values that search and library read."""
+"""The values in which an index answers, for search and library."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Hit(NamedTuple):
-    """One index's opinion of one chunk. Lists of hits are best first; higher is better.
+    """A chunk with the score that one index gave it. Lists of hits are best first.
 
-    A tuple, because hundreds are made for every query.
+    A tuple, because every query makes hundreds.
     """
 
     key: ChunkKey
@@ -26,14 +26,14 @@ class Hit(NamedTuple):
 
 
 ScoresOf = Callable[[Collection[ChunkKey]], Mapping[ChunkKey, float]]
-"""The scores that a query gives exactly these chunks, as long as its view is open; a chunk without
-anything of the query may be left out."""
+"""The scores that a query gives these chunks, as long as its view is open; a chunk that does not
+match may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordHits:
-    """Hits best first; the most that this query could score; how many chunks have each unit; and
-    the scores of chunks that are not among the hits.
+    """Hits, best first; the maximum score of this query; how many chunks have each unit; and the
+    scores of chunks that are not among the hits.
     """
 
     hits: tuple[Hit, ...]
@@ -44,8 +44,8 @@ class KeywordHits:
 
 @dataclass(frozen=True, slots=True)
 class CodeHits:
-    """The chunks that hold the best code blocks, best first; the most that the query could score;
-    and the score of the best block of other chunks, None when no other has anything of it.
+    """The chunks with the best code blocks, best first; the maximum score of the query; and the
+    score of the best block of other chunks, None if no other chunk matches.
     """
 
     hits: tuple[Hit, ...]
@@ -54,9 +54,9 @@ class CodeHits:
 
 
 class Neighbour(NamedTuple):
-    """A document near some hits: how much of their scores reaches it, over how few links.
+    """A document linked with some hits: its share of their scores, and the number of links.
 
-    A tuple, because hundreds are made for every query.
+    A tuple, because every query makes hundreds.
     """
 
     doc_id: DocId
@@ -66,8 +66,7 @@ class Neighbour(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PassageRecord:
-    """A chunk with all that a stage needs to judge it; `ngrams` is 0 where no signature is
-    stored."""
+    """A chunk with everything that a stage needs; `ngrams` is 0 if no signature is stored."""
 
     stored: StoredChunk
     document: StoredDocument
@@ -75,11 +74,11 @@ class PassageRecord:
     ngrams: int
 
 
-# Words of the documents, near a word that was typed or near a vector.
+# Words of the documents that are near a typed word or a vector.
 
 SHORT, MIDDLE = 3, 4
-"""Under SHORT letters no word is near; under MIDDLE only one of the same length and first
-letter."""
+"""Under SHORT letters no word is near; under MIDDLE only one of the same length and first letter.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +101,17 @@ class NearTerm:
     vector: "Vector"
 
 
-# One scale for the cosines of every model.
+# A common scale for the cosines of all models.
 
 USUAL_MEAN, USUAL_DEVIATION = 0.165, 0.14
-"""Of the cosines between passages of different documents by the built-in model, over seven sets."""
+"""Of the built-in model's cosines between passages of different documents, over seven sets."""
 USUAL_SPREAD = 0.1
 """The usual standard deviation of the cosines between a query and any passages."""
 
 
 class CosineScale(NamedTuple):
-    """Maps one model's cosines to those of the built-in model, by which everything is weighed: any
-    two passages are about as near by every model, whatever number it has for that."""
+    """Maps one model's cosines to those of the built-in model, for which all thresholds are set:
+    it assumes that two passages are about equally similar by every model."""
 
     mean: float = USUAL_MEAN
     deviation: float = USUAL_DEVIATION

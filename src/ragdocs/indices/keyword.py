@@ -1,4 +1,4 @@
-"""What every keyword engine is asked and returns, and the figures by which their scores agree."""
+"""The query of every keyword engine, and the numbers by which the scores of all engines agree."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,23 +35,23 @@ from ragdocs.models import (
 )
 from ragdocs.store.records import ChunkKey, StoredDocument
 
-# The figures of BM25, the same in every keyword engine: so their scores agree.
+# The parameters of BM25, the same in every keyword engine, so that their scores agree.
 
 K1, B = 1.2, 0.75
 """Fixed inside FTS5's bm25(), and inside tantivy."""
 MOST = K1 + 1
-"""What a unit's share of a score, without its idf, stays below however often a row has it."""
+"""A unit's share of a score, without its idf, is always below this, however often a row has it."""
 
 
 def idf(total: int, frequency: int) -> float:
-    """Never negative, so that five files rank sensibly too."""
+    """Never negative, so that a folder of five files is ranked sensibly too."""
     return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
-# Keyword search: what every engine is asked, what it answers, and what it indexes of a chunk.
+# The query that every engine gets, and the fields of a chunk that it indexes.
 #
-# A query is compiled once, by the one analysis, into units that score and an expression that must
-# hold; the engines know nothing of analysis, and so agree.
+# A query is compiled once into units that score and a condition that must hold. The engines do no
+# analysis of their own, and so agree.
 
 FIELDS = (
     QueryField.TITLE,
@@ -68,20 +68,20 @@ FIELDS = (
 Weights = Mapping[QueryField, float]
 
 MAX_FIELD_CHARS = 4_000
-"""Of what belongs to the document: each of its passages has it, so that a long one counts as often
-as there are passages. No path is longer."""
+"""For each of the document's own fields: every passage has them, so a long one would count once for
+each passage. No path is longer."""
 
 COUNTED = 4
-"""So many times as many units are counted as are kept: of more, some from all over the query."""
+"""How many units are counted for each one kept; in a longer query, some from all over it."""
 FEW_UNITS, FEWEST_UNITS = 32, 8
-"""So many are looked for however common they are, more than a question has; and for each of
-several queries."""
+"""How many units are always searched for, however common they are: more than a question has; and
+how many for each of several queries."""
 ROWS = 2
-"""So many times as many entries of the index are read for the others as there are chunks."""
+"""How many index entries may be read for the other units, as a multiple of the chunks."""
 MAX_PHRASE_TERMS = 32
-"""Of a quotation in a plain question: what has so many one after the other has the rest."""
+"""Of a quotation in a plain question: a passage with this many in sequence has the rest too."""
 COUNTED_TERMS = 8
-"""Of a phrase: it is as rare as its rarest term, or rarer."""
+"""Of a phrase: it is at least as rare as its rarest term."""
 
 _FILTERS = (QueryField.TREE, QueryField.PATH)
 _ALSO_IN = {QueryField.TITLE: QueryField.HEADERS}
@@ -89,8 +89,8 @@ _ALSO_IN = {QueryField.TITLE: QueryField.HEADERS}
 
 
 class Quotation(NamedTuple):
-    """A phrase of a plain question, and how many of its words tell something: those that are no
-    stop words, or half of them where all are."""
+    """A phrase of a plain question, and how many of its words are significant: those that are not
+    stop words, or half of them if all are."""
 
     unit: Unit
     words: int
@@ -98,18 +98,18 @@ class Quotation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeywordQuery:
-    """Units rank; the condition, when there is one, decides what may be ranked at all.
+    """Units rank; the condition, if there is one, decides which passages are ranked at all.
 
-    Weaker units were not typed, only guessed from what was. Engines do not know of them:
-    `search_in_tiers` makes sure that they never outrank the others.
+    Weaker units were not typed but guessed. Engines do not know them: `search_in_tiers` makes sure
+    that they never outrank the others.
     """
 
     units: tuple[Unit, ...]
     condition: Condition | None = None
     weaker: tuple[Unit, ...] = ()
     wishes: tuple[Quotation, ...] = ()
-    """What a plain question quotes. Engines do not know of them either: who searches looks them up
-    apart."""
+    """The quotations of a plain question. Engines do not know them either: the search looks them up
+    separately."""
 
 
 def weights_version(weights: Weights) -> str:
@@ -117,7 +117,7 @@ def weights_version(weights: Weights) -> str:
 
 
 def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]:
-    """What is searched of a leaf; what belongs to its document is searched with each."""
+    """The searched fields of a leaf; those of its document are searched with every leaf."""
     metadata = document.front_matter
     texts = {
         QueryField.TITLE: document.title,
@@ -134,19 +134,19 @@ def field_texts(document: StoredDocument, chunk: Chunk) -> dict[QueryField, str]
 
 
 def compile_query(parsed: ParsedQuery, analyzer: Analyzer) -> KeywordQuery:
-    """Plain words are analysed together and any may match; what a strict query says binds."""
+    """Plain words are analysed together and any may match; a strict query is a condition."""
     compiler = _Compiler(analyzer)
     if not parsed.is_strict or parsed.expression is None:
-        words = _distinct(Unit((token.term,)) for token in analyzer.query(parsed.text))
-        wishes = _distinct_quotations(compiler.quotation(text) for text in parsed.wishes)
-        # Who quotes nothing but stop words means them.
+        words = _add_weights(Unit((token.term,)) for token in analyzer.query(parsed.text))
+        wishes = _unique_quotations(compiler.quotation(text) for text in parsed.wishes)
+        # If only stop words are quoted, they are meant.
         return KeywordQuery(words or tuple(wish.unit for wish in wishes), wishes=wishes)
-    units = _distinct(compiler.units(parsed.expression, None, 1.0))
+    units = _add_weights(compiler.units(parsed.expression, None, 1.0))
     return KeywordQuery(units, compiler.condition(parsed.expression, None))
 
 
 def token_unit(token: str, analyzer: Analyzer) -> Unit | None:
-    """A name or code that must stand as it was typed: its whole, or its parts side by side."""
+    """A name or code exactly as it was typed: its whole, or its parts in sequence."""
     parts = analyzer.tokens(token)
     whole = next((part for part in parts if part.end - part.start == len(token)), None)
     if whole is not None:
@@ -155,8 +155,8 @@ def token_unit(token: str, analyzer: Analyzer) -> Unit | None:
     return Unit(terms) if terms else None
 
 
-def _distinct(units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """What is wanted with several weights has all of them together: scores add up."""
+def _add_weights(units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """Adds up the weights of equal units."""
     weights: dict[tuple[tuple[str, ...], QueryField | None], float] = {}
     for unit in dict.fromkeys(units):
         sought = unit.terms, unit.field
@@ -164,7 +164,7 @@ def _distinct(units: Iterable[Unit]) -> tuple[Unit, ...]:
     return tuple(Unit(*sought, weight) for sought, weight in weights.items())
 
 
-def _distinct_quotations(quotations: Iterable[Quotation]) -> tuple[Quotation, ...]:
+def _unique_quotations(quotations: Iterable[Quotation]) -> tuple[Quotation, ...]:
     first = {wish.unit: wish for wish in quotations if wish.unit.terms}
     return tuple(first.values())
 
@@ -176,9 +176,9 @@ def rarest(
     total: int,
     queries: int = 1,
 ) -> tuple[Unit, ...]:
-    """Of many units those that can score most, in their order: no more than `most`, nor, beyond the
-    first few, more than all of the `total` chunks have together a few times over. As many that no
-    chunk has stay beside them: they cost nothing, and an answer without them is worth less.
+    """The units that can score most, in their order: at most `most`, and beyond the first few only
+    as many as have a few times `total` index entries together. Keeps as many units that no chunk
+    has: they cost nothing, and an answer that lacks them is worth less.
     """
     few = min(most, max(FEWEST_UNITS, FEW_UNITS // queries))
     if len(units) <= few:
@@ -199,7 +199,7 @@ def rarest(
 
 
 class _Compiler:
-    """From what was typed to terms. A word of several tokens is a phrase of them."""
+    """Turns a parsed query into terms. A word of several tokens becomes a phrase."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
@@ -207,7 +207,7 @@ class _Compiler:
     def units(
         self, expression: QueryExpression, field: QueryField | None, weight: float
     ) -> Iterator[Unit]:
-        """What ranks: every word that is wanted, and none that is excluded or filters."""
+        """The units that rank: every wanted word, but none that is excluded or filters."""
         match expression:
             case Term() | Phrase():
                 yield from self._leaf_units(expression, field, weight)
@@ -235,7 +235,7 @@ class _Compiler:
             yield Unit(terms, field, weight)
 
     def condition(self, expression: QueryExpression, field: QueryField | None) -> Condition | None:
-        """None for what cannot be required: a word that is only stop words, or no word at all."""
+        """None if nothing can be required: for stop words, or without any word."""
         match expression:
             case Term(text) | Phrase(text):
                 return self._leaf(expression, text, field)
@@ -258,7 +258,7 @@ class _Compiler:
             return in_tree(text)
         if field is QueryField.PATH:
             return Comparison(FilterField.PATH, Operator.BEGINS, text)
-        # In a field even a common word says something: somebody is called Will.
+        # In a field even a stop word is significant: an author may be called Will.
         if field is None and isinstance(expression, Term) and self._analyzer.is_stop_word(text):
             return None
         terms = self._terms(text)
@@ -286,36 +286,36 @@ def _join(kind: type[All] | type[Some], parts: list[Condition | None]) -> Condit
     return kept[0] if len(kept) == 1 else kind(kept) if kept else None
 
 
-# What was guessed never outranks what was typed: one search for each, and one list of both.
+# Guessed words never outrank typed ones: one search for each, merged into one list.
 #
-# BM25F adds up over units, so the two searches together are one. Any engine can be asked so.
+# BM25F is a sum over units, so the scores of the two searches add up. This works with any engine.
 
 BELOW = 0.99
-"""The best passage found by guesses alone has this part of the score of the last one that has a
+"""The best passage with guessed words only gets this part of the score of the last passage with a
 typed word."""
 DEPTH = 4
-"""Guessed words are looked up this many times deeper than results are wanted, so that most of the
-passages with typed words, wherever they stand in that list, get what they gain by it."""
+"""How much longer the list for guessed words is, so that most passages with typed words are in it
+and gain by it."""
 
 
 Search = Callable[[KeywordQuery, int], KeywordHits]
-"""Asks an engine for so many hits."""
+"""Searches an engine with a query and a limit."""
 
 
 def search_in_tiers(search: Search, query: KeywordQuery, limit: int) -> KeywordHits:
-    """Passages with a typed word first, by all that they match; then those with guessed ones.
+    """Passages with a typed word first, by all words they match; then those with guessed words.
 
-    The ideal is that of the typed words: a word that nothing has stays a word not found. Without
-    weaker units this is one search of the engine, and nothing else.
+    The ideal counts typed words only: a guessed word does not replace a missing one. Without weaker
+    units this is a single search of the engine.
     """
     typed = search(replace(query, weaker=()), limit)
     if not query.weaker or limit <= 0:
         return typed
     guessed = search(KeywordQuery(query.weaker, query.condition), limit * DEPTH)
-    hits = _merged(typed.hits, guessed.hits)[:limit]
+    hits = _merge(typed.hits, guessed.hits)[:limit]
 
     def scores_of(keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:
-        """By guesses alone no more than the last of the hits."""
+        """A passage with guessed words only scores no more than the last hit."""
         known, extra = typed.scores_of(keys), guessed.scores_of(keys)
         most = hits[-1].score if hits else 0.0
         return {
@@ -331,7 +331,7 @@ def search_in_tiers(search: Search, query: KeywordQuery, limit: int) -> KeywordH
     )
 
 
-def _merged(typed: tuple[Hit, ...], guessed: tuple[Hit, ...]) -> tuple[Hit, ...]:
+def _merge(typed: tuple[Hit, ...], guessed: tuple[Hit, ...]) -> tuple[Hit, ...]:
     extra: dict[ChunkKey, float] = {hit.key: hit.score for hit in guessed}
     first = [Hit(hit.key, hit.score + extra.pop(hit.key, 0.0)) for hit in typed]
     first.sort(key=lambda hit: (-hit.score, hit.key))

@@ -1,4 +1,4 @@
-"""What depends on the language: scripts, stemmers, stop words and the most common English words."""
+"""Everything that depends on a language: scripts, stemmers, stop words, common English words."""
 
 import re
 import tomllib
@@ -14,13 +14,13 @@ from typing import Protocol
 from ragdocs.config.choices import Stemmer
 from ragdocs.text import INVISIBLE
 
-# Which characters make words: the classes that the standard library's `\w` does not know.
+# Character classes that the standard library's `\w` does not know.
 #
-# `\w` leaves out combining marks, so that it would cut Tamil words and decomposed accents apart;
-# and it runs scripts without spaces together. Everything here is the inside of a regular
-# expression's `[…]`. The marks are counted out at the first text that is not ASCII (about 10 ms).
+# `\w` leaves out combining marks, so it would split Tamil words and decomposed accents; and it does
+# not separate words in scripts without spaces. Each constant is the inside of a regular
+# expression's `[…]`. The marks are listed at the first text that is not ASCII (about 10 ms).
 
-# Where combining marks stand; what lies between is ideographs, Hangul and unassigned planes.
+# The blocks with combining marks; between them are ideographs, Hangul and unassigned planes.
 _MARK_BLOCKS = (
     (0x0300, 0x3100),
     (0xA66F, 0xAC00),
@@ -32,7 +32,7 @@ _MARK_BLOCKS = (
 )
 
 HANGUL_TAILS = "\u1160-\u11ff\ud7b0-\ud7fb"
-"""Vowels and final consonants: what follows the first letter of a decomposed syllable."""
+"""Vowels and final consonants, which follow the first letter of a decomposed syllable."""
 
 UNSPACED = (
     "\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -43,12 +43,12 @@ UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd"  # Thai, Lao
     "\u1000-\u103f\u1050-\u108f\u1780-\u17d3"  # Myanmar, Khmer
 )
-"""Scripts whose words no space tells apart, and Korean, whose particles none does."""
+"""Scripts without spaces between words, and Korean, which has none before particles."""
 
 
 @cache
 def marks() -> str:
-    """Every combining mark (M*) that this Python's Unicode knows, and the invisible controls."""
+    """Every combining mark (M*) in this Python's Unicode version, and the invisible controls."""
     points = (
         point
         for first, end in _MARK_BLOCKS
@@ -68,15 +68,15 @@ def _ranges(points: Iterable[int]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in runs)
 
 
-# From a word as written to the term that is compared: NFC, casefold, Snowball stem.
+# From a written word to its term: NFC, casefold, Snowball stem.
 #
-# The stems are Snowball's own C code (PyStemmer): 28 times as fast as its pure Python twin
+# Stems come from Snowball's C code (PyStemmer), 28 times as fast as the pure Python version
 # (507,000 against 18,000 English words a second), with wheels for every platform we support.
 
 MAX_TERM_CHARS = 40
 """Seed 004 drops longer tokens: nobody types them, and they are mostly data."""
 
-# `node.js` and `parse_json_data` are names: only their parts have endings.
+# `node.js` and `parse_json_data` are names: only their parts are stemmed.
 _NAME_MARK = re.compile(r"[._:+#]")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 DOTLESS_I = "\u0131"
@@ -86,13 +86,13 @@ Fold = Callable[[str], str]
 
 
 class _Snowball(Protocol):
-    """What PyStemmer, which has no type stubs, gives us."""
+    """The part of PyStemmer that we use; it has no type stubs."""
 
     def stemWord(self, word: str, /) -> str: ...
 
 
 def fold(word: str) -> str:
-    """Without case, composition or invisible characters. Twice NFC: casefolding undoes it."""
+    """Removes case, decomposition and invisible characters. NFC twice: casefolding undoes it."""
     if word.isascii():
         return word.lower()
     visible = unicodedata.normalize("NFC", _INVISIBLE.sub("", word))
@@ -100,7 +100,7 @@ def fold(word: str) -> str:
 
 
 def fold_turkish(word: str) -> str:
-    """As `fold`, with Turkish capitals: I is a dotless i. Not in ASCII words: API, CLI, ID."""
+    """Like `fold`, with Turkish capitals: I is a dotless i. Not in ASCII words: API, CLI, ID."""
     if word.isascii():
         return fold(word)
     return fold(unicodedata.normalize("NFC", word).translate(_TURKISH_CAPITALS))
@@ -112,7 +112,7 @@ def fold_for(stemmer: Stemmer) -> Fold:
 
 @cache
 def stem_for(stemmer: Stemmer) -> Fold:
-    """The stem of a folded word. For any thread: a stemmer's memory must not be shared."""
+    """Stems folded words; safe to call from any thread, which a Snowball stemmer is not."""
     snowball, lock = _snowball(stemmer), Lock()
 
     def stem(word: str) -> str:
@@ -122,19 +122,19 @@ def stem_for(stemmer: Stemmer) -> Fold:
             return snowball.stemWord(word) or word
 
     def stem_turkish(word: str) -> str:
-        # Both kinds of i are one in the end: ASCII capitals do not tell them apart.
+        # Both kinds of i become one: ASCII capitals do not distinguish them.
         return stem(word).replace(DOTLESS_I, "i")
 
     return stem_turkish if stemmer is Stemmer.TURKISH else stem
 
 
 def snowball_version() -> str:
-    """Stems may change between versions: part of what an index remembers of its making."""
+    """Part of an index's fingerprint: stems may change between versions."""
     return str(_module().version())
 
 
 def _snowball(stemmer: Stemmer) -> _Snowball:
-    # Without PyStemmer's own cache: whole words are remembered one step higher.
+    # Without PyStemmer's cache: `Analyzer` caches whole words.
     return _module().Stemmer(stemmer.value, 0)
 
 
@@ -142,16 +142,15 @@ def _module() -> ModuleType:
     return import_module("Stemmer")
 
 
-# English words (`common_words.txt`) and their forms: who types one has not mistyped another,
-# whatever the documents have.
+# English words (`common_words.txt`) and their forms: they are never taken for a misspelling,
+# whatever words the documents have.
 #
-# They are the whole words of the built-in model's own list, which is ordered by frequency; of the
-# rarer half those are left out that are a much commoner word with two letters exchanged (`mali`).
+# They are the whole words of the built-in model's vocabulary, which is ordered by frequency. Of the
+# rarer half, words are left out that are a much more common word with two letters swapped (`mali`).
 
 
 def is_english(word: str) -> bool:
-    """Whether a folded word is one of them, or has the stem of one: `caching` is right where only
-    `cache` is listed."""
+    """Whether a folded word is listed, or has the stem of a listed one: `caching`, for `cache`."""
     return word in common_words() or stem_for(Stemmer.ENGLISH)(word) in _stems()
 
 
@@ -166,14 +165,14 @@ def _stems() -> frozenset[str]:
     return frozenset(map(stem_for(Stemmer.ENGLISH), common_words()))
 
 
-# Words too common to look for, per language (`stop_words.toml`).
+# Stop words of each language (`stop_words.toml`).
 #
-# Text keeps them, so that phrases stay exact; a query drops them when it has anything else.
+# Text keeps them, so that phrases stay exact; a query drops them if it has other words.
 
 
 @cache
 def stop_words(stemmer: Stemmer) -> frozenset[str]:
-    """The language's stop words, casefolded and NFC as the analysis compares them."""
+    """The language's stop words, casefolded and in NFC like terms."""
     words = unicodedata.normalize("NFC", _lists()[stemmer.value]).casefold().split()
     return frozenset(unicodedata.normalize("NFC", word) for word in words)
 

@@ -1,7 +1,7 @@
 """A text's character trigrams as a small bitmap, so that many texts can be compared quickly.
 
-Sixty sets of trigrams take several milliseconds to compare, their bitmaps less than one. A bitmap
-gives the similarity to about two hundredths; comparing the sets themselves gives it exactly.
+Comparing sixty sets of trigrams takes several milliseconds, comparing their bitmaps less than one.
+Bitmaps give the similarity to about 0.02; comparing the sets gives it exactly.
 """
 
 import math
@@ -10,11 +10,11 @@ from functools import cache
 
 # Seed 000, P12.
 NGRAM_CHARS = 3
-# 512 bytes for a passage. Twice as many distinct trigrams as a leaf of 2,000 characters has.
+# 512 bytes for each passage: twice as many bits as a leaf of 2,000 characters has trigrams.
 SIGNATURE_BITS = 4096
-# Of a fuller bitmap the number of trigrams can no longer be told.
+# In a fuller bitmap the number of trigrams can no longer be estimated.
 MAX_BITS_SET = SIGNATURE_BITS * 7 // 8
-# Of an emptier one a single shared bit would decide.
+# In an emptier one a single shared bit would decide.
 MIN_BITS_SET = 64
 
 # Fibonacci hashing (Knuth, vol. 3, 6.4): the upper bits of the product spread well.
@@ -25,8 +25,8 @@ _POINT_BITS = 21
 
 
 def ngrams(text: str) -> frozenset[str]:
-    """The distinct trigrams, lower-cased and with spaces collapsed; a shorter text is its own."""
-    folded = _folded(text)
+    """The distinct trigrams in lower case, with spaces collapsed, or a shorter text itself."""
+    folded = _fold(text)
     if len(folded) <= NGRAM_CHARS:
         return frozenset([folded] if folded else [])
     parts = (folded[start:] for start in range(NGRAM_CHARS))
@@ -34,16 +34,16 @@ def ngrams(text: str) -> frozenset[str]:
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """What two sets have in common, as a part of what they have together; 0 for an empty one."""
+    """The size of the intersection divided by that of the union; 0 for an empty set."""
     common = len(one & other)
     return common / (len(one) + len(other) - common) if common else 0.0
 
 
 def ngram_signature(text: str) -> int:
-    """A bit for every trigram; 0 is a text without any."""
+    """A bit for every trigram; 0 for a text without any."""
     import numpy as np
 
-    folded = _folded(text)
+    folded = _fold(text)
     if not folded:
         return 0
     encoded = folded.ljust(NGRAM_CHARS, "\0").encode("utf-32-le", "replace")
@@ -69,10 +69,10 @@ def estimated_jaccard(one: int, other: int) -> float:
 
 @cache
 def ngram_counts() -> tuple[float, ...]:
-    """How many distinct trigrams set so many bits, on average: several may share one."""
+    """By the number of bits set, the average number of distinct trigrams: some share a bit."""
     unset = (max(1, SIGNATURE_BITS - bits) for bits in range(SIGNATURE_BITS + 1))
     return tuple(SIGNATURE_BITS * math.log(SIGNATURE_BITS / bits) for bits in unset)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).lower().split())

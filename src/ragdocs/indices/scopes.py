@@ -56,13 +56,13 @@ _GROUPS = {name: group for group in _NAMES for name in group}
 
 
 def language_names(language: str) -> tuple[str, ...]:
-    """Every name of the language that is called so; an unknown one has only its own."""
+    """All names of the language with this name; an unknown language has only its own."""
     name = language.strip().lower()
     return _GROUPS.get(name, (name,))
 
 
 def documents_with_language(snapshot: Snapshot, language: str) -> frozenset[DocId]:
-    """The documents that have a block in this language, whatever it is called there."""
+    """The documents that have a block in this language, under any of its names."""
     rows = snapshot.select(
         """SELECT id FROM documents WHERE key IN (SELECT doc FROM code_blocks
         WHERE language IN (SELECT value FROM json_each(?)))""",
@@ -72,7 +72,7 @@ def documents_with_language(snapshot: Snapshot, language: str) -> frozenset[DocI
 
 
 def chunks_with_language(snapshot: Snapshot, language: str) -> frozenset[ChunkKey]:
-    """The chunks in which such a block begins."""
+    """The chunks in which a block in this language begins."""
     rows = snapshot.select(
         """SELECT DISTINCT chunk FROM code_blocks WHERE chunk NOT NULL
         AND language IN (SELECT value FROM json_each(?))""",
@@ -88,15 +88,15 @@ def chunks_with_language(snapshot: Snapshot, language: str) -> frozenset[ChunkKe
 # kept until the next commit, because several queries in a row often have the same filter.
 
 Scope = frozenset[DocId] | None
-"""The documents that may answer; None is all of them. Each index searches within it, so that a
-small folder inside a large corpus is not starved."""
+"""The documents that may answer; None is all of them. Each index searches within the scope, so that
+a small folder in a large corpus still gets its hits."""
 
 FEW_LEFT_OUT = 200
 
 
 class AllBut(frozenset[DocId]):
-    """A scope that leaves out few documents and knows which: to pass over these is many times as
-    fast as to look among all the others.
+    """A scope that leaves out few documents and knows which: skipping these is many times as fast
+    as testing for all the others.
     """
 
     left_out: frozenset[DocId]
@@ -108,19 +108,19 @@ class AllBut(frozenset[DocId]):
 
 
 def scope_of(allowed: frozenset[DocId], left_out: frozenset[DocId]) -> frozenset[DocId]:
-    """The first ones, of all documents that there are."""
-    is_little = len(left_out) <= FEW_LEFT_OUT and len(left_out) < len(allowed)
-    return AllBut(allowed, left_out) if is_little else allowed
+    """The allowed documents; both arguments together are all documents."""
+    is_short = len(left_out) <= FEW_LEFT_OUT and len(left_out) < len(allowed)
+    return AllBut(allowed, left_out) if is_short else allowed
 
 
 def few_left_out(scope: Scope) -> frozenset[DocId] | None:
-    """The documents that a scope leaves out, where that is the shorter way to say it."""
+    """The documents that a scope leaves out, if they are few."""
     return scope.left_out if isinstance(scope, AllBut) else None
 
 
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE})
 MATCHING_BYTES = 4 << 20
-"""Of the sets of the last filters: one for 50,000 documents, dozens for 1,000."""
+"""For the scopes of recent filters: one with 50,000 documents, dozens with 1,000."""
 
 
 class Scopes:
@@ -134,7 +134,7 @@ class Scopes:
         self._lock = threading.Lock()
 
     def of(self, snapshot: Snapshot, condition: Filter) -> Scope:
-        """None when every document may answer."""
+        """None if every document may answer."""
         excluded = [part for part in parts_of(condition) if _excludes_documents(part)]
         rest = join(part for part in parts_of(condition) if part not in excluded)
         found = self._within(snapshot, rest)
@@ -143,14 +143,14 @@ class Scopes:
             found = speaking if found is None else found & speaking
         if not excluded:
             return found
-        left_out = frozenset[DocId]().union(*map(_excluded, excluded))
+        left_out = frozenset[DocId]().union(*map(_excluded_ids, excluded))
         with self._lock:
             every = frozenset(self._current(snapshot))
         allowed = (every if found is None else found) - left_out
         return scope_of(allowed, every - allowed)
 
     def documents(self, snapshot: Snapshot, condition: Filter = None) -> Iterable[StoredDocument]:
-        """Those that satisfy a filter, in no order."""
+        """The documents that satisfy a filter, in any order."""
         is_match = compile_filter(condition)
         with self._lock:
             found = self._current(snapshot).values()
@@ -170,7 +170,7 @@ class Scopes:
             return found
 
     def _keep(self, condition: Condition, found: Scope) -> None:
-        """The ids are the documents' own: a set only refers to them."""
+        """The ids do not count: the set shares them with the documents."""
         size = bytes_of(condition) + sys.getsizeof(found)
         if self._matching_bytes + size > MATCHING_BYTES:
             self._forget_matching()
@@ -203,7 +203,7 @@ def _excludes_documents(part: Condition) -> bool:
     )
 
 
-def _excluded(part: Condition) -> frozenset[DocId]:
+def _excluded_ids(part: Condition) -> frozenset[DocId]:
     assert isinstance(part, Without)
     assert isinstance(part.part, Comparison)
     assert isinstance(part.part.value, frozenset)
@@ -214,7 +214,7 @@ def _excluded(part: Condition) -> frozenset[DocId]:
 
 
 class Conditions:
-    """Answers conditions within one snapshot; `expression` writes a unit as the table wants it."""
+    """Evaluates conditions in one snapshot; `expression` writes a unit in the table's syntax."""
 
     def __init__(self, snapshot: Snapshot, table: str, expression: Callable[[Unit], str]) -> None:
         self._snapshot = snapshot
@@ -223,16 +223,16 @@ class Conditions:
         self._known: dict[Condition, set[int]] = {}
 
     def matching(self, condition: Condition) -> set[int]:
-        """Each part is worked out once, however often it stands in a query."""
+        """Each part is evaluated once, however often a query has it."""
         found = self._known.get(condition)
         if found is None:
-            found = self._known[condition] = self._matching(condition)
+            found = self._known[condition] = self._match(condition)
         return found
 
-    def _matching(self, condition: Condition) -> set[int]:
+    def _match(self, condition: Condition) -> set[int]:
         match condition:
             case Unit():
-                return self.having(condition)
+                return self.with_unit(condition)
             case All(parts):
                 return self._all(parts)
             case Some(parts):
@@ -246,7 +246,7 @@ class Conditions:
                 assert_never(condition)
 
     def _all(self, parts: Sequence[Condition]) -> set[int]:
-        """What is wanted first: once nothing is left, no more is asked for."""
+        """Exclusions last; stops as soon as nothing is left."""
         wanted = [part for part in parts if not isinstance(part, Without)]
         found = self.matching(wanted[0]) if wanted else self.everything()
         for part in wanted[1:]:
@@ -258,7 +258,7 @@ class Conditions:
                 found = found - self.matching(part.part)
         return found
 
-    def having(self, unit: Unit) -> set[int]:
+    def with_unit(self, unit: Unit) -> set[int]:
         return self._rows(f"{self._table} MATCH ?", self._expression(unit))
 
     def everything(self) -> set[int]:
@@ -287,12 +287,12 @@ class Conditions:
 
 
 def where_of(comparison: Comparison) -> tuple[str, tuple[str, ...]]:
-    """The documents that a comparison of the query language names, in SQL, and its values."""
+    """A comparison of the query language as an SQL condition on documents, with its values."""
     match comparison.field, comparison.operator, comparison.value:
         case FilterField.TREE, Operator.ONE_OF, frozenset() as names:
             return "tree IN (SELECT value FROM json_each(?))", (json.dumps(sorted(names)),)
         case FilterField.PATH, Operator.BEGINS, str() as prefix:
-            # `path:api` is a folder, or the start of a name, as it was typed.
+            # `path:api` matches a folder, or the beginning of a name.
             encoded = encode_path(prefix)
             return "substr(path, 1, length(?)) = ?", (encoded, encoded)
         case _:

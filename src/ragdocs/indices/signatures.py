@@ -1,7 +1,5 @@
-"""N-gram signatures of passages, stored when they are indexed: then a query compares wordings at no
-cost.
-
-Making the bitmaps of a query's candidates took three times as long as comparing them.
+"""N-gram signatures of passages, computed when they are indexed: computing those of a query's
+candidates took three times as long as comparing them.
 """
 
 import json
@@ -20,8 +18,8 @@ TABLE = "signatures"
 _KIND = "signature"
 _BYTES = SIGNATURE_BITS // 8
 ROWS_BYTES = 4 << 20
-"""As with chunks (store/snapshot.py): what equals a row that was checked, to the last byte, needs
-no check again."""
+"""As with chunks (store/snapshot.py): a row that equals a checked one, byte for byte, need not be
+checked again."""
 
 
 class SignatureIndex:
@@ -63,7 +61,7 @@ class SignatureIndex:
 
 
 def signatures_of(snapshot: Snapshot, keys: Collection[ChunkKey]) -> dict[ChunkKey, int]:
-    """The bitmaps of those of the chunks that have one."""
+    """The bitmaps of the chunks that have one."""
     read = snapshot.numbers(TABLE)
     unread = [key for key in keys if key not in read]
     if unread:

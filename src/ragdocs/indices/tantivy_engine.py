@@ -52,14 +52,14 @@ if TYPE_CHECKING:
     import tantivy
     from tantivy import Query
 
-# Copies of files that nobody else can reach, for a library that maps files into memory.
+# Private copies of files, for a library that maps files into memory.
 #
-# A mapped file that is cut short ends the process. tantivy maps what it opens, and one of its
-# threads opens it again shortly after, whatever it is told.
+# Truncating a mapped file kills the process. tantivy maps the files that it opens, and one of its
+# threads opens them again shortly after, whatever the settings.
 
 
 class PrivateFiles:
-    """A folder of copies; it goes with the last reference to this object, or with the process."""
+    """A folder of copies; it is removed with the last reference to this object, or at exit."""
 
     def __init__(self, original: Path) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="ragdocs-"))
@@ -69,8 +69,8 @@ class PrivateFiles:
                 shutil.copyfile(file, self.path / file.name)
 
     def give_back(self, original: Path) -> None:
-        """Makes the original folder as this one. What it had may be shared with older states by
-        hard links, so that a changed file is put in its place and never written into.
+        """Copies the files back to the original folder. Its files may be hard links that older
+        states share, so a changed file is replaced and never written to.
         """
         mine = {file.name for file in self.path.iterdir()}
         for file in list(original.iterdir()):
@@ -83,25 +83,25 @@ class PrivateFiles:
                 shutil.copyfile(self.path / name, target)
 
 
-# What we use of tantivy: segments on disk, written and searched by it, without its analysis.
+# The part of tantivy that we use: it writes and searches segments on disk, without its analysis.
 #
 # tantivy counts a term by its tokens, so a term is repeated by the weight of its field, all at the
-# same place: a phrase then counts by the weight as well, and never matches from one copy to the
-# next. `text` has the terms of all fields; `tagged` the same again, each behind a letter for its
-# field, so that what is asked of one field is counted and normed alike.
+# same position: then a phrase counts by the weight too, and never matches from one copy to the
+# next. `text` has the terms of all fields; `tagged` has them again, each with a letter for its
+# field in front, so that a query in one field is counted and normalised in the same way.
 
 _LAYOUT_VERSION = 1
 _MEMORY_BYTES = 30_000_000
 _MAX_SCALE = 10.0
 LEAST_WEIGHT = 0.5
-"""A term cannot be repeated less than once: fields that weigh less are in `tagged` alone."""
+"""A term cannot be repeated less than once: fields with a lower weight are only in `tagged`."""
 _TAGS = {field: chr(ord("a") + number) for number, field in enumerate(FIELDS)}
 
 TEXT, TAGGED, KEY, DOC = "text", "tagged", "key", "doc"
 
 
 def require_tantivy() -> None:
-    """Without importing it, which can wait for the first query."""
+    """Does not import it: that can wait until the first query."""
     if find_spec("tantivy") is None:
         raise ConfigError(
             'keyword_engine is "tantivy", which is not installed: '
@@ -109,20 +109,20 @@ def require_tantivy() -> None:
         )
 
 
-def scaled(weights: Weights) -> dict[QueryField, float]:
-    """Raised together until the text itself counts at least once."""
+def scale_weights(weights: Weights) -> dict[QueryField, float]:
+    """Scales all weights until that of the text is at least 1."""
     content = weights[QueryField.CONTENT]
     factor = min(1 / content, _MAX_SCALE) if 0 < content < 1 else 1.0
     return {field: weight * factor for field, weight in weights.items()}
 
 
-def tagged(field: QueryField, term: str) -> str:
+def tag(field: QueryField, term: str) -> str:
     return _TAGS[field] + term
 
 
 @dataclass(frozen=True, slots=True)
 class TantivyIndex:
-    """One state of the files, opened. tantivy's own statistics still count what was removed."""
+    """One opened state of the files. tantivy's own statistics still count removed chunks."""
 
     files: PrivateFiles
     searcher: "tantivy.Searcher"
@@ -135,7 +135,7 @@ class TantivyLibrary:
     """Reads and writes the files; see `engine_folder.EngineLibrary`."""
 
     def __init__(self, weights: Weights, analysis: str) -> None:
-        self._weights = scaled(weights)
+        self._weights = scale_weights(weights)
         self.version = f"tantivy;{_LAYOUT_VERSION};{weights_version(weights)};{analysis}"
 
     def open(self, directory: Path) -> TantivyIndex:
@@ -145,9 +145,9 @@ class TantivyLibrary:
             meta = json.loads((directory / "meta.json").read_bytes())
             total = sum(segment["max_doc"] for segment in meta["segments"])
             files = PrivateFiles(directory)
-            with _panics():
+            with _translate_errors():
                 index = tantivy.Index.open(str(files.path))
-                # Its files do not change: nobody needs to watch them.
+                # Its files do not change, so they need not be watched.
                 index.config_reader("manual")
                 index.reload()
                 searcher = index.searcher()
@@ -164,7 +164,7 @@ class TantivyLibrary:
     def _write(self, directory: Path, changes: Changes) -> None:
         import tantivy
 
-        with _panics():
+        with _translate_errors():
             if changes.is_new:
                 index = tantivy.Index(_schema(), path=str(directory), reuse=False)
             else:
@@ -174,9 +174,9 @@ class TantivyLibrary:
                 writer.delete_documents_by_term(DOC, doc_id)
         for entry in changes.entries:
             document = self._document(entry)
-            with _panics():
+            with _translate_errors():
                 writer.add_document(document)
-        with _panics():
+        with _translate_errors():
             writer.commit()
             writer.wait_merging_threads()
 
@@ -195,7 +195,7 @@ class TantivyLibrary:
         ]
         document.add_pre_tokenized_text(TEXT, tantivy.PreTokenizedString("", joined))
         apart = [
-            tantivy.Token(tagged(field, term), place, 0, 0)
+            tantivy.Token(tag(field, term), place, 0, 0)
             for field, place, term, copies in tokens
             for _ in range(copies)
         ]
@@ -203,7 +203,7 @@ class TantivyLibrary:
         return document
 
     def _tokens(self, entry: Entry) -> Iterator[tuple[QueryField, int, str, int]]:
-        """Each term with its field, its place and how often it counts there."""
+        """Each term with its field, its position and its number of copies."""
         start = 0
         for field, streams in zip(FIELDS, entry.fields, strict=True):
             weight = self._weights[field]
@@ -213,7 +213,7 @@ class TantivyLibrary:
 
 
 def _copies(weight: float, number: int) -> int:
-    """A weight of 2.5 is three and two copies by turns."""
+    """For a weight of 2.5, alternately three and two copies."""
     return max(1, floor(weight * (number + 1) + 0.5) - floor(weight * number + 0.5))
 
 
@@ -229,8 +229,8 @@ def _schema() -> "tantivy.Schema":
 
 
 @contextmanager
-def _panics() -> Generator[None]:
-    """tantivy says ValueError for a full disk, and a panic of Rust is no Exception of Python's."""
+def _translate_errors() -> Generator[None]:
+    """tantivy raises ValueError for a full disk, and a Rust panic is not an Exception."""
     try:
         yield
     except ValueError as error:
@@ -241,20 +241,20 @@ def _panics() -> Generator[None]:
         raise IndexStoreError(f"tantivy failed: {error}") from error
 
 
-# From units and conditions to tantivy's queries, and from its statistics to ours.
+# Turns units and conditions into tantivy's queries, and its statistics into ours.
 
 DocumentsOf = Callable[[Comparison], frozenset[DocId]]
-"""What is said of documents is asked of the store."""
+"""Reads from the store which documents satisfy a comparison."""
 
 
 class _Counted(Protocol):
-    """Left out of tantivy's type stubs."""
+    """Missing in tantivy's type stubs."""
 
     count: int
 
 
 class Queries:
-    """Queries for one state of the files. The weights are those that it was written with."""
+    """Makes queries for one state of the files, with the weights that it was written with."""
 
     def __init__(self, index: TantivyIndex, weights: Mapping[QueryField, float]) -> None:
         self._index = index
@@ -265,17 +265,17 @@ class Queries:
         return cast("_Counted", found).count
 
     def frequency(self, unit: Unit) -> int:
-        """How many chunks have the unit, without those that were removed."""
+        """How many chunks have the unit, without removed ones."""
         is_plain = len(unit.terms) == 1 and not self._faint and not self._index.dead
         if is_plain and unit.field is None:
             return self._index.searcher.doc_freq(TEXT, unit.terms[0])
         return self.count(self.unit(unit))
 
     def unit(self, unit: Unit) -> "Query":
-        """Whatever has it, without a score of its own."""
+        """Matches the chunks that have the unit, without our scores."""
         field = unit.field
         if field is not None:
-            return self._occurrence(TAGGED, [tagged(field, term) for term in unit.terms])
+            return self._occurrence(TAGGED, [tag(field, term) for term in unit.terms])
         return self._some(
             [
                 self._occurrence(TEXT, unit.terms),
@@ -289,14 +289,14 @@ class Queries:
 
         wanted = unit.weight * idf(self._index.live, frequency)
         if unit.field is not None:
-            return self._weighted(TAGGED, [tagged(unit.field, term) for term in unit.terms], wanted)
+            return self._weight(TAGGED, [tag(unit.field, term) for term in unit.terms], wanted)
         faint = [
             Query.const_score_query(
                 self.unit(Unit(unit.terms, field)), wanted * MOST * weight / (weight + K1)
             )
             for field, weight in self._faint.items()
         ]
-        return self._some([self._weighted(TEXT, unit.terms, wanted), *faint])
+        return self._some([self._weight(TEXT, unit.terms, wanted), *faint])
 
     def condition(self, condition: Condition, documents_of: DocumentsOf) -> "Query":
         from tantivy import Occur, Query
@@ -340,8 +340,8 @@ class Queries:
             return Query.term_query(self._index.schema, field, words[0], "freq")
         return Query.phrase_query(self._index.schema, field, list[str | tuple[int, str]](words))
 
-    def _weighted(self, field: str, terms: "Iterable[str]", wanted: float) -> "Query":
-        """tantivy's own idf counts removed chunks, and adds up those of a phrase's terms."""
+    def _weight(self, field: str, terms: "Iterable[str]", wanted: float) -> "Query":
+        """Replaces tantivy's idf, which counts removed chunks and adds up a phrase's terms."""
         from tantivy import Query
 
         words = list(terms)
@@ -350,10 +350,10 @@ class Queries:
         return Query.boost_query(self._occurrence(field, words), wanted / theirs)
 
 
-# The keyword engine by tantivy, for very large folders: files that are mapped, not read.
+# The keyword engine, for very large folders: its files are mapped into memory, not read.
 
 _GROWTH = 4
-"""How many times as much is asked for, and again when the last place is contested."""
+"""How many more hits are requested than wanted, and again on a tie at the last place."""
 
 
 class TantivyEngine(DerivedIndex[TantivyIndex]):
@@ -362,7 +362,7 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
     def __init__(self, path: Path, analyzer: Analyzer, weights: Weights, analysis: str) -> None:
         require_tantivy()
         super().__init__(path, TantivyLibrary(weights, analysis), analyzer)
-        self._weights = scaled(weights)
+        self._weights = scale_weights(weights)
 
     def search(
         self,
@@ -370,9 +370,9 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         query: KeywordQuery,
         limit: int,
         scope: Scope = None,
-        allowed: Set[int] | None = None,  # noqa: ARG002 tantivy works the condition out itself
+        allowed: Set[int] | None = None,  # noqa: ARG002 tantivy evaluates the condition itself
     ) -> KeywordHits:
-        index = self.opened(snapshot)
+        index = self.current(snapshot)
         queries = Queries(index, self._weights)
         frequencies = {unit: queries.frequency(unit) for unit in query.units}
         ideal = sum(
@@ -380,14 +380,14 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         )
         hits: tuple[Hit, ...] = ()
         if limit > 0 and any(frequencies.values()):
-            ranked = _restricted(queries, query, frequencies, snapshot, scope)
+            ranked = _restrict(queries, query, frequencies, snapshot, scope)
             is_of_it = self.position == snapshot.position
             hits = _best(index, ranked, limit, None if is_of_it else snapshot)
         scores_of = partial(_scores, snapshot, index, queries, frequencies)
         return KeywordHits(hits, ideal, frequencies, scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
-        index = self.opened(snapshot)
+        index = self.current(snapshot)
         queries = Queries(index, self._weights)
         wanted = queries.condition(condition, lambda part: _documents(snapshot, part))
         found = index.searcher.search(wanted, max(index.live, 1), False, order_by_field=KEY)
@@ -395,21 +395,21 @@ class TantivyEngine(DerivedIndex[TantivyIndex]):
         return keys if self.position == snapshot.position else keys & existing_chunks(snapshot)
 
     def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
-        searcher = self.opened(snapshot).searcher
+        searcher = self.current(snapshot).searcher
         return {term: searcher.doc_freq(TEXT, term) for term in terms}
 
     def count(self, snapshot: Snapshot) -> int:
-        return self.opened(snapshot).live
+        return self.current(snapshot).live
 
 
-def _restricted(
+def _restrict(
     queries: Queries,
     query: KeywordQuery,
     frequencies: Mapping[Unit, int],
     snapshot: Snapshot,
     scope: Scope,
 ) -> "Query":
-    """The units, within what the condition and the scope allow."""
+    """The units as a query, restricted by the condition and the scope."""
     from tantivy import Occur, Query
 
     ranked = _any_of(queries, frequencies)
@@ -426,7 +426,7 @@ def _restricted(
 
 
 def _any_of(queries: Queries, frequencies: Mapping[Unit, int]) -> "Query":
-    """Those of the units that any chunk has, scored."""
+    """A scoring query for the units that any chunk has."""
     from tantivy import Occur, Query
 
     units = [queries.scored(unit, count) for unit, count in frequencies.items() if count]
@@ -440,7 +440,7 @@ def _scores(
     frequencies: Mapping[Unit, int],
     keys: Collection[ChunkKey],
 ) -> dict[ChunkKey, float]:
-    """Within the documents of these chunks: tantivy cannot look for a chunk by its number."""
+    """Searches the documents of these chunks: tantivy cannot find a chunk by its number."""
     from tantivy import Occur, Query
 
     rows = snapshot.select(
@@ -464,9 +464,9 @@ def _scores(
 def _best(
     index: TantivyIndex, query: "Query", limit: int, ahead_of: Snapshot | None
 ) -> tuple[Hit, ...]:
-    """Best first, equal scores by number; only what the snapshot has, if the files are not of it.
+    """Best first, equal scores by number; only chunks of the snapshot, if the files differ from it.
 
-    Much more is asked for than is wanted: equal scores are common, and tantivy takes no longer.
+    Requests many more than wanted: equal scores are common, and tantivy takes no longer.
     """
     asked = limit * _GROWTH
     while True:
@@ -477,7 +477,7 @@ def _best(
             there = existing_chunks(ahead_of, [key for _, key in hits])
             hits = [hit for hit in hits if hit[1] in there]
         least = hits[limit - 1][0] if len(hits) >= limit else None
-        # As long as the last one found could stand in the last place as well, there may be more.
+        # While the last hit found ties with the last place, there may be more such hits.
         if len(found) < asked or (least is not None and found[-1][0] < least):
             kept = [hit for hit in hits if least is None or hit[0] >= least]
             kept.sort(key=lambda hit: (-hit[0], hit[1]))

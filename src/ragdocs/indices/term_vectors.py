@@ -1,8 +1,7 @@
-"""What the documents' own words mean: a view over the vectors of the most frequent of them.
+"""Vectors of the documents' most frequent words, in memory.
 
-The vectors are in the store's cache like those of texts, by the word and the model, so that they
-are made once and outlive rebuilds. Which words there are is read again after every commit that
-this view meets; only what it does not hold yet is fetched.
+The store caches the vectors by word and model, like those of texts, so that they are computed once
+and survive rebuilds. After a commit the list of words is read again, but only new vectors are.
 """
 
 import threading
@@ -62,14 +61,14 @@ class TermVectors:
             if not self._progress.is_behind(snapshot):
                 return
             count = snapshot.ledger.count("embeddings")
-            # Vectors went without a word in the change log: none is taken for granted.
+            # Vectors were removed without an entry in the change log: read all again.
             held = self._terms if count >= self._embeddings else _NONE
-            self._terms = self._followed(snapshot, held)
+            self._terms = self._follow(snapshot, held)
             self._embeddings = count
             self._progress.reach(snapshot.position)
 
     def nearest(self, vector: "Vector", least: float, count: int) -> list[NearTerm]:
-        """The words with at least this cosine, nearest first."""
+        """The words with at least this cosine with the vector, nearest first."""
         import numpy as np
 
         terms = self._terms
@@ -85,8 +84,8 @@ class TermVectors:
         return found
 
     def missing(self, snapshot: Snapshot, limit: int = 1000) -> tuple[PendingText, ...]:
-        """Words that wait for a vector of this model, the most frequent first: embed them as
-        documents, and store the vectors by `Transaction.put_embeddings`.
+        """Words without a vector of this model, the most frequent first, to be embedded as
+        documents and stored with `Transaction.put_embeddings`.
         """
         words = {term_hash(known.word): known.word for known in self._wanted(snapshot)}
         stored = {text for text, _ in snapshot.vectors_of(self._model.identity, words.keys())}
@@ -96,16 +95,16 @@ class TermVectors:
     def _wanted(self, snapshot: Snapshot) -> list[KnownWord]:
         return self._vocabulary.most_frequent(snapshot, self._limit)
 
-    def _followed(self, snapshot: Snapshot, held: _Terms) -> _Terms:
+    def _follow(self, snapshot: Snapshot, held: _Terms) -> _Terms:
         if self._identity not in snapshot.models():
             return _NONE
         import numpy as np
 
         places = {word: at for at, (word, _) in enumerate(held.words)}
         wanted = self._wanted(snapshot)
-        new = self._fetched(snapshot, [each.word for each in wanted if each.word not in places])
+        new = self._fetch(snapshot, [each.word for each in wanted if each.word not in places])
         places.update((word, len(held.words) + at) for at, word in enumerate(new))
-        # In the order of the alphabet, so that a word that becomes more common moves nothing.
+        # In alphabetical order, so that a change of frequencies does not reorder them.
         words = tuple(sorted((each.word, each.term) for each in wanted if each.word in places))
         if words == held.words:
             return held
@@ -115,7 +114,7 @@ class TermVectors:
             return _NONE
         return _Terms(words, np.concatenate(parts)[[places[word] for word, _ in words]])
 
-    def _fetched(self, snapshot: Snapshot, words: Sequence[str]) -> "dict[str, Vector]":
+    def _fetch(self, snapshot: Snapshot, words: Sequence[str]) -> "dict[str, Vector]":
         import numpy as np
 
         names = {term_hash(word): word for word in words}

@@ -1,6 +1,4 @@
-"""The vector index: exact search with FAISS over vectors in memory, which follows the
-change log.
-"""
+"""The vector index: exact search with FAISS in memory; it follows the change log."""
 
 import threading
 from array import array
@@ -25,30 +23,30 @@ if TYPE_CHECKING:
     Keys = NDArray[np.int64]
     Find = Callable[[int], tuple[Vector, Keys]]
 
-# Unit vectors in memory, searched exactly by FAISS. Not for threads: `vector.py` guards it.
+# Unit vectors in memory, searched exactly by FAISS. Not thread-safe: `VectorIndex` guards it.
 #
 # Equal scores are ordered by chunk number, at the end of the list too, so that answers do not
-# depend on the order in which vectors came.
+# depend on the order in which vectors were added.
 
 EXACT_LIMIT = 1000
-"""Up to here, fetching a scope's vectors beats passing over all others (specs/0019)."""
+"""Up to this number, fetching a scope's vectors is faster than skipping all others (specs/0019)."""
 BITMAP_LIMIT = 1 << 26
-"""Chunk numbers grow with every edit; above this a set of them is smaller than a bit for each."""
+"""Chunk numbers grow with every edit; above this a set of them is smaller than a bitmap."""
 TIES_GROWTH = 4
 HEADROOM = 1.1
 MOST_DEAD = 0.05
-"""Of all vectors; then those that have gone are taken out."""
+"""The share of dead vectors at which they are removed."""
 SAMPLED = 1024
-"""Passages by which it is told how much the cosines with a query differ."""
+"""The number of passages from which the spread of a query's cosines is estimated."""
 HIGH_MEAN = 0.35
-"""Up to here a model's cosines are as usual: no corpus had more by the built-in model."""
+"""Up to this mean a model's cosines are usual: with the built-in model no corpus had more."""
 LEAST_DEVIATION = 0.01
 FEWEST_PAIRS, COMPARED = 20, 512
 USUAL_COUNT = 50
-"""Few vectors tell little: as if there were so many more that differ as usual."""
+"""A prior for few vectors: as if there were this many more with the usual spread."""
 _FLOAT_BYTES = 4
 _SCATTER = 2_654_435_761
-"""Knuth's multiplier: neighbouring numbers come far from one another."""
+"""Knuth's multiplier: it scatters neighbouring numbers."""
 KEY_CODE = "q"
 """64-bit integers, as FAISS has them."""
 
@@ -60,7 +58,7 @@ class _Numbers(Protocol):
 
 
 class _Index(Protocol):
-    """What we use of `faiss.IndexIDMap2`, which has no type stubs."""
+    """The part of `faiss.IndexIDMap2` that we use; it has no type stubs."""
 
     ntotal: int
     id_map: "_Numbers"
@@ -72,9 +70,9 @@ class _Index(Protocol):
 
 
 def faiss_library() -> ModuleType:
-    """FAISS with one thread: more cost CPU and gain nothing for one query on a busy machine.
+    """FAISS with one thread: more would cost CPU and gain nothing for one query.
 
-    OpenMP keeps that number for each thread, so it is set wherever FAISS is about to be used.
+    OpenMP has this number for each thread, so it is set before each use of FAISS.
     """
     library = import_module("faiss")
     library.omp_set_num_threads(1)
@@ -85,11 +83,11 @@ class FlatVectors:
     """Vectors of one dimension by chunk, and which chunks each document has."""
 
     def __init__(self, dimension: int, expected: int = 0) -> None:
-        """`expected`: about how many there will be; room is made for them and a few more."""
+        """`expected`: about how many vectors there will be; allocates a little more."""
         faiss = faiss_library()
         self.dimension = dimension
         flat = faiss.IndexFlatIP(dimension)
-        # Without this the room doubles whenever it is used up, and is half empty afterwards.
+        # Otherwise the capacity doubles each time, and half of it stays empty.
         flat.codes.resize(int(expected * HEADROOM) * dimension * _FLOAT_BYTES)
         flat.codes.resize(0)
         self._flat = flat
@@ -105,7 +103,7 @@ class FlatVectors:
         return self._index.ntotal - len(self._dead)
 
     def add(self, batch: VectorBatch) -> None:
-        """Chunks that are there already stay: a number never comes to mean another text."""
+        """Skips chunks that are present: a chunk number is never used for another text."""
         import numpy as np
 
         if batch.dimension != self.dimension:
@@ -133,7 +131,7 @@ class FlatVectors:
             self._themes.pop(doc_id, None)
 
     def keep(self, doc_ids: Collection[DocId], kept: Set[ChunkKey] = frozenset()) -> None:
-        """Of these documents only those chunks."""
+        """Removes all other chunks of these documents."""
         gone = array(KEY_CODE)
         for doc_id in doc_ids:
             known = self._keys.pop(doc_id, array(KEY_CODE))
@@ -146,32 +144,32 @@ class FlatVectors:
             del self._owners[ChunkKey(key)]
         if gone:
             self._sample = self._scale = None
-            self._bury(_joined([gone]))
+            self._bury(_join_keys([gone]))
 
     def search(self, vector: "Vector", limit: int, scope: Scope) -> list[Hit]:
         """Best first, by inner product."""
         query = self._query(vector)
         if scope is None or self._keys.keys() <= scope:
             return _best(self._finder(query), len(self), limit)
-        keys = _joined(self._keys[doc_id] for doc_id in scope if doc_id in self._keys)
+        keys = _join_keys(self._keys[doc_id] for doc_id in scope if doc_id in self._keys)
         if len(keys) <= EXACT_LIMIT:
             return _best(self._finder_among(query, keys), len(keys), limit)
-        return _best(self._finder(query, _restricted_to(keys)), len(keys), limit)
+        return _best(self._finder(query, _restrict_to(keys)), len(keys), limit)
 
     def spread(self, vector: "Vector") -> float:
-        """How much the cosines of any passages with it differ: their standard deviation."""
-        _, sample = self._sampled()
+        """The standard deviation of the vector's cosines with arbitrary passages."""
+        _, sample = self._take_sample()
         cosines = sample @ vector
         own = float(((cosines - cosines.mean()) ** 2).sum()) if len(sample) else 0.0
         count = len(sample) + USUAL_COUNT
         return ((own + USUAL_COUNT * USUAL_SPREAD**2) / count) ** 0.5
 
     def scale(self) -> CosineScale | None:
-        """None while too few vectors are there, or their cosines are as usual."""
+        """None if there are too few vectors, or their cosines are usual."""
         import numpy as np
 
         if self._scale is None:
-            keys, sample = self._sampled()
+            keys, sample = self._take_sample()
             owners = np.array([hash(self._owners[ChunkKey(key)]) for key in keys[:COMPARED]])
             is_other = owners[:, None] != owners[None, :]
             cosines = (sample[:COMPARED] @ sample[:COMPARED].T)[is_other]
@@ -181,8 +179,8 @@ class FlatVectors:
                 self._scale = CosineScale(mean, deviation)
         return None if self._scale == CosineScale() else self._scale
 
-    def _sampled(self) -> "tuple[Keys, Vector]":
-        """Always the same of the same vectors, in whatever order they came."""
+    def _take_sample(self) -> "tuple[Keys, Vector]":
+        """The same sample for the same vectors, in whatever order they were added."""
         import numpy as np
 
         if self._sample is None:
@@ -194,20 +192,20 @@ class FlatVectors:
         return self._sample
 
     def best_of(self, vector: "Vector", doc_ids: Collection[DocId]) -> dict[DocId, Hit]:
-        """Each document's best chunk; a document without vectors has none."""
+        """The best chunk of each document that has vectors."""
         query = self._query(vector)
         owners = {key: doc_id for doc_id in doc_ids for key in self._keys.get(doc_id, ())}
-        keys = _joined(self._keys[doc_id] for doc_id in dict.fromkeys(owners.values()))
+        keys = _join_keys(self._keys[doc_id] for doc_id in dict.fromkeys(owners.values()))
         found: dict[DocId, Hit] = {}
-        # All at once: calling FAISS takes longer than comparing the vectors of one document.
-        for key, score in _ranked(self._finder_among(query, keys), len(keys), len(keys)):
+        # One call for all: calling FAISS takes longer than comparing one document's vectors.
+        for key, score in _rank(self._finder_among(query, keys), len(keys), len(keys)):
             doc_id = owners[ChunkKey(key)]
             if doc_id not in found:
                 found[doc_id] = Hit(ChunkKey(key), score)
         return found
 
     def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
-        """The vectors of those chunks that have one."""
+        """The vectors of the chunks that have one."""
         import numpy as np
 
         known = [key for key in keys if key in self._owners]
@@ -220,7 +218,7 @@ class FlatVectors:
     def in_context(
         self, vector: "Vector", keys: Collection[ChunkKey], document_weight: float
     ) -> dict[ChunkKey, float]:
-        """How near chunks are, each partly by what its whole document is about."""
+        """The similarity of chunks, each mixed with that of its whole document."""
         import numpy as np
 
         query = self._query(vector)[0]
@@ -232,7 +230,7 @@ class FlatVectors:
         if document_weight <= 0:
             return dict(zip(owners, own, strict=True))
         documents = list(dict.fromkeys(owners.values()))
-        # Three times as fast as to stack them.
+        # Three times as fast as np.stack.
         joined = np.concatenate([self._theme(doc_id) for doc_id in documents])
         means = _products(joined.reshape(len(documents), -1), query)
         themes = dict(zip(documents, means, strict=True))
@@ -243,8 +241,8 @@ class FlatVectors:
         }
 
     def _bury(self, keys: "Keys") -> None:
-        """Taking a vector out moves every later one, so first it only becomes something that no
-        query finds: a product with what is not a number is never among the best.
+        """Removing a vector moves every later one, so it is first overwritten with NaN: a product
+        with NaN is never among the best.
         """
         import numpy as np
 
@@ -259,11 +257,11 @@ class FlatVectors:
 
     def _clear(self) -> None:
         faiss_library()
-        self._index.remove_ids(_joined([array(KEY_CODE, self._dead)]))
+        self._index.remove_ids(_join_keys([array(KEY_CODE, self._dead)]))
         self._dead.clear()
 
     def _theme(self, doc_id: DocId) -> "Vector":
-        """The direction of the mean of a document's vectors; kept until the document changes."""
+        """The normalised mean of a document's vectors; cached until the document changes."""
         import numpy as np
 
         known = self._themes.get(doc_id)
@@ -298,7 +296,7 @@ class FlatVectors:
         return find
 
     def _finder_among(self, query: "Vector", keys: "Keys") -> "Find":
-        """By the same arithmetic as the whole index, so that scores are the same to the bit."""
+        """Uses the same arithmetic as the whole index, so that scores are identical."""
         import numpy as np
 
         def find(count: int) -> "tuple[Vector, Keys]":
@@ -311,22 +309,22 @@ class FlatVectors:
 
 
 def _products(rows: "Vector", query: "Vector") -> list[float]:
-    """Each row's inner product with the query, by itself: `rows @ query` wakes BLAS's threads,
-    which wait for more by spinning, and gives a row another last bit beside other rows.
+    """Each row's inner product with the query, computed separately: `rows @ query` wakes BLAS's
+    threads, which then spin, and a row's last bit would depend on the other rows.
     """
     import numpy as np
 
     return np.matmul(rows[:, np.newaxis, :], query[:, np.newaxis])[:, 0, 0].tolist()
 
 
-def _joined(keys: "Iterable[array[int]]") -> "Keys":
+def _join_keys(keys: "Iterable[array[int]]") -> "Keys":
     import numpy as np
 
     return np.frombuffer(b"".join(keys), dtype=np.int64)
 
 
-def _restricted_to(keys: "Keys") -> object:
-    """A bit for each chunk number is tested twice as fast as a set of them."""
+def _restrict_to(keys: "Keys") -> object:
+    """A bitmap of chunk numbers is tested twice as fast as a set."""
     import numpy as np
 
     faiss = faiss_library()
@@ -340,13 +338,13 @@ def _restricted_to(keys: "Keys") -> object:
 
 
 def _best(find: "Find", available: int, limit: int) -> list[Hit]:
-    return [Hit(ChunkKey(key), score) for key, score in _ranked(find, available, limit)]
+    return [Hit(ChunkKey(key), score) for key, score in _rank(find, available, limit)]
 
 
-def _ranked(find: "Find", available: int, limit: int) -> list[tuple[int, float]]:
-    """The best of all: asks for more while the last place is contested by equal scores.
+def _rank(find: "Find", available: int, limit: int) -> list[tuple[int, float]]:
+    """The best vectors; asks for more while there is a tie at the last place.
 
-    FAISS gives the number -1 where it has no more, as when a stored vector is not a number.
+    FAISS returns the number -1 if it has no more, as when a stored vector is NaN.
     """
     import numpy as np
 
@@ -363,22 +361,23 @@ def _ranked(find: "Find", available: int, limit: int) -> list[tuple[int, float]]
     return [(key, score) for key, score in ranked if key >= 0]
 
 
-# What means the same: a view over the store's vectors, in memory, that never runs a model.
+# The store's vectors in memory. Never runs a model.
 #
-# Any thread may search while one catches up. A lock guards the vectors: searches take turns (they
-# are short), a catch-up reads the store before it takes its own turn, and one that starts over
-# builds the new vectors beside the old ones, which go on answering until then.
+# Any thread may search while one catches up. A lock guards the vectors: searches are short and take
+# turns; a catch-up reads the store before it takes the lock; one that starts over builds the new
+# vectors beside the old ones, which go on answering until then.
 
 _KINDS = frozenset({ChangeKind.UPSERT, ChangeKind.DELETE, ChangeKind.VECTORS})
 _NO_MODEL = ""
 COUNT_EVERY = 64
-"""Counting the store's vectors costs more than catching up with an edit (specs/0018): it is
-done now and then, and whenever vectors went without a word in the change log, as by pruning."""
+"""Counting the store's vectors costs more than catching up with an edit (specs/0018): it is done
+once in so many catch-ups, and whenever vectors were removed without an entry in the change log, as
+by pruning."""
 
 
 class VectorModel(Protocol):
-    """What this index must know of an `Embedder`. Both are asked at each catch-up: what a model is
-    can be settled as late as when it is loaded.
+    """The part of an `Embedder` that this index needs. Read at each catch-up, because a model's
+    identity may be decided only when it is loaded.
     """
 
     @property
@@ -391,8 +390,8 @@ class VectorModel(Protocol):
 class VectorIndex:
     """The vectors of one model; safe to use from several threads.
 
-    All that it tells of nearness is on the scale of the built-in model's cosines, unless the model
-    `is_usual` and none has to be measured.
+    All similarities are mapped to the scale of the built-in model's cosines, unless the model
+    `is_usual` and needs no mapping.
     """
 
     def __init__(self, model: VectorModel, *, is_usual: bool = True) -> None:
@@ -417,9 +416,9 @@ class VectorIndex:
             return len(self._vectors) if self._vectors is not None else 0
 
     def catch_up(self, snapshot: Snapshot) -> None:
-        """Brings the index to the snapshot, redoing only what was touched, or all if it must.
+        """Brings the index up to date with the snapshot: reads changed documents, or all.
 
-        Raises IndexCorrupt when the store's vectors are damaged; the index then stays as it was.
+        Raises IndexCorrupt if the store's vectors are damaged; the index then stays as it was.
         """
         with self._catching_up:
             if self._model.identity != self._identity:
@@ -436,15 +435,14 @@ class VectorIndex:
             self._embeddings = snapshot.ledger.count("embeddings")
 
     def forget(self) -> None:
-        """The next catch-up starts over: commits that were applied are gone from the store."""
+        """Makes the next catch-up start over: the store has lost commits that were applied."""
         with self._catching_up:
             self._progress.forget()
 
     def search(self, vector: "Vector", limit: int, scope: Scope = None) -> list[Hit]:
-        """The best chunks within the scope, best first, by their cosines.
+        """At most `limit` chunks within the scope, best first, by their cosines.
 
-        Fewer than `limit` when there are not so many, none for a limit of 0. A vector that cannot
-        be of this model raises EmbeddingError.
+        Raises EmbeddingError for a vector that cannot be of this model.
         """
         with self._lock:
             if self._vectors is None:
@@ -469,8 +467,8 @@ class VectorIndex:
     def in_context(
         self, vector: "Vector", keys: Collection[ChunkKey], document_weight: float
     ) -> dict[ChunkKey, float]:
-        """How near those of the chunks are that have a vector: their own cosine, and by
-        `document_weight` that of their documents' mean vectors.
+        """The similarity of the chunks that have a vector: their own cosine, mixed by
+        `document_weight` with that of their document's mean vector.
         """
         with self._lock:
             if self._vectors is None:
@@ -481,7 +479,7 @@ class VectorIndex:
             return {key: scale.of(cosine) for key, cosine in near.items()}
 
     def spread(self, vector: "Vector") -> float:
-        """How much the cosines of any passages with it differ: their standard deviation."""
+        """The standard deviation of the vector's cosines with arbitrary passages."""
         with self._lock:
             if self._vectors is None:
                 return USUAL_SPREAD
@@ -490,7 +488,7 @@ class VectorIndex:
 
     @property
     def scale(self) -> CosineScale:
-        """By which cosines with other vectors of this model are to be read."""
+        """Maps this model's cosines to the common scale."""
         with self._lock:
             return self._scale() or CosineScale()
 
@@ -500,14 +498,14 @@ class VectorIndex:
         return self._vectors.scale()
 
     def vectors_of(self, keys: Collection[ChunkKey]) -> "dict[ChunkKey, Vector]":
-        """The vectors of those of the chunks that have one."""
+        """The vectors of the chunks that have one."""
         with self._lock:
             if self._vectors is None:
                 return {}
             return self._vectors.vectors_of(keys)
 
     def _start_over(self, identity: str) -> None:
-        """Another model's vectors say nothing to this one's queries, however they are shaped."""
+        """Another model's vectors cannot be compared, even with the same dimension."""
         with self._lock:
             self._vectors, self._identity = None, identity
         self._progress.forget()
@@ -547,7 +545,7 @@ class VectorIndex:
 
 
 def _count(snapshot: Snapshot, identity: str) -> int:
-    """How many chunks have a vector: all that want one, less those that wait for this model's."""
+    """How many chunks have a vector: all that need one, minus those without one of this model."""
     return snapshot.count_missing_embeddings(_NO_MODEL) - snapshot.count_missing_embeddings(
         identity
     )

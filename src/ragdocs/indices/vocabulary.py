@@ -1,6 +1,4 @@
-"""The words of the documents: how often each occurs, and which known words are near a
-misspelt one.
-"""
+"""The words of the documents: how many documents have each, and which are near a misspelt one."""
 
 import json
 import re
@@ -29,32 +27,32 @@ from ragdocs.store.schema import row_hash, strings
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.tables import SELECT_DOCUMENTS, read_document
 
-# The words that the documents use: what a misspelt word may have meant, what a query may add.
+# The words that the documents use: candidates for a misspelt word, and for query expansion.
 #
-# Words stand here as they are written, without case, each with the term that the analysis makes of
-# it, and the number of documents that have it in any field that keyword search looks at. Documents,
-# not passages: a word that one long note repeats is not common, and one note changes each of its
-# words once. Numbers and text without spaces between words are left out: neither is misspelt.
+# Each word is stored as written, folded, with its term and the number of documents that have it in
+# any searched field. Documents, not passages: a word that one long note repeats is not common, and
+# a note changes the count of each of its words once. Numbers and text in scripts without spaces are
+# left out: neither is misspelt.
 
 TABLE = "vocabulary"
 _LAYOUT_VERSION = 2
 
 MAX_WORDS = 30_000
-"""Of one document, the first ones: the others are searched, but no misspelt word is compared with
-them. Real pages have up to 2,700, a novel of 3 MB some 18,000."""
+"""For one document: later words are searched, but no misspelt word is compared with them. Real
+pages have up to 2,700, a novel of 3 MB about 18,000."""
 MIN_CONCEPT_CHARS = 3
-"""The seeds' minimum for words that are added to queries."""
+"""The minimum length of words that are added to queries, from the seeds."""
 _CHAIN = re.compile("[.:]")
 ENTRIES_BYTES = 4 << 20
 HASHES_BYTES = 1 << 20
 
 Entry = tuple[str, str, bool]
-"""A word as written, folded; its term; whether it may be added to a query (a concept): of three
-letters or more, no stop word, no number, no chain of names such as `help.example.org`."""
+"""A folded word, its term, and whether it may be added to a query (a concept): three letters or
+more, no stop word, no number, no chain of names such as `help.example.org`."""
 
 
 def term_hash(word: str) -> TextHash:
-    """Stands for a word by itself in the cache of embeddings; no passage has the same."""
+    """The key of a single word in the cache of embeddings; no passage has the same."""
     return _term_hashes[word]
 
 
@@ -66,7 +64,7 @@ _term_hashes = BoundedCache(_hash_term, HASHES_BYTES)
 
 
 class WordList:
-    """Tells the words of texts, each once: as written, and as analysed."""
+    """Lists the distinct words of texts, as written and as analysed."""
 
     def __init__(self, stemmer: Stemmer) -> None:
         self._analyzer: Analyzer = text_analyzer(stemmer)
@@ -74,9 +72,9 @@ class WordList:
         self._remembered = BoundedCache(self._entries, ENTRIES_BYTES)
 
     def of(self, texts: Iterable[str]) -> set[Entry]:
-        """Distinct words are found first and analysed then: most of a text is repetition.
+        """Finds distinct words first and analyses them then: most of a text is repetition.
 
-        In the order in which they are first written, so that the limit always leaves the same.
+        In the order of first use, so that the limit always cuts at the same word.
         """
         raw: dict[str, None] = {}
         for text in texts:
@@ -92,7 +90,7 @@ class WordList:
 
     def _entries(self, raw: str) -> tuple[Entry, ...]:
         if is_simple(raw):
-            # Most words: one token, told three times as fast.
+            # Most words have one token; this is three times as fast.
             words = [(self._fold(raw), term) for term in self._analyzer.terms(raw)]
         else:
             words = [
@@ -112,7 +110,7 @@ class WordList:
 
 @cache
 def word_list(stemmer: Stemmer) -> WordList:
-    """Shared, because it remembers words."""
+    """Shared, because it caches words."""
     return WordList(stemmer)
 
 
@@ -146,7 +144,7 @@ class VocabularyIndex:
     def put(self, database: Database, doc: int) -> None:
         entries = {entry[0]: entry for entry in self._entries(database, doc)}
         words = _json(entries)
-        # All at once, then only the new ones: three quarters of the time of a statement for each.
+        # One statement for all known words: three quarters of the time of one for each.
         new = database.all(
             f"SELECT value FROM json_each(?) WHERE value NOT IN (SELECT word FROM {TABLE})", words
         )
@@ -157,7 +155,7 @@ class VocabularyIndex:
         )
 
     def remove(self, database: Database, doc: int) -> None:
-        """The document's words are told again from its rows, as they were when it came in."""
+        """Reads the document's words again from its rows, which are as they were at `put`."""
         words = _json(entry[0] for entry in self._entries(database, doc))
         self._count(database, words, -1)
         database.run(
@@ -167,7 +165,7 @@ class VocabularyIndex:
         )
 
     def holds(self, database: Database, docs: Iterable[int]) -> bool:
-        """A word has one row, though its term may be told in two ways: the first that came."""
+        """A word has one row, even if two documents give it different terms: the first counts."""
         counted, entries = Counter[str](), set[Entry]()
         for doc in docs:
             found = self._entries(database, doc)
@@ -181,7 +179,7 @@ class VocabularyIndex:
         return not counted
 
     def text_hashes(self, database: Database) -> Iterator[TextHash]:
-        """The texts that have vectors for this index's sake: no chunk holds them."""
+        """The texts that have vectors only because of this index: no chunk has them."""
         for (word,) in database.each(f"SELECT word FROM {TABLE} WHERE is_concept"):
             yield term_hash(word)
 
@@ -200,11 +198,11 @@ class VocabularyIndex:
 
 
 def _texts(database: Database, doc: int, document: StoredDocument) -> Iterator[str]:
-    """All that is searched of a document, each text once, in reading order."""
+    """All searched texts of a document, each once, in reading order."""
     yield from _own_texts(document)
     seen: set[str] = set()
-    # Not checked against their hashes: whoever reads them to answer does, and this is half of the
-    # time that a document takes here.
+    # Not checked against their hashes: every read for an answer checks them, and checking would
+    # double the time that a document takes here.
     select = "SELECT breadcrumb, text, position FROM chunks WHERE doc = ?"
     for breadcrumb, text, _ in database.paged(select, (doc,), "position", 2):
         if breadcrumb not in seen:
@@ -218,7 +216,7 @@ def _json(words: Iterable[str]) -> tuple[str]:
 
 
 def _own_texts(document: StoredDocument) -> tuple[str, ...]:
-    """What `field_texts` gives of the document itself."""
+    """The document's own texts in `field_texts`."""
     metadata = document.front_matter
     return (
         document.title,
@@ -231,21 +229,21 @@ def _own_texts(document: StoredDocument) -> tuple[str, ...]:
     )
 
 
-# Reading the vocabulary: is a term known, which words are near a misspelt one, which are common.
+# Reading the vocabulary: which terms are known, which words are near a misspelt one, and common.
 #
-# Nearness is the optimal string alignment distance: letters missing, added, wrong, or two changed
-# places, each counting one. The first letter is usually right, and a short word is near too many
-# others, so both narrow what counts as near.
+# Nearness is the optimal string alignment distance: a missing, added or wrong letter, or two
+# swapped letters, count one each. The first letter is usually right, and a short word is near too
+# many others, so both restrict what counts as near.
 
 LONG = 6
-"""Under SHORT letters nothing is near; under MIDDLE only a word of the same length and first
-letter; under LONG only one error is forgiven, and the first letter must be there."""
+"""Under SHORT letters no word is near; under MIDDLE only one of the same length and first letter;
+under LONG only one error is allowed, and the first letter must match."""
 MIN_STEM = 4
-"""Shorter stems are near too much: `us` of use."""
+"""Shorter stems are near too many words: `us`, the stem of use."""
 MIN_PART = 5
-"""Shorter words stand within too many others."""
+"""Shorter words are contained in too many others."""
 ALIKE = 0.75
-"""The share of letters, in their order, that two words of one spelling family have in common."""
+"""The least share of letters, in order, that two similarly spelt words have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +256,8 @@ class KnownWord:
 
 
 class Vocabulary:
-    """Answers from the table of VocabularyIndex. The words are kept for one commit, because all
-    of them are compared with a misspelt one; safe to use from several threads.
+    """Reads the table of VocabularyIndex. Keeps the words of one commit, because a misspelt word is
+    compared with all of them; safe to use from several threads.
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
@@ -268,8 +266,8 @@ class Vocabulary:
         self._position: Position | None = None
         self._words = _Words((), (), ())
 
-    def known(self, snapshot: Snapshot, terms: Collection[str]) -> set[str]:
-        """Those of the terms that some document has."""
+    def known_terms(self, snapshot: Snapshot, terms: Collection[str]) -> set[str]:
+        """The terms that some document has."""
         rows = snapshot.select(
             f"""SELECT DISTINCT term FROM {TABLE}
             WHERE term IN (SELECT value FROM json_each(?))""",
@@ -277,8 +275,8 @@ class Vocabulary:
         )
         return {term for (term,) in rows}
 
-    def documents(self, snapshot: Snapshot, terms: Collection[str]) -> int:
-        """How many documents have the commonest word of these terms."""
+    def count_documents_with(self, snapshot: Snapshot, terms: Collection[str]) -> int:
+        """How many documents have the most common word with one of these terms."""
         rows = snapshot.select(
             f"""SELECT max(documents) FROM {TABLE}
             WHERE term IN (SELECT value FROM json_each(?))""",
@@ -287,7 +285,7 @@ class Vocabulary:
         return next((count for (count,) in rows if count is not None), 0)
 
     def document_frequencies(self, snapshot: Snapshot, terms: Collection[str]) -> dict[str, int]:
-        """Those of the terms that some document has, with the number of documents."""
+        """How many documents have each of the known terms."""
         most = snapshot.ledger.count("documents")
         rows = snapshot.select(
             f"""SELECT term, sum(documents) FROM {TABLE}
@@ -296,8 +294,8 @@ class Vocabulary:
         )
         return {term: min(count, most) for term, count in rows}
 
-    def in_one_document(self, snapshot: Snapshot, words: Collection[str]) -> set[str]:
-        """Those of the words, folded, that one document alone has in this form."""
+    def words_in_one_document(self, snapshot: Snapshot, words: Collection[str]) -> set[str]:
+        """The folded words that exactly one document has in this form."""
         rows = snapshot.select(
             f"""SELECT word FROM {TABLE}
             WHERE documents = 1 AND word IN (SELECT value FROM json_each(?))""",
@@ -306,7 +304,7 @@ class Vocabulary:
         return {word for (word,) in rows}
 
     def most_frequent(self, snapshot: Snapshot, count: int) -> list[KnownWord]:
-        """The words that most documents have, of those that are fit to be added to a query."""
+        """The concepts that most documents have."""
         rows = snapshot.select(
             f"""SELECT word, term, documents FROM {TABLE} WHERE is_concept
             ORDER BY documents DESC, word LIMIT ?""",
@@ -314,11 +312,11 @@ class Vocabulary:
         )
         return [KnownWord(*row) for row in rows]
 
-    def near(self, snapshot: Snapshot, word: str, term: str, most: int) -> list[NearWord]:
+    def near_words(self, snapshot: Snapshot, word: str, term: str, most: int) -> list[NearWord]:
         """Known words within `most` errors of a word, one for each term, best first.
 
-        When there is none, words whose stem is one error from the word's own: who types `recieved`
-        may find only `receive` in the documents.
+        If there is none, words whose stem is one error from the word's stem: for `recieved` the
+        documents may have only `receive`.
         """
         within = min(most, _forgiven(word))
         if within < 1:
@@ -328,13 +326,15 @@ class Vocabulary:
         if not found and len(term) >= MIN_STEM and term != word:
             found = _near(term, words.known, words.terms, within=1)
         if len(word) < MIDDLE:
-            # Every short word is near one of them, and nobody looks for them.
+            # Every short word is near a stop word, and nobody searches for those.
             found = [each for each in found if not self._is_stop_word(each.word)]
         return _one_for_each_term(found)
 
-    def alike(self, snapshot: Snapshot, word: str, count: int, *, by_letters: bool) -> list[str]:
-        """Known words that begin as this one does or contain it, or, `by_letters`, have most of
-        its letters: too far from it to be what was meant, and a place to begin. Likest first.
+    def similar_words(
+        self, snapshot: Snapshot, word: str, count: int, *, by_letters: bool
+    ) -> list[str]:
+        """Known words that contain this one or begin with the same letters, or, `by_letters`, have
+        most of its letters: too different to be meant, but a place to begin. Most similar first.
         """
         from rapidfuzz.distance import Indel
         from rapidfuzz.process import extract
@@ -356,7 +356,7 @@ class Vocabulary:
         return [each.word for each in _one_for_each_term(found)[:count]]
 
     def _correctable(self, snapshot: Snapshot) -> "_Words":
-        """Words of letters only: no one means `h264` by a name of letters, or the other way."""
+        """Words of letters only: nobody types letters only and means `h264`, or the reverse."""
         with self._lock:
             if self._position != snapshot.position:
                 rows = snapshot.select(f"SELECT word, term, documents FROM {TABLE} ORDER BY word")
@@ -368,7 +368,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Three views of one list, as the comparison wants them."""
+    """Three columns of one list, as the comparison needs them."""
 
     known: Sequence[KnownWord]
     written: Sequence[str]
@@ -412,19 +412,19 @@ def _is_plausible(typed: str, candidate: str, distance: int) -> bool:
 
 
 def _begins_alike(typed: str, candidate: str) -> bool:
-    """The same first letter, or the first two changed places."""
+    """The same first letter, or the first two letters swapped."""
     return candidate[0] == typed[0] or candidate[:2] == typed[1::-1]
 
 
 def _is_part(typed: str, known: str) -> bool:
-    """One begins with the other, or the typed word stands within the known one."""
+    """Whether one begins with the other, or the known word contains the typed one."""
     if typed in known:
         return len(typed) >= (SHORT if known.startswith(typed) else MIN_PART)
     return len(known) >= MIN_PART and typed.startswith(known)
 
 
 def _one_for_each_term(found: Iterable[NearWord]) -> list[NearWord]:
-    """Of the forms of a word the best."""
+    """The best form of each word."""
     best: dict[str, NearWord] = {}
     for near in found:
         best.setdefault(near.term, near)

@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# What we use of whoosh: segments of posting lists, written by it and read by it from memory.
+# The part of whoosh that we use: it writes segments of posting lists, and reads them from memory.
 #
-# whoosh neither analyses nor ranks here. A posting of ours carries the term's weighted count, which
-# whoosh keeps as a fraction, and the places where it stands; the engine makes scores of them.
+# whoosh neither analyses nor ranks here. Our posting has the term's weighted count, which whoosh
+# stores as a float, and its positions; the engine computes scores from them.
 
 _LAYOUT_VERSION = 1
 _INDEX_NAME = "MAIN"
 _MEMORY_MB = 64
 PLACE_BITS = 27
-"""A place is the field's number above, and the place within the field below these bits."""
+"""A place has the position within the field in these low bits, and the field's number above."""
 PLACE_CODE = "I"
 
 _UNPICKLED = frozenset(
@@ -61,13 +61,13 @@ _UNPICKLED = frozenset(
         "builtins.int",
     }
 )
-"""What whoosh's own files name; none of it can do anything but hold values."""
+"""The classes that whoosh's own files name; all of them only hold values."""
 
 Posting = tuple[bytes, int, float, bytes]
 
 
 class Matcher(Protocol):
-    """What we use of whoosh's matchers: a place in a list of postings."""
+    """The part of whoosh's matchers that we use: a cursor in a posting list."""
 
     def is_active(self) -> bool: ...
     def next(self) -> bool: ...
@@ -82,7 +82,7 @@ class _Column(Protocol):
 
 
 class WhooshReader(Protocol):
-    """What we use of whoosh's readers."""
+    """The part of whoosh's readers that we use."""
 
     def __contains__(self, term: tuple[str, bytes]) -> bool: ...
     def postings(self, fieldname: str, text: bytes) -> Matcher: ...
@@ -93,7 +93,7 @@ class WhooshReader(Protocol):
 
 
 class _PickleStream(Protocol):
-    """What we use of whoosh's `StructFile`."""
+    """The part of whoosh's `StructFile` that we use."""
 
     file: BinaryIO
 
@@ -105,7 +105,7 @@ class _Writer(Protocol):
 
 
 def library(name: str) -> ModuleType:
-    """A module of whoosh. Its source has escapes and comparisons that newer Pythons warn of."""
+    """A module of whoosh. Newer Pythons warn about escapes and comparisons in its source."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import_module("whoosh.filedb.structfile").StructFile.read_pickle = _read_pickle
@@ -113,8 +113,8 @@ def library(name: str) -> ModuleType:
 
 
 class _Unpickler(pickle.Unpickler):
-    """whoosh keeps its list of segments as a pickle, and an index folder may come from a stranger:
-    only whoosh's own segments and plain values are read, whatever else a pickle asks for."""
+    """whoosh stores its list of segments as a pickle, and an index folder may come from a stranger:
+    reads only whoosh's own segments and plain values, and refuses everything else."""
 
     def find_class(self, module_name: str, global_name: str) -> object:
         name = f"{module_name}.{global_name}"
@@ -128,7 +128,7 @@ def _read_pickle(stream: _PickleStream) -> object:
 
 
 def prepared(value: list[Posting]) -> list[Posting]:
-    """Stands in for whoosh's own way from a field's text to postings."""
+    """Replaces whoosh's analysis of a field's text: the postings are ready."""
     return value
 
 
@@ -231,7 +231,7 @@ class WhooshLibrary:
             yield term.encode(), len(where), weights[term], where.tobytes()
 
 
-# Where the units of a query stand in whoosh's segments: which chunks, and how much they count.
+# The units of a query in whoosh's segments: the chunks that have them, with weighted counts.
 
 Places = dict[int, set[int]]
 """The places of a term, by the chunk's number within the segment."""
@@ -251,13 +251,15 @@ def postings(segment: Segment, unit: Unit, weights: Sequence[float]) -> Postings
     if len(unit.terms) == 1 and unit.field is None:
         found = [(matcher.id(), matcher.weight()) for matcher in _matches(segment, unit.terms[0])]
     else:
-        found = list(_counted(segment, unit, weights))
+        found = list(_count_by_places(segment, unit, weights))
     numbers = np.array([number for number, _ in found], np.int64)
     return Postings(numbers, np.array([count for _, count in found], np.float64))
 
 
-def _counted(segment: Segment, unit: Unit, weights: Sequence[float]) -> Iterator[tuple[int, float]]:
-    """By the places: phrases, and what must stand in one field."""
+def _count_by_places(
+    segment: Segment, unit: Unit, weights: Sequence[float]
+) -> Iterator[tuple[int, float]]:
+    """For phrases and for units in one field."""
     only = None if unit.field is None else FIELDS.index(unit.field)
     for number, starts in _starts(segment, unit.terms).items():
         fields = [start >> PLACE_BITS for start in starts]
@@ -267,7 +269,7 @@ def _counted(segment: Segment, unit: Unit, weights: Sequence[float]) -> Iterator
 
 
 def _starts(segment: Segment, terms: Sequence[str]) -> Places:
-    """Where the first of these terms stands with the others behind it."""
+    """The places of the first term where the others follow it."""
     found = _places(segment, terms[0])
     for distance, term in enumerate(terms[1:], 1):
         later = _places(segment, term) if found else {}
@@ -287,7 +289,7 @@ def _places(segment: Segment, term: str) -> Places:
 
 
 def _matches(segment: Segment, term: str) -> Iterator[Matcher]:
-    """whoosh's matcher, at each of the term's postings in turn; removed chunks are left out."""
+    """whoosh's matcher at each of the term's postings in turn; without removed chunks."""
     text = term.encode()
     if ("text", text) not in segment.reader:
         return
@@ -297,9 +299,9 @@ def _matches(segment: Segment, term: str) -> Iterator[Matcher]:
         matcher.next()
 
 
-# The keyword engine by whoosh: its posting lists in memory, ranked as the default engine ranks.
+# The keyword engine: whoosh's posting lists in memory, with the ranking of the default engine.
 #
-# whoosh's own ranking adds up the fields' scores and keeps lengths in a byte; ours is BM25F over
+# whoosh's own ranking adds up the scores of fields and stores lengths in a byte; ours is BM25F over
 # one weighted count, with exact lengths, and agrees with FTS5.
 
 Found = Mapping[Unit, list[Postings]]
@@ -320,7 +322,7 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         scope: Scope = None,
         allowed: Set[int] | None = None,
     ) -> KeywordHits:
-        index = self.opened(snapshot)
+        index = self.current(snapshot)
         found = {unit: self._postings(index, unit) for unit in query.units}
         frequencies = {unit: _frequency(parts) for unit, parts in found.items()}
         factors = {
@@ -338,12 +340,12 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         return KeywordHits(hits, sum(factors.values()), frequencies, ranking.scores_of)
 
     def matching(self, snapshot: Snapshot, condition: Condition) -> Set[int]:
-        index = self.opened(snapshot)
+        index = self.current(snapshot)
         found = self._conditions(snapshot, index).matching(condition)
         return found if self.position == snapshot.position else found & existing_chunks(snapshot)
 
     def frequencies(self, snapshot: Snapshot, terms: Sequence[str]) -> dict[str, int]:
-        index = self.opened(snapshot)
+        index = self.current(snapshot)
         with index.lock:
             return {
                 term: sum(
@@ -354,7 +356,7 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
             }
 
     def count(self, snapshot: Snapshot) -> int:
-        return self.opened(snapshot).live
+        return self.current(snapshot).live
 
     def _postings(self, index: WhooshIndex, unit: Unit) -> list[Postings]:
         with index.lock:
@@ -371,7 +373,7 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
         scope: Scope,
         known: Set[int] | None,
     ) -> set[int] | None:
-        """The chunks that may be ranked, or None when all may."""
+        """The chunks that may be ranked, or None for all."""
         if scope is None and condition is None:
             return None
         conditions = self._conditions(snapshot, index)
@@ -382,7 +384,7 @@ class WhooshEngine(DerivedIndex[WhooshIndex]):
 
 
 class _WhooshConditions(Conditions):
-    """Sets of chunks by whoosh's postings; what is said of documents is asked of the store."""
+    """Reads sets of chunks from whoosh's postings, and conditions on documents from the store."""
 
     def __init__(
         self, snapshot: Snapshot, index: WhooshIndex, find: Callable[[Unit], list[Postings]]
@@ -391,7 +393,7 @@ class _WhooshConditions(Conditions):
         self._index = index
         self._find = find
 
-    def having(self, unit: Unit) -> set[int]:
+    def with_unit(self, unit: Unit) -> set[int]:
         parts = zip(self._index.segments, self._find(unit), strict=True)
         return {key for segment, found in parts for key in segment.keys[found.numbers].tolist()}
 
@@ -425,7 +427,7 @@ class _Ranking:
         return tuple(Hit(ChunkKey(key), score) for key, score in pairs)
 
     def scores_of(self, keys: Collection[ChunkKey]) -> dict[ChunkKey, float]:
-        """Of those of the chunks that have any of the units."""
+        """The scores of the chunks that have any of the units."""
         import numpy as np
 
         chosen = np.isin(self._keys, np.fromiter(keys, np.int64, len(keys)))

@@ -1,4 +1,4 @@
-"""Bytes to text that remembers where each character stood in the file."""
+"""Decodes bytes to text, and maps characters back to bytes of the file."""
 
 import re
 from array import array
@@ -36,7 +36,7 @@ A text may hold a few NULs; a picture or a program is rarely valid UTF-8 and ful
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A file's text and what a reader should know about how it was decoded."""
+    """A file's text, and warnings about its decoding."""
 
     source: SourceText
     warnings: tuple[DocumentWarning, ...]
@@ -56,7 +56,7 @@ class _Encoding:
 
 
 def decode(data: bytes) -> Decoded:
-    """Decode by byte-order mark, else as UTF-8; what cannot be decoded is replaced and noted.
+    """Decodes by the byte-order mark, else as UTF-8; replaces invalid bytes and warns about them.
 
     Raises:
         SourceBinary: the bytes are not text in any encoding we know.
@@ -71,7 +71,7 @@ def decode(data: bytes) -> Decoded:
     text = exact
     if "\x00" in exact or encoding.errors != "strict":
         text = _UNSHOWABLE.sub("\ufffd", exact)
-        warnings += _replaced(exact, encoding)
+        warnings += _replacement_warnings(exact, encoding)
     marks, mark_bytes = line_starts, line_bytes
     if max(map(len, lines)) > _MARK_EVERY:
         marks, mark_bytes = _mark_long_lines(lines, encoding, line_starts, line_bytes)
@@ -88,8 +88,8 @@ def decode(data: bytes) -> Decoded:
     return Decoded(source, tuple(warnings))
 
 
-def _replaced(exact: str, encoding: _Encoding) -> Iterator[DocumentWarning]:
-    """What is shown as U+FFFD: each byte that is no UTF-8, and NULs."""
+def _replacement_warnings(exact: str, encoding: _Encoding) -> Iterator[DocumentWarning]:
+    """Warnings about characters shown as U+FFFD: invalid bytes and NULs."""
     nuls = exact.count("\x00")
     if bad := len(_UNSHOWABLE.findall(exact)) - nuls:
         what = f"not valid {encoding.name.upper()}: {number_of(bad, encoding.counted)} shown as"
@@ -122,8 +122,8 @@ def _decode_utf8(body: bytes, mark: int) -> tuple[_Encoding, str, list[DocumentW
     try:
         return _Encoding("utf-8", "strict", mark, 1), body.decode("utf-8"), []
     except UnicodeDecodeError:
-        # Each bad byte becomes one lone surrogate, which encodes back to that byte: the way back
-        # to byte offsets stays exact.
+        # Each bad byte becomes a lone surrogate, which encodes back to that byte, so that byte
+        # offsets stay exact.
         exact = body.decode("utf-8", "surrogateescape")
         return _Encoding("utf-8", "surrogateescape", mark, 1), exact, []
 
@@ -141,7 +141,7 @@ def _starts(lines: "Sequence[str] | Sequence[bytes]", first: int) -> "array[int]
 
 
 def _line_bytes(data: bytes, exact: str, encoding: _Encoding, starts: "array[int]") -> "array[int]":
-    """Where each line begins in the file; an ASCII file's bytes are its characters."""
+    """The byte at which each line begins; in an ASCII file, bytes are characters."""
     if len(data) == len(exact) and b"\r" not in data:
         return starts
     if encoding.unit > 1:

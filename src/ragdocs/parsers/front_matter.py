@@ -1,6 +1,4 @@
-"""Front matter: read by python-frontmatter without trusting it, and cleaned into known fields and
-types.
-"""
+"""Reads front matter safely through python-frontmatter, and cleans it into known fields."""
 
 import re
 import tomllib
@@ -32,7 +30,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def parse_date(text: str) -> datetime | None:
-    """None for what is not a date, or not one that exists."""
+    """None for a text that is not an existing date."""
     text = text.strip().removeprefix("[[").removesuffix("]]").strip()
     if len(text) > _MAX_CHARS:
         return None
@@ -77,14 +75,14 @@ def _parse_words(text: str) -> datetime | None:
 
 
 def from_mtime(mtime_ns: int) -> datetime:
-    """The file's own time; one that no calendar has (a broken clock) counts as 1970."""
+    """The file's modification time; an impossible one (a broken clock) counts as 1970."""
     try:
         return datetime.fromtimestamp(mtime_ns / 1e9, UTC)
     except (ValueError, OverflowError, OSError):
         return _EPOCH
 
 
-# Known metadata, cleaned: whatever was written, always these fields and these types.
+# Cleans known metadata: whatever was written, the result has these fields and types.
 
 MAX_WARNINGS = 10
 _ALIASES = {
@@ -117,14 +115,14 @@ _WEB = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.\-]+:)?//")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What a key was given: texts, and whether they were written as a list."""
+    """The texts of a key, and whether they were written as a list."""
 
     texts: list[str]
     is_list: bool
 
 
 class Fields:
-    """The known keys of one block as they were written, and what was wrong with them."""
+    """The known keys of one block as they were written, and warnings about them."""
 
     def __init__(self) -> None:
         self._values: dict[str, _Value] = {}
@@ -149,13 +147,13 @@ class Fields:
             self._values[_ALIASES.get(key, key)] = _Value(kept, is_list)
 
     def warn(self, text: str) -> None:
-        """A few warnings help; 30,000 of them would bury the rest."""
+        """Keeps only a few warnings: 30,000 would bury the rest."""
         if len(self._warnings) < MAX_WARNINGS:
             self._warnings.append(f"front matter: {text}")
         else:
             self._unsaid += 1
 
-    def cleaned(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, Any]:
         """By the names of FrontMatter's fields."""
         return {
             "title": self._text("title"),
@@ -174,7 +172,7 @@ class Fields:
         return " ".join(", ".join(value.texts).split()) if value else ""
 
     def _items(self, key: str) -> tuple[str, ...]:
-        """A list as it is; a string is split at its commas, but not inside a wikilink."""
+        """A list as it is; a string split at commas, but not inside a wikilink."""
         value = self._values.get(key)
         if value is None:
             return ()
@@ -182,7 +180,7 @@ class Fields:
         return _distinct(" ".join(part.split()) for part in parts)
 
     def _tags(self) -> tuple[str, ...]:
-        """A string of tags is split at blanks too: a tag has none."""
+        """A string of tags is also split at blanks, because a tag has none."""
         value = self._values.get("tags")
         if value is None:
             return ()
@@ -209,28 +207,28 @@ def _distinct(parts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _related(entry: str) -> str:
-    """The target of an entry, however it is written; empty for one that leads to the web."""
+    """The target of an entry in any syntax; empty for a web address."""
     link = _MARKDOWN_LINK.match(entry)
     target = link[1] if link else _WIKILINK.sub(r"\1", entry).partition("|")[0]
     return "" if _WEB.match(target) else target.strip()
 
 
-# YAML read without trust: composed into nodes, never constructed, and never too deep.
+# Reads YAML safely: composes nodes and never constructs objects, with a limit on nesting.
 #
-# No tag is obeyed, an alias bomb stays a handful of shared nodes, and `title: 2024` or `tags:
-# [yes]` stay the words the author wrote.
+# No tag is followed, an alias bomb stays a handful of shared nodes, and `title: 2024` or `tags:
+# [yes]` keep the author's words.
 
 MAX_VALUES = 1_000
 MAX_DEPTH = 6
 MAX_NESTING = 200
-"""libyaml's composer recurses in C and crashes the process: it is never given more than this."""
+"""libyaml's composer recurses in C, and deeper nesting could crash the process."""
 
 _BRACKET = re.compile(r"[\[\]{}]")
 _DEEP_BLOCK = re.compile(rf"^(?:[ \t]|[-?:][ \t]){{{MAX_NESTING}}}", re.MULTILINE)
 
 
 def compose(block: str) -> tuple[yaml.Node | None, str]:
-    """The block's node, or why there is none."""
+    """The block's node, or the reason why there is none."""
     if _too_deep(block):
         return None, f"nested deeper than {MAX_NESTING}"
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -262,8 +260,8 @@ def _first_line(error: Exception) -> str:
 
 
 def node_texts(node: yaml.Node) -> tuple[list[str], bool]:
-    """The scalars below a node, in order and boundedly many (aliases may make it endless), and
-    whether there were tables among them, which are left out.
+    """The scalars below a node, in order and up to a limit (aliases may make them endless), and
+    whether tables were left out.
     """
     texts: list[str] = []
     has_tables = False
@@ -280,14 +278,14 @@ def node_texts(node: yaml.Node) -> tuple[list[str], bool]:
     return texts, has_tables
 
 
-# The metadata block at the head of a file, read by python-frontmatter without trusting it.
+# The metadata block at the beginning of a file, read through python-frontmatter.
 #
-# python-frontmatter asks a handler for the three steps: is there a block, where does it end, what
-# is in it. The handlers here answer them safely. A block that cannot be read as a whole is read key
-# by key; prose between two rules stays text. The body is never lost.
+# python-frontmatter calls a handler for three steps: detect a block, split it off, load it. The
+# handlers here do this safely. A block that cannot be read as a whole is read key by key; prose
+# between two rules stays text. The body is never lost.
 
 MAX_BLOCK_CHARS = 65_536
-"""Beyond this only the keys we know are read, one at a time: 30,000 keys must not take seconds."""
+"""In a longer block only known keys are read, one by one: 30,000 keys must not take seconds."""
 MAX_JUDGED_LINES = 200
 
 _KEY_LINE = re.compile(r"[\"']?[\w%][\w .\-]{0,60}[\"']?[ \t]*:(?=[ \t]|$)", re.MULTILINE)
@@ -301,7 +299,7 @@ _TOP_LINE = re.compile(r"^[^\s#].*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class FoundFrontMatter:
-    """The cleaned metadata, where the body begins, and what had to be cleaned."""
+    """The cleaned metadata, the start of the body, and warnings."""
 
     metadata: FrontMatter
     body_start: int
@@ -318,8 +316,8 @@ def read_front_matter(text: str) -> FoundFrontMatter:
 
 
 class _Block(BaseHandler):
-    """Reads the block of one text, and remembers where the body begins: python-frontmatter
-    gives its handler, and returns, a copy without the blanks around it."""
+    """Reads the block of one text and stores where the body begins: python-frontmatter passes to
+    its handler, and returns, a copy without surrounding blanks."""
 
     closing: re.Pattern[str]
 
@@ -330,13 +328,13 @@ class _Block(BaseHandler):
         self.warnings: tuple[str, ...] = ()
 
     def split(self, text: str) -> tuple[str, str]:  # noqa: ARG002  the copy without blanks
-        """The block, and no copy of the body. Raises ValueError where nothing closes the block:
-        python-frontmatter then takes all of it as text."""
+        """The block, without a copy of the body. Raises ValueError for an unclosed block, which
+        python-frontmatter then takes as text."""
         opening = self.FM_BOUNDARY.match(self._text) if self.FM_BOUNDARY else None
         start = opening.end() if opening else 0
         closing = self.closing.search(self._text, start)
         if closing is None:
-            # A rule at the head of a file is ordinary Markdown; only a key after it is odd.
+            # A rule at the beginning of a file is ordinary Markdown, unless a key follows.
             if _KEY_LINE.match(self._text, start):
                 self.warnings = ("front matter: never closed, read as text",)
             raise ValueError("the block is never closed")
@@ -344,23 +342,23 @@ class _Block(BaseHandler):
         return self._text[start : closing.start()], ""
 
     def load(self, fm: str) -> dict[str, Any]:
-        """The cleaned fields; none where the block is not metadata, which leaves it in the body."""
+        """The cleaned fields; none if the block is not metadata, and then it stays in the body."""
         fields = Fields()
         if not self.read(fm, fields):
             self.body_start = 0
             self.warnings = ("front matter: not keys and values, read as text",)
             return {}
-        metadata = fields.cleaned()
+        metadata = fields.clean()
         self.warnings = fields.warnings
         return metadata
 
     def read(self, block: str, fields: Fields) -> bool:
-        """Fills the fields. False when the block is not metadata after all."""
+        """Fills the fields; returns False if the block is not metadata."""
         raise NotImplementedError
 
 
 class _YamlBlock(_Block):
-    """YAML, composed into nodes and never constructed."""
+    """YAML, composed into nodes, never constructed."""
 
     FM_BOUNDARY = re.compile(r"---[ \t]*\n")
     closing = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
@@ -369,7 +367,7 @@ class _YamlBlock(_Block):
         if len(block) > MAX_BLOCK_CHARS:
             fields.warn(f"over {MAX_BLOCK_CHARS} characters; only known keys were read")
             return _salvage(block, fields)
-        block = block.replace("\t", "  ")  # YAML forbids the tabs that people indent with
+        block = block.replace("\t", "  ")  # YAML does not allow tabs for indentation
         node, problem = compose(block)
         if problem:
             fields.warn(f"{problem}; known keys were read one by one")
@@ -380,7 +378,7 @@ class _YamlBlock(_Block):
 
 
 class _TomlBlock(_Block):
-    """TOML by the standard library; nothing of a block that it refuses."""
+    """TOML by the standard library, which reads a block completely or not at all."""
 
     FM_BOUNDARY = re.compile(r"\+\+\+[ \t]*\n")
     closing = re.compile(r"^\+\+\+[ \t]*$", re.MULTILINE)
@@ -427,7 +425,7 @@ def _salvage(block: str, fields: Fields) -> bool:
 
 
 def _is_mostly_keys(block: str) -> bool:
-    """Metadata with a mistake in it begins with a key and has little else at its margin."""
+    """Metadata with a mistake begins with a key and has few other lines without indentation."""
     lines = [line[0] for line in islice(_TOP_LINE.finditer(block), MAX_JUDGED_LINES)]
     if not lines or not _KEY_LINE.match(lines[0]):
         return False
@@ -436,7 +434,7 @@ def _is_mostly_keys(block: str) -> bool:
 
 
 def _known_blocks(block: str, fields: Fields) -> Iterator[tuple[str, str]]:
-    """Known keys with all that belongs to them, each once: the first is kept."""
+    """Known keys with their values, each key once: the first is kept."""
     for line in _KNOWN_LINE.finditer(block):
         if fields.has(line[1].lower()):
             continue

@@ -1,4 +1,4 @@
-"""Names that survive: document ids from paths, and heading slugs from heading text."""
+"""Stable names: document ids from paths, and slugs from headings."""
 
 import re
 import unicodedata
@@ -20,7 +20,7 @@ _REPEATED_HYPHENS = re.compile(r"-{2,}")
 
 
 def encode_path(path: str) -> str:
-    """A tree-relative POSIX path as it stands in ids: reversible, and always valid Unicode."""
+    """A tree-relative POSIX path in the form used in ids: reversible, always valid Unicode."""
     return _AWKWARD.sub(
         lambda found: "".join(
             f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogateescape")
@@ -58,17 +58,17 @@ _slugs = BoundedCache(_make_slug, SLUGS_BYTES)
 
 
 def _keep_mark(found: re.Match[str]) -> str:
-    """`\\w` leaves out combining marks, without which many scripts' words fall apart."""
+    """`\\w` leaves out combining marks, which belong to the words of many scripts."""
     return found[0] if unicodedata.category(found[0])[0] == "M" else ""
 
 
 def collapse_slug(slug: str) -> Slug:
-    """Seed 004's form, by which links may also name a heading: runs of hyphens are one."""
+    """Collapses runs of hyphens: seed 004's form, which links may use too."""
     return Slug(_REPEATED_HYPHENS.sub("-", slug).strip("-"))
 
 
 class SlugCounter:
-    """Gives each heading of one document a slug of its own, numbering repeats as GitHub does."""
+    """Gives each heading of one document a unique slug, numbering repeats as GitHub does."""
 
     def __init__(self) -> None:
         self._repeats: Counter[str] = Counter()

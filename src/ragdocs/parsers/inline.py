@@ -1,7 +1,7 @@
-"""The little of inline Markdown that matters here: links, tags, and a heading's plain text.
+"""Finds links and tags in inline Markdown, and the plain text of a heading.
 
-A scan by CommonMark's precedence (escapes, code spans and HTML before brackets), one regular
-expression step at a time, linear in the text. Code blocks never reach it.
+Scans in CommonMark's precedence (escapes, code spans and HTML before brackets) with one regular
+expression for each step, in linear time. Code blocks are not scanned.
 """
 
 import re
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-# One set of characters is looked for much faster than the alternatives that may begin there.
 RENDERED_BYTES = 1 << 20
+# Searching for a set of characters is much faster than for the alternatives that begin with them.
 _SPECIAL = re.compile(r"[\\`<%!\[\]#]")
 _STEP = re.compile(
     r"""\\[\s\S]                                  # an escape takes the next character with it
@@ -34,7 +34,7 @@ _STEP = re.compile(
     """,
     re.VERBOSE,
 )
-# Every repetition is possessive: an unclosed destination is given up after one look at it.
+# Every repetition is possessive: an unclosed destination fails without backtracking.
 _DESTINATION = re.compile(
     r"""\(\s*+
         (?: <(?P<angle>[^<>\n]{0,2000}+)>
@@ -46,7 +46,7 @@ _DESTINATION = re.compile(
     re.VERBOSE,
 )
 MAX_LINKS = 10_000
-"""Followed; real pages have up to 170."""
+"""How many links are followed; real pages have up to 170."""
 MAX_TAGS = 5_000
 MAX_TAG_CHARS = 200
 """A longer one is text after a `#`."""
@@ -64,7 +64,7 @@ _MEDIA = re.compile(
 _MARKUP = re.compile(r"[\\`*_\[\]<>&!~$]")
 _WIKI_TEXT = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
 _MAX_HEADING_CHARS = 400
-"""Inline parsing is superlinear on hostile nesting; a longer heading is taken as it stands."""
+"""Inline parsing is superlinear for hostile nesting, so a longer heading is taken as it is."""
 
 
 Range = tuple[int, int]
@@ -72,7 +72,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RawLink:
-    """A link and its character range, not yet tied to a document."""
+    """A link and its character range, not yet resolved."""
 
     kind: LinkKind
     syntax: LinkSyntax
@@ -89,9 +89,9 @@ class InlineFinds:
 
     links: list[RawLink]
     tags: dict[str, str]
-    """As they are first written, by their casefolded form: they differ by more than case."""
+    """In their first spelling, by their casefolded form."""
     left_out: Counter[WarningKind] = field(default_factory=Counter[WarningKind])
-    """How many links and tags are beyond their limits."""
+    """How many links and tags exceed their limits."""
 
 
 class InlineScanner:
@@ -106,7 +106,7 @@ class InlineScanner:
 
     def scan(self, start: int, end: int) -> None:
         text = self._text
-        self._openers = array("q")  # where each stands, twice; one more for an image
+        self._openers = array("q")  # twice the offset of each; plus one for an image
         self._dead_before = start
         unclosed: set[str] = set()
         ticks = _TickRuns(text, end)
@@ -160,7 +160,7 @@ class InlineScanner:
             self._link(link)
 
     def _close(self, after: int, end: int) -> int:
-        """A `]`: a link when an opener matches and a destination or a known label follows."""
+        """Handles `]`: a link if there is an opener and a destination or known label follows."""
         if not self._openers:
             return after
         start, is_image = divmod(self._openers.pop(), 2)
@@ -171,7 +171,7 @@ class InlineScanner:
         if href is None:
             return after
         if not is_image:
-            # Links do not nest: an outer bracket around this one is only text.
+            # Links do not nest: an outer bracket around this one is text.
             self._dead_before = start
         self._markdown_link(href, inner, (start, stop), bool(is_image))
         return stop
@@ -183,15 +183,15 @@ class InlineScanner:
         if not self._references:
             return None, after
         if follows == "[" and (label := _LABEL.match(self._text, after, end)):
-            return self._defined(label[1]) if label[1] else self._named(inner), label.end()
-        return self._named(inner), after
+            return self._look_up(label[1]) if label[1] else self._look_up_text(inner), label.end()
+        return self._look_up_text(inner), after
 
-    def _named(self, inner: Range) -> str | None:
+    def _look_up_text(self, inner: Range) -> str | None:
         is_label = inner[1] - inner[0] <= _MAX_LABEL_CHARS
-        return self._defined(self._text[slice(*inner)]) if is_label else None
+        return self._look_up(self._text[slice(*inner)]) if is_label else None
 
-    def _defined(self, label: str) -> str | None:
-        """By markdown-it's form of a label."""
+    def _look_up(self, label: str) -> str | None:
+        """Uses markdown-it's normal form of a label."""
         return self._references.get(" ".join(label.split()).lower().upper())
 
     def _markdown_link(self, href: str, inner: Range, outer: Range, is_image: bool) -> None:
@@ -220,8 +220,8 @@ def _skip_comment(text: str, opening: re.Match[str], end: int, unclosed: set[str
 
 
 class _TickRuns:
-    """Where code spans end, in a text up to `end`. A run that none closes is known by the last run
-    of its length: looking for it each time would be quadratic in the lengths there are."""
+    """Finds the ends of code spans. Keeps the last run of each length to recognise unclosed runs:
+    searching each time would take quadratic time in the number of lengths."""
 
     def __init__(self, text: str, end: int) -> None:
         self._text = text
@@ -229,7 +229,7 @@ class _TickRuns:
         self._last: dict[int, int] | None = None
 
     def after_code(self, opening: re.Match[str]) -> int:
-        """Past the code span that this run of backticks opens, or past the run when none does."""
+        """The position after the code span that this run opens, or after an unclosed run."""
         text, end, fence = self._text, self._end, opening[0]
         length = len(fence)
         if self._last is not None and self._last.get(length, -1) < opening.end():
@@ -256,7 +256,7 @@ def _one_line(text: str) -> str:
 
 
 def heading_text(content: str) -> str:
-    """A heading's words without its markup, as a reader sees them."""
+    """A heading's text without markup, as a reader sees it."""
     if len(content) > _MAX_HEADING_CHARS or not _MARKUP.search(content):
         return _one_line(content)
     return _rendered_texts[content]

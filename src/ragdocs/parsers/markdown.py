@@ -1,7 +1,7 @@
 """Turns the bytes of a file into a Document. Pure: it opens no file.
 
-Blocks come from markdown-it-py, one token at a time; math blocks and plain text have rules of their
-own.
+Blocks come from markdown-it-py, one token at a time; math blocks and plain text have their own
+rules.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from ragdocs.parsers.front_matter import FoundFrontMatter, from_mtime, read_fron
 from ragdocs.parsers.ids import SlugCounter, document_id
 from ragdocs.parsers.inline import MAX_LINKS, MAX_TAGS, InlineFinds, InlineScanner, heading_text
 
-# markdown-it's block parser as a stream: each token is handed on and not kept.
+# markdown-it's block parser as a stream: each token is passed on and not kept.
 #
-# A token takes half a kilobyte and a line may give eight of them, so that the list of a 10 MB table
-# would fill gigabytes. The rules of markdown-it fill in a token after it was pushed, and before
-# they push the next one; only a table learns its last line at its end.
+# A token takes half a kilobyte and a line may give eight, so the list for a 10 MB table would take
+# gigabytes. markdown-it's rules complete a token before they push the next one; only a table gets
+# its last line at its end.
 
 
 class BlockStream(StateBlock):
@@ -68,11 +68,11 @@ class BlockStream(StateBlock):
 
     def run(self) -> None:
         self.md.block.tokenize(self, self.line, self.lineMax)
-        self._hand_on()
+        self._pass_on()
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         if self._pending is not None:
-            self._hand_on()
+            self._pass_on()
         if nesting < 0:
             self.level -= 1
         level = self.level
@@ -83,16 +83,16 @@ class BlockStream(StateBlock):
         token = self._pending = Token(ttype, tag, nesting, level=level, block=True)
         return token
 
-    def _hand_on(self) -> None:
+    def _pass_on(self) -> None:
         if self._pending is not None:
             self._visit(self._pending)
             self._pending = None
 
 
-# `$$ … $$` as a block of its own, so that nothing inside it is a heading and it is kept whole.
+# `$$ … $$` as a block, so that nothing inside it is a heading and it is not split.
 #
-# Written for markdown-it's block rules. A formula that is never closed is ordinary text, and a
-# search for the end that failed once is not made again: a page of `$$` stays linear.
+# A rule for markdown-it's block parser. An unclosed formula is ordinary text, and a failed search
+# for the end is not repeated: a page of `$$` takes linear time.
 
 MATH_FENCE = "$$"
 _UNCLOSED = "math_unclosed"
@@ -132,22 +132,22 @@ def _closing_line(state: StateBlock, start: int, end: int, content: int) -> int 
     return None
 
 
-# Block structure by a real CommonMark parser: headings, code, and where text may be split.
+# The block structure by a CommonMark parser: headings, code, and where text may be split.
 #
-# Only the block phase of markdown-it-py is run. Inline parsing costs several times as much, and
-# what we need of it (links, tags, a heading's plain text) is found by `inline.py`. No token
-# outlives the next one, and what is kept has a limit: a file of nothing but headings must not take
-# the machine (specs/0068).
+# Only the block phase of markdown-it-py is run. Inline parsing costs several times as much;
+# `inline.py` finds what we need of it (links, tags, a heading's plain text). No token is kept after
+# the next one, and everything kept has a limit: a file full of headings must not exhaust the
+# machine (specs/0068).
 
 MAX_LINES = 250_000
-"""Read as Markdown, 10 to 40 microseconds each; the text after them is plain. The longest of
-21,000 real pages has 2,000."""
+"""How many lines are read as Markdown, 10 to 40 microseconds each; the rest is plain text. The
+longest of 21,000 real pages has 2,000."""
 MAX_HEADINGS = 10_000
-"""The rest is text; real pages have up to 170."""
+"""Later headings are text; real pages have up to 170."""
 MAX_CODE_BLOCKS = 10_000
-"""Found as code; the others as text. Real pages have up to 120."""
+"""Later code blocks are text; real pages have up to 120."""
 MAX_REFERENCES = 10_000
-"""Link definitions that are remembered."""
+"""How many link definitions are kept."""
 
 _LANGUAGE = re.compile(r"[\w+#.\-]+")
 
@@ -164,7 +164,7 @@ class RawHeading:
 
 @dataclass(slots=True)
 class Structure:
-    """What the block parser found. Ranges are characters [start, end) of the source's text."""
+    """The result of the block parser. Ranges are characters [start, end) of the source's text."""
 
     headings: list[RawHeading] = field(default_factory=list[RawHeading])
     blocks: list[Block] = field(default_factory=list[Block])
@@ -172,12 +172,12 @@ class Structure:
     inline_ranges: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     references: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: Counter[WarningKind] = field(default_factory=Counter[WarningKind])
-    """How many lines, headings, code blocks and definitions are beyond their limits."""
+    """How many lines, headings, code blocks and definitions exceed their limits."""
 
 
 @cache
 def _block_parser(*, has_math: bool, has_footnotes: bool) -> MarkdownIt:
-    """Each rule of our own is asked at every line, so a text without its mark does without it."""
+    """Each of our rules is tried at every line, so it is enabled only for texts with its mark."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable("table")
@@ -189,7 +189,7 @@ def _block_parser(*, has_math: bool, has_footnotes: bool) -> MarkdownIt:
 
 
 def _no_footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """`[^1]: see [[Note]]` is a footnote's text, with links of its own, and no definition."""
+    """`[^1]: see [[Note]]` is the text of a footnote, with its own links, not a definition."""
     from markdown_it.rules_block import reference
 
     if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
@@ -198,7 +198,7 @@ def _no_footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _language(info: str) -> str:
-    """The first word of a fence's info: `Python title=x`, `{.js}` and `language-sh` name one."""
+    """The language in a fence's info, such as `Python title=x`, `{.js}` or `language-sh`."""
     words = info.split(maxsplit=1)
     if not words or "=" in words[0]:
         return ""
@@ -208,7 +208,6 @@ def _language(info: str) -> str:
 
 
 def parse_blocks(source: SourceText, body_start: int) -> Structure:
-
     first = source.line_of(body_start)
     end = len(source.text)
     left = len(source.line_starts) - first - MAX_LINES
@@ -229,8 +228,7 @@ def parse_blocks(source: SourceText, body_start: int) -> Structure:
 
 
 class References(dict[str, dict[str, Any]]):
-    """Link definitions as markdown-it notes them, of which only targets are kept, and the first
-    ones."""
+    """Link definitions as markdown-it stores them; keeps only the targets of the first ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -238,7 +236,7 @@ class References(dict[str, dict[str, Any]]):
         self.left_out = 0
 
     def __contains__(self, label: object) -> bool:
-        """Always new: markdown-it would keep a list of those that are defined twice."""
+        """Always False: otherwise markdown-it would keep a list of duplicates."""
         return False
 
     def __setitem__(self, label: str, found: dict[str, Any]) -> None:
@@ -257,7 +255,7 @@ _VISITED = frozenset(
 
 
 class _Walk:
-    """Visits tokens as they come, each type of interest with its own small method."""
+    """Visits tokens in order, with a method for each type that matters."""
 
     def __init__(self, source: SourceText, first_line: int, end: int) -> None:
         self.found = Structure()
@@ -329,33 +327,33 @@ class _Walk:
         self._table = token
 
     def _table_end(self, _token: Token) -> None:
-        """Only now does the table know its last line."""
+        """The table's last line is known only at its end."""
         if self._table is not None:
             self._whole(self._table)
         self._table = None
 
     def _row(self, token: Token) -> None:
-        # A cell's inline token has its row's lines: the row is scanned once, not once per cell.
+        # A cell's inline token has its row's lines: scan the row once, not once per cell.
         self.found.inline_ranges.append(self._range(token))
 
 
-# Plain text: one document without headings, whose paragraphs are the blocks.
+# Plain text: a document without headings, whose paragraphs are blocks.
 
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*\n?")
 
 
 def plain_structure(source: SourceText) -> Structure:
-    """Text after the last block is text too: so many blocks are enough."""
+    """At most MAX_LINES blocks: text after the last block is text too."""
     found = Structure()
     for paragraph in islice(_PARAGRAPH.finditer(source.text), MAX_LINES):
         found.blocks.append(Block(paragraph.start(), paragraph.end(), BlockKind.TEXT))
     return found
 
 
-# Bytes of a Markdown file to a Document. Pure: no file is opened here.
+# From the bytes of a file to a Document.
 
 MAX_TITLE_CHARS = 200
-"""A title goes with every answer from its document; a 100,000-character heading must not."""
+"""Every answer from a document has its title, so a heading of 100,000 characters is cut."""
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdx", ".mdown", ".mkd", ".qmd", ".rmd"})
 
 
@@ -369,7 +367,7 @@ class Origin:
 
 
 def parse_document(data: bytes, origin: Origin) -> Document:
-    """Parse by suffix: Markdown with all its structure, anything else as plain text.
+    """Parses by suffix: Markdown with its structure, anything else as plain text.
 
     Raises:
         SourceBinary: the bytes are not text.
@@ -402,8 +400,8 @@ def parse_document(data: bytes, origin: Origin) -> Document:
         blocks=tuple(structure.blocks),
         warnings=(
             *decoded.warnings,
-            *_odd_metadata(front),
-            *_left_out(structure.left_out + inline.left_out),
+            *_metadata_warnings(front),
+            *_limit_warnings(structure.left_out + inline.left_out),
         ),
     )
 
@@ -439,7 +437,7 @@ def _date(metadata: FrontMatter, mtime_ns: int) -> tuple[datetime, DateSource]:
     return from_mtime(mtime_ns), DateSource.MTIME
 
 
-def _odd_metadata(front: FoundFrontMatter) -> Iterable[DocumentWarning]:
+def _metadata_warnings(front: FoundFrontMatter) -> Iterable[DocumentWarning]:
     return (DocumentWarning(WarningKind.FRONT_MATTER, 1, text) for text in front.warnings)
 
 
@@ -454,8 +452,8 @@ _KEPT = {
 }
 
 
-def _left_out(counts: Mapping[WarningKind, int]) -> Iterable[DocumentWarning]:
-    """What is beyond a limit: it can still be found as text."""
+def _limit_warnings(counts: Mapping[WarningKind, int]) -> Iterable[DocumentWarning]:
+    """Warnings about what exceeds a limit and is only found as text."""
     return (
         DocumentWarning(kind, count, f"{_KEPT[kind]}; it has {count:,} more")
         for kind, count in counts.items()
@@ -464,7 +462,7 @@ def _left_out(counts: Mapping[WarningKind, int]) -> Iterable[DocumentWarning]:
 
 
 def _related(front: FoundFrontMatter, source: SourceText) -> Iterable[Link]:
-    """`related` entries have no place of their own: they stand where the front matter stands."""
+    """Links of the `related` entries; their place is that of the front matter."""
     if not front.metadata.related:
         return ()
     span: Span = source.span(0, front.body_start)
@@ -485,7 +483,7 @@ def _links(source: SourceText, inline: InlineFinds) -> tuple[Link, ...]:
 
 
 def _tags(listed: Iterable[str], written: Mapping[str, str]) -> tuple[str, ...]:
-    """Tags differ by more than their case; the first spelling is kept."""
+    """Tags that differ only in case are one; the first spelling is kept."""
     seen: dict[str, str] = {}
     for tag in listed:
         seen.setdefault(tag.casefold(), tag)
