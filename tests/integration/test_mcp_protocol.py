@@ -304,7 +304,7 @@ def test_before_there_is_an_index_it_is_said_and_nothing_waits(tmp_path):
         ):
             early = server.call(tool, **arguments)
             assert early.is_error
-            assert "it is being built, ask again" in early.text
+            assert "it is being built, so ask again" in early.text
         assert server.call("index_status").data["index"]["state"] == "unavailable"
         assert server.use(lambda client: client.list_resources()).resources == []
         app.service.start()
