@@ -91,7 +91,7 @@ def test_pages_joined_are_the_file(server):
         ("get_document", {"document": "/etc/passwd"}, "relative to its tree"),
         ("get_document", {"document": "file:///etc/passwd"}, "etc/passwd"),
         ("get_document", {"document": "ragdocs://doc/docs/../x.md"}, "`..` is not accepted"),
-        ("get_document", {"document": "guide/auth.md", "start_line": 9, "end_line": 2}, "exchange"),
+        ("get_document", {"document": "guide/auth.md", "start_line": 9, "end_line": 2}, "swap"),
         ("get_document", {"cursor": "nonsense"}, "cursor"),
         ("list_documents", {"tree": "nope"}, "there is no tree"),
         ("list_documents", {"kind": "chunks"}, "one of documents, trees, outlines, tags"),

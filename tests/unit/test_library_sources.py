@@ -135,7 +135,7 @@ def test_a_hunk_ends_where_its_counts_say():
 
 def test_a_text_that_is_no_diff_is_read_as_text_and_said_so():
     sources, problem = read_diff("just some words")
-    assert "no unified diff" in problem
+    assert "not a unified diff" in problem
     assert sources[0].gist == "just some words"
 
 
