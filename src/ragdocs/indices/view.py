@@ -23,6 +23,7 @@ from ragdocs.indices.hits import (
 from ragdocs.indices.keyword import KeywordQuery
 from ragdocs.models import ChunkId, DocId, FileState, Heading, IndexedFile, Span, TreeName
 from ragdocs.store.records import (
+    Change,
     ChunkCounts,
     ChunkKey,
     ChunkPlace,
@@ -318,6 +319,10 @@ class View(Recall, Words, Passages, Documents, Protocol):
     def is_overtaken(self) -> bool:
         """Whether a part of the engine has moved on to a later generation, so that answers may mix
         two."""
+        ...
+
+    def changes_since(self, seen: Position) -> tuple[Change, ...] | None:
+        """The documents touched after that commit; None if its history is no longer known."""
         ...
 
 
