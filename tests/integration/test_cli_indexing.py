@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from ragdocs.cli.index_run import IndexingOptions, run
 from ragdocs.cli.main import main, name_folders
-from ragdocs.cli.progress import ProgressLines, Silence
+from ragdocs.cli.progress import ProgressLines, Silence, in_words
 from ragdocs.config.loading import load_config
 from ragdocs.embedding import model_files
 from ragdocs.errors import IndexLocked, IndexStoreError
@@ -565,3 +565,11 @@ def _documents(index: Path) -> int:
             return snapshot.ledger.count("documents")
     except IndexStoreError:
         return 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h")],
+)
+def test_the_time_that_is_left_is_told_in_a_fitting_unit(seconds, said):
+    assert in_words(seconds) == said

@@ -9,6 +9,7 @@ from ragdocs.chunking.splitting import embedding_text
 from ragdocs.errors import EmbeddingError, IndexCorrupt
 from ragdocs.indices import applied_commit, vector
 from ragdocs.indices.applied_commit import IN_FLIGHT_SECONDS, AppliedCommit
+from ragdocs.indices.hits import USUAL_SPREAD
 from ragdocs.indices.vector import FlatVectors, VectorIndex
 from ragdocs.models import DocId
 from ragdocs.store.reader import Reader
@@ -367,6 +368,10 @@ def test_vectors_of_another_dimension_than_the_models_are_corrupt(writer, reader
     model.dimension = 8
     with pytest.raises(IndexCorrupt, match="16 dimensions"):
         catch_up(VectorIndex(model), reader)
+
+
+def test_before_it_has_read_any_vector_the_spread_is_the_usual_one():
+    assert VectorIndex(MODEL).spread(MODEL.embed("ship")) == pytest.approx(USUAL_SPREAD)
 
 
 def test_a_damaged_vector_is_reported_and_the_index_stays_as_it_was(writer, reader, monkeypatch):
