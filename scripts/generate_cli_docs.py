@@ -52,7 +52,7 @@ _JSON_HEAD = """\
 
 What `--json` gives is one value, indented. A field is always there; what is not known is null, or
 empty. Of words with a / between them there is one; names of types are in the second table. Fields
-may be added; before version 1.0 other changes are told in the [changelog](changelog.md). The
+may be added; before version 1.0 other changes are told in the [changelog](../CHANGELOG.md). The
 answers of `update` and `rebuild-index` are in [commands.md](commands.md#the-summary-as-json), those
 of `doctor` in [status-and-doctor.md](status-and-doctor.md).
 

@@ -37,6 +37,11 @@ class Taken(Exception):
     """There is an entry of that name, and it is somebody else's."""
 
 
+def table(value: object) -> dict[str, object]:
+    """A JSON object; an empty one in place of anything else."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
 @dataclass(frozen=True, slots=True)
 class _Member:
     """A key and its value in an object: where the key begins, where its value does and ends."""

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from subprocess import list2cmdline
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
-from ragdocs.cli.edit_files import KeptFile, NotPlain, Taken, read_kept, with_entry
+from ragdocs.cli.edit_files import KeptFile, NotPlain, Taken, read_kept, table, with_entry
 from ragdocs.cli.main import CommandPlace, documents_here, here, place_options
 from ragdocs.cli.status import short
 from ragdocs.diagnosis.clients import CLIENTS, Client, starts_this_program, user_place
@@ -229,6 +229,10 @@ class Planned:
 
     file: KeptFile
     text: str
+    replaces: str = ""
+    """What the entry of that name runs now, if anything."""
+    free_name: str = ""
+    """A name under which the file has no entry."""
 
     @property
     def is_there_already(self) -> bool:
@@ -290,6 +294,7 @@ def plan(
     cannot be changed without losing something."""
     file = read_kept(path, within)
     entry = entry_of(client, launch)
+    old, free_name = _entry_there(file, client.servers, name)
     try:
         text = with_entry(file.text(), client.servers, name, entry, starts_this_program)
     except NotPlain as error:
@@ -299,17 +304,39 @@ def plan(
         ) from error
     except Taken as error:
         raise FileKept(
-            f'{escaped(str(path))} was left as it is: its entry "{name}" starts another program. '
-            "Choose another name with --name"
+            f'{escaped(str(path))} was left as it is: its entry "{name}" starts another program'
+            f"{f' ({escaped(old)})' if old else ''}. Choose another name: --name {free_name}"
         ) from error
-    return Planned(file, text)
+    return Planned(file, text, old, free_name)
+
+
+def _entry_there(file: KeptFile, servers: str, name: str) -> tuple[str, str]:
+    """What the entry of that name runs, empty when there is none; and a name that is free.
+
+    Of another program's entry only the command is given: its arguments may hold a password.
+    """
+    try:
+        whole: object = json.loads(file.text() or "{}")
+    except (ValueError, RecursionError):
+        return "", name
+    entries = table(table(whole).get(servers))
+    numbered = (f"{name[: _LONGEST_NAME - 4]}-{number}" for number in range(2, 1000))
+    free_name = next((one for one in numbered if one not in entries), name)
+    about = table(entries.get(name))
+    command, arguments = about.get("command"), about.get("args")
+    if not isinstance(command, str):
+        return "", free_name
+    given = cast("list[object]", arguments) if isinstance(arguments, list) else []
+    ours = given[given.index("mcp") :] if starts_this_program(about) and "mcp" in given else []
+    return Launch(command, tuple(str(one) for one in ours)).line, free_name
 
 
 # `install`: the entry by which an MCP client starts the server, put into the client's settings.
 
 _BY_KEY = {client.key: client for client in CLIENTS}
 _T = TypeVar("_T")
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LONGEST_NAME = 64
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{_LONGEST_NAME}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +348,7 @@ class _Wish:
     in_project: bool
     uvx: bool
     dry_run: bool
+    as_plugin: bool = False
 
 
 def _checked_name(_: click.Context, __: click.Parameter, name: str) -> str:
@@ -344,6 +372,12 @@ def _wish_options(command: Callable[..., _T]) -> Callable[..., _T]:
     )
     @click.option("--project", "in_project", is_flag=True, help="In this folder's settings only.")
     @click.option("--uvx", is_flag=True, help="Have uv fetch and run the published program.")
+    @click.option(
+        "--plugin",
+        "as_plugin",
+        is_flag=True,
+        help="As a plugin, with a skill and a command: for Claude Code, Codex and Gemini CLI.",
+    )
     @click.option("--dry-run", is_flag=True, help="Show what would be changed; change nothing.")
     @wraps(command)
     def with_wish(
@@ -353,9 +387,10 @@ def _wish_options(command: Callable[..., _T]) -> Callable[..., _T]:
         in_project: bool,
         uvx: bool,
         dry_run: bool,
+        as_plugin: bool,
         **options: object,
     ) -> _T:
-        wish = _Wish(_BY_KEY[key], name, in_project, uvx, dry_run)
+        wish = _Wish(_BY_KEY[key], name, in_project, uvx, dry_run, as_plugin)
         return command(*arguments, wish=wish, **options)
 
     return with_wish
@@ -371,22 +406,54 @@ def install(wish: _Wish, place: CommandPlace) -> None:
     left alone, and the entry printed. For Claude Code (without --project) and Codex, the command is
     printed by which they add it themselves.
 
+    With --plugin, a plugin is built in the data folder, and the commands are printed by which the
+    client adds it.
+
     Without --docs and --config, the entry names what is in force in this folder.
 
     \b
     Examples:
       ragdocs install --client claude-desktop --docs ~/notes
       ragdocs install --client cursor --project --dry-run
+      ragdocs install --client claude-code --plugin --docs ~/notes
     """
 
     by_name = wish.in_project or wish.client.from_terminal
     started = fetched_program(by_name=by_name) if wish.uvx else program(by_name=by_name)
     launch = server(started, place)
+    if wish.as_plugin:
+        _install_plugin(wish, launch)
+        return
     path = _file(wish)
     if path is None:
         _say_what_to_do(wish, launch)
     else:
         _put_into(path, wish, launch)
+
+
+def _install_plugin(wish: _Wish, launch: Launch) -> None:
+    from ragdocs.cli.plugin import NAME, install_plugin
+
+    if wish.in_project or wish.name != NAME:
+        raise click.UsageError(f"a plugin is called {NAME}: leave out --project and --name")
+    install_plugin(wish.client.key, wish.client.title, launch, dry_run=wish.dry_run)
+    _say_what_is_there(wish, "Remove that entry, or two servers run")
+
+
+def _say_what_is_there(wish: _Wish, advice: str) -> None:
+    """Names an entry of ours that the client has for all projects already."""
+    from ragdocs.diagnosis.clients import ClientFile, Unreadable, registrations
+
+    client = wish.client
+    place = user_place(client, Path(os.path.expanduser("~")), sys.platform, os.environ)
+    if place is None:
+        return
+    try:
+        found = registrations(ClientFile(client.title, place))
+    except Unreadable:
+        return
+    if any(one.name == wish.name and one.project is None for one in found):
+        click.echo(f'{short(str(place))} has "{wish.name}" already. {advice}.', err=True)
 
 
 def _file(wish: _Wish) -> Path | None:
@@ -409,6 +476,7 @@ def _say_what_to_do(wish: _Wish, launch: "Launch") -> None:
         click.echo("Most clients take this, in their JSON settings:", err=True)
         click.echo(entry_text(client, wish.name, launch))
         return
+    _say_what_is_there(wish, f"Remove that entry first, or add --name {wish.name}-2")
     click.echo(f"{client.title} adds it itself; run:", err=True)
     click.echo(shlex.join((*client.command, wish.name, "--")) + " " + launch.line)
 
@@ -437,6 +505,7 @@ def _show_difference(planned: "Planned", wish: _Wish, launch: "Launch") -> None:
         click.echo(entry_text(wish.client, wish.name, launch))
     else:
         click.echo(planned.difference())
+    _say_what_is_replaced(planned)
     click.echo("Nothing was changed (--dry-run).", err=True)
 
 
@@ -444,6 +513,13 @@ def _carry_out(planned: "Planned", path: Path, wish: _Wish, launch: "Launch") ->
     copy = planned.carry_out()
     click.echo(f'{wish.client.title}: {short(str(path))} now has "{wish.name}".')
     click.echo(f"It runs: {escaped(launch.line)}")
+    _say_what_is_replaced(planned)
     if copy:
         click.echo(f"The file as it was: {short(str(copy))}")
     click.echo(f"Start {wish.client.title} again to use it; {advised('doctor')} checks it.")
+
+
+def _say_what_is_replaced(planned: "Planned") -> None:
+    if planned.replaces:
+        click.echo(f"It replaces: {escaped(planned.replaces)}")
+        click.echo(f"For a second server, choose another name: --name {planned.free_name}")
