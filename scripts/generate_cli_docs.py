@@ -19,6 +19,7 @@ import click
 
 from ragdocs.cli.main import main as program
 from ragdocs.cli.model_list import Models
+from ragdocs.cli.plugin import BuiltPlugin, CheckedPlugin
 from ragdocs.diagnosis.status import Status
 from ragdocs.evaluation.evaluating import Report
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
@@ -46,6 +47,8 @@ ANSWERS: dict[str, type[Any]] = {
     "inspect query": InspectedQuery,
     "eval": Report,
     "models": Models,
+    "plugin build": BuiltPlugin,
+    "plugin check": CheckedPlugin,
 }
 _JSON_HEAD = """\
 ## JSON

@@ -241,7 +241,7 @@ def test_the_check_prints_a_line_for_each_problem(home):
 @pytest.mark.parametrize("client", CLIENTS_WITH_PLUGINS)
 def test_install_builds_it_and_prints_the_clients_commands(home, client):
     done = run("install", "--client", client, "--plugin", "--docs", "~/notes")
-    folder = home / ".local" / "share" / "mcp-markdown-ragdocs" / "plugin"
+    folder = home / ".local" / "share" / "mcp-markdown-ragdocs" / "plugin" / client
     lines = [shlex.split(line) for line in done.stdout.splitlines()]
     assert all(line[0] == client.partition("-")[0] for line in lines)
     assert Path(lines[0][-1]).is_relative_to(folder)
@@ -251,6 +251,24 @@ def test_install_builds_it_and_prints_the_clients_commands(home, client):
     again = run("install", "--client", client, "--plugin", "--docs", "~/notes")
     assert again.stdout == done.stdout
     assert "already up to date" in again.stderr
+
+
+PAGE = (PROJECT / "docs" / "clients.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_what_install_prints(home):
+    replaced, commands = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    done = run("install", "--client", "claude-code", "--plugin", "--docs", "~/notes")
+    assert done.stdout.replace(str(home), "/home/you") == commands
+    old = {"command": "/home/you/.local/bin/ragdocs", "args": ["mcp", "--docs", "/home/you/old"]}
+    write(home, ".cursor/mcp.json", json.dumps({"mcpServers": {"ragdocs": old}}))
+    assert replaced in run("install", "--client", "cursor", "--docs", "~/notes").stdout
+
+
+def test_the_page_lists_every_file(home):
+    table = PAGE.split("| file | for |")[1].split("\n\n")[0]
+    listed = re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE)
+    assert sorted(listed) == sorted(file["path"] for file in build()["files"])
 
 
 def test_install_tells_of_an_entry_that_would_be_a_second_server(home):

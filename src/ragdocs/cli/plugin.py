@@ -7,7 +7,6 @@ The formats, and where they are documented, are in specs/0113.
 import json
 import os
 import re
-import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from ragdocs.cli.install import (
 from ragdocs.cli.main import CommandPlace, json_option, place_options
 from ragdocs.cli.status import short
 from ragdocs.errors import ConfigError, FileKept
-from ragdocs.text import escaped, json_text
+from ragdocs.text import advised, escaped, json_text
 
 NAME = PROGRAM
 TITLE = "ragdocs"
@@ -565,14 +564,15 @@ def adding_commands(client: str, folder: Path) -> tuple[str, ...]:
         ],
         "gemini": [("gemini", "extensions", "install", str(folder / ROOT))],
     }
-    return tuple(shlex.join(words) for words in commands[client])
+    return tuple(Launch(words[0], words[1:]).line for words in commands[client])
 
 
 CLIENTS_WITH_PLUGINS = ("claude-code", "codex", "gemini")
 
 
 def install_plugin(client: str, title: str, launch: Launch, *, dry_run: bool) -> None:
-    """Builds the plugin in the data folder and prints the client's commands that add it."""
+    """Builds the plugin in the data folder and prints the client's commands that add it. Each client
+    has a folder of its own: it may search other documents than the next one."""
     from ragdocs.config.locations import plugin_folder
 
     if client not in CLIENTS_WITH_PLUGINS:
@@ -580,12 +580,12 @@ def install_plugin(client: str, title: str, launch: Launch, *, dry_run: bool) ->
             f"{title} takes no plugins; leave out --plugin, or choose one of "
             f"{', '.join(CLIENTS_WITH_PLUGINS)}"
         )
-    folder = plugin_folder(os.environ)
+    folder = plugin_folder(os.environ, client)
     if folder is None:
-        raise ConfigError("there is no home folder: use `ragdocs plugin build DIR`")
+        raise ConfigError(f"there is no home folder: use {advised('plugin build DIR')}")
     built = build_plugin(folder, launch, dry_run=dry_run)
     _show_built(folder, built, dry_run=dry_run, err=True)
-    click.echo(f"{title} adds it itself; run:", err=True)
+    click.echo(f"To add it to {title}, run:", err=True)
     for line in adding_commands(client, folder):
         click.echo(line)
 
