@@ -571,8 +571,10 @@ CLIENTS_WITH_PLUGINS = ("claude-code", "codex", "gemini")
 
 
 def install_plugin(client: str, title: str, launch: Launch, *, dry_run: bool) -> None:
-    """Builds the plugin in the data folder and prints the client's commands that add it. Each client
-    has a folder of its own: it may search other documents than the next one."""
+    """Builds the plugin in the data folder and prints the client's commands that add it.
+
+    Each client has a folder of its own: it may search other documents than the next one.
+    """
     from ragdocs.config.locations import plugin_folder
 
     if client not in CLIENTS_WITH_PLUGINS:
