@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := .venv-extras
 
-.PHONY: help demo test test-kernels test-extras stress bench test-clients lint types imports wheel bundle docs ci clean
+.PHONY: help demo test test-kernels test-extras stress bench test-clients lint types imports wheel bundle plugin docs ci clean
 # One environment for all: two targets must not set it up at once.
 .NOTPARALLEL:
 
@@ -29,6 +29,7 @@ help:
 	@echo "make lint | types | imports | wheel   the other checks of .ci/run, one by one"
 	@echo "make ci     all of .ci/run"
 	@echo "make bundle build the .mcpb bundle for desktop clients, in dist"
+	@echo "make plugin build the plugin for Claude Code, Codex and Gemini CLI, in dist/plugin, and check it"
 	@echo "make docs   write the generated documentation again"
 	@echo "make clean  remove $(VENV), $(EXTRAS) and what the demo made"
 
@@ -68,16 +69,21 @@ imports: $(VENV)/.ready-dev
 	@$(BIN)/lint-imports
 
 wheel: $(VENV)/.ready-dev
-	@$(BIN)/python scripts/check_wheel.py
+	@$(BIN)/python scripts/check_wheel.py $(DIST)
 
 bundle: $(VENV)/.ready-base
 	@$(BIN)/python scripts/build_bundle.py
+
+plugin: $(VENV)/.ready-base
+	@$(BIN)/ragdocs plugin build dist/plugin --uvx
+	@$(BIN)/ragdocs plugin check dist/plugin
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python scripts/generate_config_docs.py
 	@$(BIN)/python scripts/generate_tool_docs.py
 	@$(BIN)/python scripts/generate_cli_docs.py
 	@$(BIN)/python scripts/generate_spec_index.py
+	@$(BIN)/python scripts/generate_server_json.py
 
 ci:
 	@.ci/run

@@ -31,6 +31,7 @@ if __name__ == "__main__":
     main(["mcp", *folders], prog_name="ragdocs")
 '''
 _FIRST_SENTENCE = re.compile(r".*?[.](?=\s|$)", re.DOTALL)
+_GROUPS = re.compile(r"^\[dependency-groups\]\n.*?(?=^\[)", re.DOTALL | re.MULTILINE)
 # The earliest time that the format allows, so that the same files give the same bundle.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -97,8 +98,11 @@ def _contents() -> Iterator[tuple[str, bytes]]:
     text = json.dumps(manifest(), ensure_ascii=False, indent=2)
     yield "manifest.json", f"{text}\n".encode()
     yield ENTRY_POINT, MAIN.encode()
-    # The sources of the package, and the files that pyproject.toml names.
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    # What the package is built from, and what pyproject.toml names.
+    project = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    # `uv run` would install the tools of development on every user's machine.
+    yield "pyproject.toml", _GROUPS.sub("", project).encode()
+    for name in ("README.md", "LICENSE"):
         yield name, (PROJECT / name).read_bytes()
     for file in sorted((PROJECT / "src" / "ragdocs").rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:

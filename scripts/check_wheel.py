@@ -1,18 +1,22 @@
-"""Builds the wheel, installs it into an empty environment, and runs it there.
+"""Builds sdist and wheel, checks both, installs the wheel into an empty environment and runs it.
 
 What users get is the wheel, not this folder: a file left out of it, a dependency that is not
-declared, or torch creeping into the base install shows here and nowhere else.
+declared, or torch creeping into the base install shows here and nowhere else. With a folder as
+argument, what was checked is kept there, ready to be published.
 """
 
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 import zipfile
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
+IN_SDIST = ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "constraints.txt")
 UNWANTED = ("torch", "llama_index", "sentence_transformers", "transformers", "pytest")
 PROBE = f"""
 import importlib.util, sys
@@ -62,8 +66,17 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str]) -> str:
 
 
 def build(into: Path, env: dict[str, str]) -> Path:
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", into, PROJECT, cwd=PROJECT, env=env)
-    (wheel,) = into.glob("*.whl")
+    # The wheel is built from the sdist: what is missing there is missing here.
+    run(sys.executable, "-m", "build", "--outdir", into, PROJECT, cwd=PROJECT, env=env)
+    (wheel,), (sdist,) = into.glob("*.whl"), into.glob("*.tar.gz")
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist, cwd=PROJECT, env=env)
+    run(sys.executable, "-m", "check_wheel_contents", wheel, cwd=PROJECT, env=env)
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    missing = [name for name in IN_SDIST if name not in inside]
+    if missing:
+        sys.exit(f"{missing} are not in {sdist.name}")
+    print(sdist.name, f"{sdist.stat().st_size / 1e3:.0f} kB")
     names = zipfile.ZipFile(wheel).namelist()
     for needed in ("ragdocs/py.typed", "ragdocs/cli/main.py"):
         if needed not in names:
@@ -102,6 +115,9 @@ def main() -> None:
         run(python, "-c", PROBE, cwd=work, env=env)
         print(run(python, "-c", EMBED, cwd=work, env=env))
         print(run(python, "-c", SIZES, cwd=work, env=env))
+        if len(sys.argv) > 1:
+            shutil.copytree(work / "dist", sys.argv[1], dirs_exist_ok=True)
+            print(f"kept in {sys.argv[1]}")
 
 
 if __name__ == "__main__":

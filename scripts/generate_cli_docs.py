@@ -19,6 +19,7 @@ import click
 
 from ragdocs.cli.main import main as program
 from ragdocs.cli.model_list import Models
+from ragdocs.cli.plugin import BuiltPlugin, CheckedPlugin
 from ragdocs.diagnosis.status import Status
 from ragdocs.evaluation.run import Report
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
@@ -46,13 +47,15 @@ ANSWERS: dict[str, type[Any]] = {
     "inspect query": InspectedQuery,
     "eval": Report,
     "models": Models,
+    "plugin build": BuiltPlugin,
+    "plugin check": CheckedPlugin,
 }
 _JSON_HEAD = """\
 ## JSON
 
 `--json` prints one value, indented. A field is always present; an unknown value is null or empty.
 Words with a / between them are alternatives; the second table has the types. Fields may be added;
-before version 1.0 other changes are listed in the [changelog](changelog.md). The
+before version 1.0 other changes are listed in the [changelog](../CHANGELOG.md). The
 answers of `update` and `rebuild-index` are in [commands.md](commands.md#the-summary-as-json), those
 of `doctor` in [status-and-doctor.md](status-and-doctor.md).
 

@@ -114,6 +114,28 @@ def test_an_entry_of_ours_follows_and_a_second_name_is_a_second_server(home):
     assert servers["notes"]["args"] == ["mcp", "--docs", str(home / "notes")]
 
 
+def test_what_is_replaced_is_named_and_another_name_proposed(home):
+    first = install("cursor", "--docs", "~/notes").stdout
+    assert "It replaces" not in first
+    for words in (["--dry-run"], []):
+        said = install("cursor", "--docs", "~/project", *words).stdout
+        old = re.search("^It replaces: (.*)$", said, re.MULTILINE)[1]
+        assert shlex.split(old)[-3:] == ["mcp", "--docs", str(home / "notes")]
+        assert said.count("--name ragdocs-2\n") == 1
+    install("cursor", "--docs", "~/notes", "--name", "ragdocs-2")
+    assert "--name ragdocs-3\n" in install("cursor", "--docs", "~/notes").stdout
+
+
+def test_the_program_that_has_the_name_is_named_without_its_secrets(home):
+    entry = {"command": "/opt/other", "args": ["--token", SECRET], "env": {"KEY": SECRET}}
+    write(home, ".cursor/mcp.json", json.dumps({"mcpServers": {"ragdocs": entry}}))
+    done = install("cursor", "--docs", "~/notes", code=1)
+    assert "starts another program (/opt/other)" in done.stderr
+    assert "--name ragdocs-2" in done.stderr
+    assert SECRET not in done.output
+    install("cursor", "--docs", "~/notes", "--name", "ragdocs-2")
+
+
 REFUSED = {
     "comments": '{\n  // mine\n  "mcpServers": {}\n}\n',
     "a last comma": '{"mcpServers": {},}',
@@ -386,6 +408,10 @@ def test_the_bundle_is_a_server_that_offers_what_its_manifest_says(tmp_path):
     for needed in ("pyproject.toml", "README.md", "LICENSE", "src/ragdocs/embedding/probe.npy"):
         assert (inside / needed).is_file()
     assert not list(inside.rglob("__pycache__"))
+    own = tomllib.loads((inside / "pyproject.toml").read_text(encoding="utf-8"))
+    whole = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    del whole["dependency-groups"]  # else uv installs it for every user
+    assert own == whole
     folders = []
     for name in ("notes", "wiki"):
         write(tmp_path, f"{name}/a.md", f"# {name}\n\nHello.\n")

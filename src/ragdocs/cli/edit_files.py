@@ -37,6 +37,11 @@ class Taken(Exception):
     """The entry of that name belongs to another program."""
 
 
+def table(value: object) -> dict[str, object]:
+    """A JSON object; an empty one in place of anything else."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
 @dataclass(frozen=True, slots=True)
 class _Member:
     """A member of an object: where its key starts, and where its value starts and ends."""

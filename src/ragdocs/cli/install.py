@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from subprocess import list2cmdline
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
-from ragdocs.cli.edit_files import KeptFile, NotPlain, Taken, read_kept, with_entry
+from ragdocs.cli.edit_files import KeptFile, NotPlain, Taken, read_kept, table, with_entry
 from ragdocs.cli.main import CommandPlace, documents_here, here, place_options
 from ragdocs.cli.status import short
 from ragdocs.diagnosis.clients import CLIENTS, Client, starts_this_program, user_place
@@ -229,6 +229,10 @@ class Planned:
 
     file: KeptFile
     text: str
+    replaces: str = ""
+    """What the entry of that name runs now, if anything."""
+    free_name: str = ""
+    """A name under which the file has no entry."""
 
     @property
     def is_there_already(self) -> bool:
@@ -291,6 +295,7 @@ def plan(
     or for a file that cannot be changed without losing something."""
     file = read_kept(path, within)
     entry = entry_of(client, launch)
+    old, free_name = _entry_there(file, client.servers, name)
     try:
         text = with_entry(file.text(), client.servers, name, entry, starts_this_program)
     except NotPlain as error:
@@ -300,17 +305,39 @@ def plan(
         ) from error
     except Taken as error:
         raise FileKept(
-            f'{escaped(str(path))} was left as it is: its entry "{name}" starts another program. '
-            "Choose another name with --name"
+            f'{escaped(str(path))} was left as it is: its entry "{name}" starts another program'
+            f"{f' ({escaped(old)})' if old else ''}. Choose another name: --name {free_name}"
         ) from error
-    return Planned(file, text)
+    return Planned(file, text, old, free_name)
+
+
+def _entry_there(file: KeptFile, servers: str, name: str) -> tuple[str, str]:
+    """What the entry of that name runs, empty when there is none; and a name that is free.
+
+    Of another program's entry only the command is given: its arguments may hold a password.
+    """
+    try:
+        whole: object = json.loads(file.text() or "{}")
+    except (ValueError, RecursionError):
+        return "", name
+    entries = table(table(whole).get(servers))
+    numbered = (f"{name[: _LONGEST_NAME - 4]}-{number}" for number in range(2, 1000))
+    free_name = next((one for one in numbered if one not in entries), name)
+    about = table(entries.get(name))
+    command, arguments = about.get("command"), about.get("args")
+    if not isinstance(command, str):
+        return "", free_name
+    given = cast("list[object]", arguments) if isinstance(arguments, list) else []
+    ours = given[given.index("mcp") :] if starts_this_program(about) and "mcp" in given else []
+    return Launch(command, tuple(str(one) for one in ours)).line, free_name
 
 
 # `install`: registers the server in an MCP client's settings.
 
 _BY_KEY = {client.key: client for client in CLIENTS}
 _T = TypeVar("_T")
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LONGEST_NAME = 64
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{_LONGEST_NAME}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +349,7 @@ class _InstallOptions:
     in_project: bool
     uvx: bool
     dry_run: bool
+    as_plugin: bool = False
 
 
 def _check_name(_: click.Context, __: click.Parameter, name: str) -> str:
@@ -345,6 +373,12 @@ def _install_options(command: Callable[..., _T]) -> Callable[..., _T]:
     )
     @click.option("--project", "in_project", is_flag=True, help="In this folder's settings only.")
     @click.option("--uvx", is_flag=True, help="Let uv fetch and run the published program.")
+    @click.option(
+        "--plugin",
+        "as_plugin",
+        is_flag=True,
+        help="As a plugin, with a skill and a command: for Claude Code, Codex and Gemini CLI.",
+    )
     @click.option("--dry-run", is_flag=True, help="Show what would be changed; change nothing.")
     @wraps(command)
     def with_options(
@@ -354,9 +388,10 @@ def _install_options(command: Callable[..., _T]) -> Callable[..., _T]:
         in_project: bool,
         uvx: bool,
         dry_run: bool,
+        as_plugin: bool,
         **others: object,
     ) -> _T:
-        options = _InstallOptions(_BY_KEY[key], name, in_project, uvx, dry_run)
+        options = _InstallOptions(_BY_KEY[key], name, in_project, uvx, dry_run, as_plugin)
         return command(*arguments, options=options, **others)
 
     return with_options
@@ -372,21 +407,53 @@ def install(options: _InstallOptions, place: CommandPlace) -> None:
     alone, and the entry is printed instead. For Claude Code (without --project) and Codex, their
     own command that adds it is printed.
 
+    With --plugin, a plugin is built in the data folder, and the commands are printed by which the
+    client adds it.
+
     Without --docs and --config, the entry names what is in force in this folder.
 
     \b
     Examples:
       ragdocs install --client claude-desktop --docs ~/notes
       ragdocs install --client cursor --project --dry-run
+      ragdocs install --client claude-code --plugin --docs ~/notes
     """
     by_name = options.in_project or options.client.from_terminal
     started = fetched_program(by_name=by_name) if options.uvx else program(by_name=by_name)
     launch = server(started, place)
+    if options.as_plugin:
+        _install_plugin(options, launch)
+        return
     path = _file(options)
     if path is None:
         _print_instructions(options, launch)
     else:
         _put_into(path, options, launch)
+
+
+def _install_plugin(options: _InstallOptions, launch: Launch) -> None:
+    from ragdocs.cli.plugin import NAME, install_plugin
+
+    if options.in_project or options.name != NAME:
+        raise click.UsageError(f"a plugin is called {NAME}: leave out --project and --name")
+    install_plugin(options.client.key, options.client.title, launch, dry_run=options.dry_run)
+    _say_what_is_there(options, "Remove that entry, or two servers run")
+
+
+def _say_what_is_there(options: _InstallOptions, advice: str) -> None:
+    """Names an entry of ours that the client has for all projects already."""
+    from ragdocs.diagnosis.clients import ClientFile, Unreadable, registrations
+
+    client = options.client
+    place = user_place(client, Path(os.path.expanduser("~")), sys.platform, os.environ)
+    if place is None:
+        return
+    try:
+        found = registrations(ClientFile(client.title, place))
+    except Unreadable:
+        return
+    if any(one.name == options.name and one.project is None for one in found):
+        click.echo(f'{short(str(place))} has "{options.name}" already. {advice}.', err=True)
 
 
 def _file(options: _InstallOptions) -> Path | None:
@@ -408,6 +475,7 @@ def _print_instructions(options: _InstallOptions, launch: "Launch") -> None:
         click.echo("Most clients accept this in their JSON settings:", err=True)
         click.echo(entry_text(client, options.name, launch))
         return
+    _say_what_is_there(options, f"Remove that entry first, or add --name {options.name}-2")
     click.echo(f"{client.title} adds it itself; run:", err=True)
     click.echo(shlex.join((*client.command, options.name, "--")) + " " + launch.line)
 
@@ -433,6 +501,7 @@ def _show_difference(planned: "Planned", options: _InstallOptions, launch: "Laun
         click.echo(entry_text(options.client, options.name, launch))
     else:
         click.echo(planned.difference())
+    _say_what_is_replaced(planned)
     click.echo("Nothing was changed (--dry-run).", err=True)
 
 
@@ -440,6 +509,13 @@ def _carry_out(planned: "Planned", path: Path, options: _InstallOptions, launch:
     copy = planned.carry_out()
     click.echo(f'{options.client.title}: {short(str(path))} now has "{options.name}".')
     click.echo(f"It runs: {escaped(launch.line)}")
+    _say_what_is_replaced(planned)
     if copy:
         click.echo(f"Copy of the old file: {short(str(copy))}")
     click.echo(f"Restart {options.client.title} to use it; {advised('doctor')} checks it.")
+
+
+def _say_what_is_replaced(planned: "Planned") -> None:
+    if planned.replaces:
+        click.echo(f"It replaces: {escaped(planned.replaces)}")
+        click.echo(f"For a second server, choose another name: --name {planned.free_name}")

@@ -112,6 +112,7 @@ _COMMANDS = {
     "eval": "evaluate:evaluate",
     "install": "install:install",
     "agents": "install:agents",
+    "plugin": "plugin:plugin",
     "models": "models:models",
     "completion": "main:completion",
 }

@@ -44,6 +44,12 @@ def trust_file(environ: Mapping[str, str]) -> Path | None:
     return folder / APPLICATION / TRUST_FILE if folder else None
 
 
+def plugin_folder(environ: Mapping[str, str], client: str) -> Path | None:
+    """Where `install --plugin` builds the plugin for a client."""
+    folder = base_folder(environ, "XDG_DATA_HOME", ".local/share")
+    return folder / APPLICATION / "plugin" / client if folder else None
+
+
 def folder_of(file: Path) -> Path:
     """The folder that a configuration applies to, and to which its paths are relative."""
     folder = Path(os.path.abspath(file)).parent
