@@ -307,7 +307,10 @@ def build_own(timed: Timed, rows: Sequence[Row], part: str, file: Path) -> None:
             database.executemany("DELETE FROM terms WHERE rowid = ?", [(r.key,) for r in some])
             database.executemany(
                 f"INSERT INTO terms (rowid, {columns}) VALUES ({marks})",
-                ((r.key, *(join_terms(analyzer.streams(r.fields[n])) for n in names)) for r in some),
+                (
+                    (r.key, *(join_terms(analyzer.streams(r.fields[n])) for n in names))
+                    for r in some
+                ),
             )
 
     with timed.taking("build", "FTS5"):

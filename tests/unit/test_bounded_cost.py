@@ -245,7 +245,7 @@ def test_a_condition_is_worked_out_once_for_a_request(words, monkeypatch):
 
 def test_look_ups_of_unknown_words_are_bounded_and_none_is_made_twice(tmp_path, monkeypatch):
     notes = {"a.md": "# A\n\n" + " ".join(f"{word}ing" for word in many_words(80)) + "\n"}
-    calls = record_calls(monkeypatch, Vocabulary, "near")
+    calls = record_calls(monkeypatch, Vocabulary, "near_words")
     with (
         vocabulary_store(tmp_path, notes) as (_, reader),
         index_over(reader).view(for_search=False) as view,
@@ -335,7 +335,7 @@ def test_queries_of_one_request_share_its_terms():
 
 
 def test_queries_of_one_request_have_no_more_of_anything_than_one(words, monkeypatch):
-    calls = record_calls(monkeypatch, Vocabulary, "near")
+    calls = record_calls(monkeypatch, Vocabulary, "near_words")
     unknown = [letters(number) for number in range(1000, 1400)]
     response = asked(words, *(" ".join(unknown[at * 80 :][:80]) for at in range(MAX_QUERIES)))
     assert sum(len(each.terms) for each in response.explanation.queries) <= MAX_SEARCHED_TERMS

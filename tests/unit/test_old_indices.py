@@ -88,7 +88,7 @@ def test_one_that_was_used_of_late_is_listed_and_kept(home: Home):
     (found,) = home.findings()
     assert found.level.value == "ok"
     assert found.repair is None
-    assert "kept until nobody has used it for 30 days" in found.details[0]
+    assert "kept until unused for 30 days" in found.details[0]
     assert old.exists()
 
 
