@@ -75,6 +75,17 @@ class PassageRecord:
     ngrams: int
 
 
+class PassageSignature(NamedTuple):
+    """Where a passage stands, and the bitmap of its n-grams (`indices/ngrams.py`), little-endian.
+    A tuple: there is one for every passage of the index."""
+
+    doc_id: DocId
+    line_start: int
+    line_end: int
+    text_hash: bytes | None
+    ngrams: bytes
+
+
 # Words of the documents, near a word that was typed or near a vector.
 
 SHORT, MIDDLE = 3, 4

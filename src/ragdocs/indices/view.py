@@ -19,6 +19,7 @@ from ragdocs.indices.hits import (
     NearWord,
     Neighbour,
     PassageRecord,
+    PassageSignature,
 )
 from ragdocs.indices.keyword import KeywordQuery
 from ragdocs.models import ChunkId, DocId, FileState, Heading, IndexedFile, Span, TreeName
@@ -199,6 +200,10 @@ class Passages(Protocol):
         """The texts of those of the chunks that have this one, in any case of ASCII letters."""
         ...
 
+    def signatures(self) -> Iterable[PassageSignature]:
+        """The n-gram signatures of all passages, in no order."""
+        ...
+
     def token_places(self, token: str, keys: Collection[ChunkKey]) -> list[TokenPlace]:
         """Looks for the token in text, headings, title and path of these chunks."""
         ...
@@ -259,6 +264,10 @@ class Documents(Protocol):
         """The links of a document, in order."""
         ...
 
+    def all_links(self) -> Iterable[ResolvedLink]:
+        """The links of all documents; those of one document together and in order."""
+        ...
+
     def backlinks(self, doc_id: DocId) -> tuple[ResolvedLink, ...]:
         """The links to a document, its own included."""
         ...
@@ -282,6 +291,10 @@ class Documents(Protocol):
 
     def failure(self, doc_id: DocId) -> FileFailure | None:
         """Why a file is not in the index, if it is known and could not be indexed."""
+        ...
+
+    def failures(self) -> Iterable[FileFailure]:
+        """The files that could not be indexed, ordered by id."""
         ...
 
     def version(self, doc_id: DocId) -> str:
