@@ -311,12 +311,12 @@ class TreeConfig(SettingsSection):
 class LintConfig(SettingsSection):
     """Which problems `ragdocs lint` reports."""
 
-    select: Annotated[tuple[LintRule, ...], Lax] = setting(
+    select: Annotated[tuple[Annotated[LintRule, Lax], ...], Lax] = setting(
         (),
         "Run only these rules, on every page; empty runs all rules, each where it applies.",
         allowed="a list of rules",
     )
-    ignore: Annotated[tuple[LintRule, ...], Lax] = setting(
+    ignore: Annotated[tuple[Annotated[LintRule, Lax], ...], Lax] = setting(
         (), "Never run these rules.", allowed="a list of rules"
     )
     stale_days: int = setting(

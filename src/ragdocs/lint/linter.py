@@ -1,6 +1,7 @@
 """Runs the selected rules over one generation of an index: from a view to a report."""
 
 import difflib
+import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -115,7 +116,8 @@ def _split(path: str, trees: set[TreeName]) -> tuple[str, str]:
     tree, colon, rest = path.partition(":")
     if not colon or tree not in trees:
         tree, rest = "", path
-    return tree, rest.removeprefix("./").strip("/").removesuffix("/.")
+    below = posixpath.normpath(rest).strip("/")
+    return tree, "" if below == "." else below
 
 
 def _no_such_path(given: str, known: list[tuple[TreeName, str]]) -> str:

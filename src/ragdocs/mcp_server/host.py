@@ -14,6 +14,7 @@ from ragdocs.limits import LOOKS_AT_ONCE, SEARCHES_AT_ONCE
 if TYPE_CHECKING:
     from ragdocs.diagnosis.status import Status
     from ragdocs.library.library import Library
+    from ragdocs.lint.findings import LintReport, LintRequest
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import IndexState, SearchResponse
 
@@ -41,6 +42,10 @@ class Backend(Protocol):
 
     def status(self) -> "Status":
         """Never raises."""
+        ...
+
+    def lint(self, request: "LintRequest") -> "LintReport":
+        """Raises IndexStoreError when there is no index to read."""
         ...
 
     def changed_settings(self) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from ragdocs.errors import IndexStoreError
 if TYPE_CHECKING:
     from ragdocs.diagnosis.status import Status
     from ragdocs.library.library import Library
+    from ragdocs.lint.findings import LintReport, LintRequest
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import IndexState, SearchResponse
 
@@ -50,6 +51,10 @@ class ServedApp:
         from ragdocs.diagnosis.gathering import gather_status
 
         return gather_status(self._app, self._app.service.state)
+
+    def lint(self, request: "LintRequest") -> "LintReport":
+        self._wait_for_documents()
+        return self._app.lint(request)
 
     def changed_settings(self) -> Mapping[str, str]:
         from ragdocs.config.problems import OriginKind
