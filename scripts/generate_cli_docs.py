@@ -22,6 +22,7 @@ from ragdocs.cli.model_list import Models
 from ragdocs.diagnosis.status import Status
 from ragdocs.evaluation.evaluating import Report
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
+from ragdocs.lint.findings import LintReport
 from ragdocs.search.query_inspection import InspectedQuery
 from ragdocs.search.responses import SearchResponse
 
@@ -42,6 +43,7 @@ ANSWERS: dict[str, type[Any]] = {
     "ls": Listing,
     "related": Related,
     "context": ContextAnswer,
+    "lint": LintReport,
     "status": Status,
     "inspect query": InspectedQuery,
     "eval": Report,

@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import tempfile
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -279,7 +281,8 @@ def test_names_that_several_documents_share_are_found_where_wikilinks_are_used(f
         }
     )
     assert folder.messages() == [
-        "the file name `setup` is shared by `a/setup.md` and `b/setup.md`; `[[setup]]` is ambiguous",
+        "the file name `setup` is shared by `a/setup.md` and `b/setup.md`; "
+        "`[[setup]]` is ambiguous",
         "the alias `Start` is shared by `b/setup.md` and `c.md`; `[[Start]]` is ambiguous",
     ]
     folder.write({"c.md": "---\naliases: [Start]\n---\n# C\n\n[a](a/setup.md) [b](b/setup.md)\n"})
@@ -437,6 +440,38 @@ def test_sarif_has_what_the_format_requires_and_is_always_the_same(several):
     assert last == {"uri": "docs/other/strange%20name%231.md"}
     related = run["results"][1]["relatedLocations"][0]
     assert related["physicalLocation"]["artifactLocation"] == {"uri": "docs/guide/b.md"}
+
+
+# What the documentation says.
+
+PAGE = Path(__file__).parents[2] / "docs/lint.md"
+
+
+def test_the_page_of_rules_is_that_of_the_program():
+    rows = re.findall(r"^\| `(.+?)` \| (\w+) \| (.+?) \| (.*?) ?\|$", PAGE.read_text("utf-8"), re.M)
+    shown = {rule: (severity, summary, unless) for rule, severity, summary, unless in rows}
+    assert shown == {
+        rule.value: (info.severity.value, info.summary, info.unless) for rule, info in RULES.items()
+    }
+    assert set(RULES) == set(LintRule)
+
+
+def test_the_session_that_is_shown_is_what_happens(folder):
+    files, session = re.findall(r"^```text\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+    for text in re.split(r"\n(?=docs/)", files):
+        name, _, content = text.partition("\n")
+        write(folder.path, name, content)
+    command, _, printed = session.partition("\n")
+    assert command == "$ ragdocs lint --docs docs"
+    assert folder.run().stdout == printed
+
+
+def test_our_own_documentation_has_no_broken_links():
+    project = PAGE.parents[1]
+    with tempfile.TemporaryDirectory() as index:
+        words = ("lint", "--docs", "docs", "--index", index, "--json", "--ignore", "near-copy")
+        done = called(project, *words)
+    assert [one for one in json.loads(done.stdout)["findings"] if one["severity"] == "error"] == []
 
 
 # Over MCP.

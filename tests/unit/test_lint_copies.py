@@ -1,5 +1,4 @@
-"""Near-copies among many passages: what is found agrees with comparing all pairs, and the work stays
-small."""
+"""Near-copies among many passages: found as by comparing all pairs, with far less work."""
 
 import random
 from datetime import UTC, datetime

@@ -14,7 +14,7 @@ from ragdocs.text import escaped, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
-    from ragdocs.lint.findings import LintReport, Unchecked
+    from ragdocs.lint.findings import LintReport, UncheckedLinks
 
 FINDINGS = 1
 """The exit status when something was found."""
@@ -60,13 +60,15 @@ def lint(context: click.Context, reading: OpenedIndex, **options: Unpack[_Option
       ragdocs lint --docs notes --select broken-link --select broken-heading
       ragdocs lint --docs notes --sarif > lint.sarif
     """
-    from ragdocs.lint.findings import LintRequest, Selection
+    from ragdocs.lint.findings import LintRequest, RuleSelection
     from ragdocs.text import json_text
 
     if options["sarif"] and reading.as_json:
         raise QueryError("--json and --sarif exclude each other")
     config = reading.place.config()
-    Selection.of(config.lint, options["select"], options["ignore"])  # wrong use, before any work
+    RuleSelection.of(
+        config.lint, options["select"], options["ignore"]
+    )  # wrong use, before any work
     request = LintRequest(
         select=options["select"],
         ignore=options["ignore"],
@@ -141,7 +143,7 @@ def _summary(report: "LintReport") -> Iterator[str]:
         yield f"Links not checked: {left}."
 
 
-def _left(unchecked: "Unchecked") -> Iterator[str]:
+def _left(unchecked: "UncheckedLinks") -> Iterator[str]:
     for count, words in (
         (unchecked.site, "addresses of a web site"),
         (unchecked.outside, "leading out of the tree"),

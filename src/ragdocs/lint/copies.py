@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ragdocs.config.choices import LintRule
 from ragdocs.indices.hits import PassageSignature
 from ragdocs.indices.ngrams import MAX_BITS_SET, SIGNATURE_BITS, estimated_jaccard
-from ragdocs.lint.findings import Documents, Finding, Place, find_at
+from ragdocs.lint.findings import Documents, LintFinding, LintPlace, find_at
 from ragdocs.models import DocId
 from ragdocs.text import number_of
 
@@ -57,7 +57,7 @@ class _Copy:
 
 def find_copies(
     signatures: Iterable[PassageSignature], documents: Documents, threshold: float
-) -> Iterator[Finding]:
+) -> Iterator[LintFinding]:
     """One finding for each pair of documents, at the later one."""
     passages = sorted(_read(signatures, documents), key=lambda one: one.place)
     totals: defaultdict[DocId, int] = defaultdict(int)
@@ -152,7 +152,7 @@ def _rarest_bits(passages: list[_Passage]) -> "NDArray[np.uint8]":
 
 def _finding(
     documents: Documents, doc_id: DocId, original: DocId, copies: list[_Copy], total: int
-) -> Finding:
+) -> LintFinding:
     at, of = copies[0].passage, copies[0].original
     document, other = documents[doc_id], documents[original]
     similarity = sum(copy.similarity for copy in copies) / len(copies)
@@ -174,7 +174,7 @@ def _finding(
         message,
         lines=(at.line_start, at.line_end),
         related=tuple(
-            Place(other.tree, other.path, copy.original.line_start, copy.original.line_end)
+            LintPlace(other.tree, other.path, copy.original.line_start, copy.original.line_end)
             for copy in copies
         ),
     )

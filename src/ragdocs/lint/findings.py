@@ -14,7 +14,7 @@ from ragdocs.models import DocId, Span, TreeName
 from ragdocs.store.records import StoredDocument
 
 
-class Severity(StrEnum):
+class LintSeverity(StrEnum):
     """How bad a finding is, in the words of SARIF; the worst first."""
 
     ERROR = "error"
@@ -27,7 +27,7 @@ class RuleInfo:
     """What a rule reports: its severity, one sentence about it, and where it does not apply by
     itself, if it depends on the habits of a tree."""
 
-    severity: Severity
+    severity: LintSeverity
     summary: str
     unless: str = ""
 
@@ -35,53 +35,53 @@ class RuleInfo:
 RULES: Mapping[LintRule, RuleInfo] = MappingProxyType(
     {
         LintRule.BROKEN_LINK: RuleInfo(
-            Severity.ERROR, "A link to a document or file that does not exist."
+            LintSeverity.ERROR, "A link to a document or file that does not exist."
         ),
         LintRule.BROKEN_HEADING: RuleInfo(
-            Severity.ERROR, "A wikilink to a heading that its document does not have."
+            LintSeverity.ERROR, "A wikilink to a heading that its document does not have."
         ),
         LintRule.BROKEN_ANCHOR: RuleInfo(
-            Severity.ERROR, "A Markdown link to an anchor that its document does not have."
+            LintSeverity.ERROR, "A Markdown link to an anchor that its document does not have."
         ),
         LintRule.BROKEN_BLOCK: RuleInfo(
-            Severity.ERROR, "A wikilink to a block (`#^id`) that its document does not have."
+            LintSeverity.ERROR, "A wikilink to a block (`#^id`) that its document does not have."
         ),
-        LintRule.NOT_INDEXED: RuleInfo(Severity.ERROR, "A file that could not be indexed."),
+        LintRule.NOT_INDEXED: RuleInfo(LintSeverity.ERROR, "A file that could not be indexed."),
         LintRule.AMBIGUOUS_LINK: RuleInfo(
-            Severity.WARNING, "A link that could mean several documents."
+            LintSeverity.WARNING, "A link that could mean several documents."
         ),
         LintRule.AMBIGUOUS_HEADING: RuleInfo(
-            Severity.WARNING, "A wikilink to a heading that its document has several times."
+            LintSeverity.WARNING, "A wikilink to a heading that its document has several times."
         ),
         LintRule.AMBIGUOUS_NAME: RuleInfo(
-            Severity.WARNING,
+            LintSeverity.WARNING,
             "A file name, title or alias that several documents share.",
             "the tree has no wikilinks",
         ),
         LintRule.NEAR_COPY: RuleInfo(
-            Severity.WARNING, "Passages that nearly repeat those of another document."
+            LintSeverity.WARNING, "Passages that nearly repeat those of another document."
         ),
         LintRule.STALE_PAGE: RuleInfo(
-            Severity.WARNING, "A page that is older than `stale_days`.", "`stale_days` is 0"
+            LintSeverity.WARNING, "A page that is older than `stale_days`.", "`stale_days` is 0"
         ),
         LintRule.PARTLY_INDEXED: RuleInfo(
-            Severity.WARNING, "A file of which some text cannot be found."
+            LintSeverity.WARNING, "A file of which some text cannot be found."
         ),
         LintRule.FRONT_MATTER: RuleInfo(
-            Severity.WARNING, "Front matter that was ignored, in whole or in part."
+            LintSeverity.WARNING, "Front matter that was ignored, in whole or in part."
         ),
         LintRule.ORPHAN: RuleInfo(
-            Severity.NOTE,
+            LintSeverity.NOTE,
             "A document that nothing links to and that links to nothing.",
             "no document of the tree links to another",
         ),
         LintRule.UNDATED_PAGE: RuleInfo(
-            Severity.NOTE,
+            LintSeverity.NOTE,
             "A page without a date in its front matter.",
             "most pages of the tree have none",
         ),
         LintRule.MISSING_TITLE: RuleInfo(
-            Severity.NOTE,
+            LintSeverity.NOTE,
             "A page without a first-level heading and without a title in its front matter.",
             "the tree has wikilinks, and most of its pages have none",
         ),
@@ -91,7 +91,7 @@ RULES: Mapping[LintRule, RuleInfo] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LintPlace:
     """Lines of a document."""
 
     tree: TreeName
@@ -101,12 +101,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class LintFinding:
     """One problem. `suggestion` is what may have been meant; `related` are the other places that
     the message speaks of; bytes are those of the link, where the finding is about one."""
 
     rule: LintRule
-    severity: Severity
+    severity: LintSeverity
     tree: TreeName
     path: str
     line_start: int
@@ -115,7 +115,7 @@ class Finding:
     suggestion: str | None = None
     byte_start: int | None = None
     byte_end: int | None = None
-    related: tuple[Place, ...] = ()
+    related: tuple[LintPlace, ...] = ()
 
 
 def find_at(
@@ -126,11 +126,11 @@ def find_at(
     link: Span | None = None,
     lines: tuple[int, int] = (1, 1),
     suggestion: str | None = None,
-    related: tuple[Place, ...] = (),
-) -> Finding:
+    related: tuple[LintPlace, ...] = (),
+) -> LintFinding:
     """A finding about a link, about some lines, or about the whole document, at its first line."""
     first, last = (link.line_start, link.line_end) if link else lines
-    return Finding(
+    return LintFinding(
         rule=rule,
         severity=RULES[rule].severity,
         tree=document.tree,
@@ -146,7 +146,7 @@ def find_at(
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RuleSelection:
     """The rules that run. A rule that was named applies to every page, whatever its tree's habits
     are."""
 
@@ -162,7 +162,7 @@ class Selection:
     @classmethod
     def of(
         cls, settings: LintConfig, select: Iterable[str] = (), ignore: Iterable[str] = ()
-    ) -> "Selection":
+    ) -> "RuleSelection":
         """`select` replaces the configured rules, `ignore` adds to those that are configured.
 
         Raises QueryError for an unknown rule, and for one that cannot run as things are.
@@ -200,7 +200,7 @@ class LintRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unchecked:
+class UncheckedLinks:
     """Links that cannot be judged from inside the trees."""
 
     outside: int = 0
@@ -217,19 +217,19 @@ class Unchecked:
 class LintReport:
     """All findings, by place. `counts` are by rule, for each rule that ran."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     counts: Mapping[LintRule, int]
     documents: int
-    unchecked: Unchecked = field(default_factory=Unchecked)
+    unchecked: UncheckedLinks = field(default_factory=UncheckedLinks)
     notes: tuple[str, ...] = ()
 
-    def worst_first(self) -> list[Finding]:
+    def worst_first(self) -> list[LintFinding]:
         """For a reader who sees only the first: by severity, each rule in turn, then by place."""
         order = {rule: number for number, rule in enumerate(RULES)}
         return sorted(self.findings, key=lambda one: order[one.rule])
 
 
-def count_rules(findings: Sequence[Finding], ran: Collection[LintRule]) -> dict[LintRule, int]:
+def count_rules(findings: Sequence[LintFinding], ran: Collection[LintRule]) -> dict[LintRule, int]:
     found = Counter(finding.rule for finding in findings)
     return {rule: found[rule] for rule in RULES if rule in ran}
 

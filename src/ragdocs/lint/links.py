@@ -16,7 +16,14 @@ from typing import Protocol
 
 from ragdocs.config.choices import LintRule
 from ragdocs.indices.view import View
-from ragdocs.lint.findings import Documents, Finding, Place, Selection, Unchecked, find_at
+from ragdocs.lint.findings import (
+    Documents,
+    LintFinding,
+    LintPlace,
+    RuleSelection,
+    UncheckedLinks,
+    find_at,
+)
 from ragdocs.models import DocId, Heading, Link, LinkKind, LinkSyntax, Span, TreeName
 from ragdocs.parsers.link_targets import EXTENSIONS, Catalogue, Names, fold, match_key, meaning
 from ragdocs.store.records import ResolvedLink, StoredDocument
@@ -102,7 +109,7 @@ class LinkChecker:
     """Looks at each link once; afterwards it knows which documents are linked."""
 
     def __init__(
-        self, view: View, documents: Documents, selection: Selection, paths: TreePaths | None
+        self, view: View, documents: Documents, selection: RuleSelection, paths: TreePaths | None
     ) -> None:
         self._view = view
         self._documents = documents
@@ -119,10 +126,10 @@ class LinkChecker:
         """Trees in which links are written as wikilinks."""
 
     @property
-    def unchecked(self) -> Unchecked:
-        return Unchecked(**self._unchecked)
+    def unchecked(self) -> UncheckedLinks:
+        return UncheckedLinks(**self._unchecked)
 
-    def check(self, links: Iterable[ResolvedLink]) -> Iterator[Finding]:
+    def check(self, links: Iterable[ResolvedLink]) -> Iterator[LintFinding]:
         for resolved in links:
             source = self._documents.get(resolved.source)
             if source is None:
@@ -141,7 +148,7 @@ class LinkChecker:
                 self.linked.add(resolved.target)
                 self.linking_trees.add(source.tree)
 
-    def _check(self, source: StoredDocument, resolved: ResolvedLink) -> Finding | None:
+    def _check(self, source: StoredDocument, resolved: ResolvedLink) -> LintFinding | None:
         link = resolved.link
         target, anchor = meaning(link)
         if _TEMPLATE.search(target) or _TEMPLATE.search(anchor):
@@ -164,7 +171,7 @@ class LinkChecker:
 
     # Links without a document.
 
-    def _unresolved(self, source: StoredDocument, link: Link, target: str) -> Finding | None:
+    def _unresolved(self, source: StoredDocument, link: Link, target: str) -> LintFinding | None:
         if several := self._candidates(source, link, target):
             shown = _some([f"`{one.path}`" for one in several])
             return find_at(
@@ -172,7 +179,7 @@ class LinkChecker:
                 source,
                 f"{written(link)} could mean {shown}",
                 link=link.span,
-                related=tuple(Place(one.tree, one.path, 1, 1) for one in several),
+                related=tuple(LintPlace(one.tree, one.path, 1, 1) for one in several),
             )
         if reason := self._why_unchecked(source, link, target):
             self._unchecked[reason] += 1
@@ -277,7 +284,7 @@ class LinkChecker:
 
     def _anchor(
         self, source: StoredDocument, link: Link, aimed: StoredDocument, anchor: str
-    ) -> Finding | None:
+    ) -> LintFinding | None:
         target = self._target(aimed)
         last = anchor.rpartition("#")[2].strip()
         is_top = link.syntax is LinkSyntax.MARKDOWN and last in _PAGE_TOP
@@ -300,12 +307,12 @@ class LinkChecker:
             f"{written(link)}: {where} has no {noun} {_quoted(last)}{meant}",
             link=link.span,
             suggestion=suggestion,
-            related=(Place(aimed.tree, aimed.path, 1, 1),),
+            related=(LintPlace(aimed.tree, aimed.path, 1, 1),),
         )
 
     def _heading(
         self, source: StoredDocument, link: Link, aimed: StoredDocument, anchor: str
-    ) -> Finding | None:
+    ) -> LintFinding | None:
         wanted = fold(anchor)
         same = [each for each in self._target(aimed).headings if fold(each.text.strip()) == wanted]
         if len(same) < 2:
@@ -323,7 +330,7 @@ class LinkChecker:
 
     def _block(
         self, source: StoredDocument, link: Link, aimed: StoredDocument, block: str
-    ) -> Finding | None:
+    ) -> LintFinding | None:
         blocks = self._target(aimed).blocks
         if not block or fold(block) in blocks:
             return None
@@ -336,7 +343,7 @@ class LinkChecker:
             f"{written(link)}: {where} has no block {_quoted('^' + block)}{meant}",
             link=link.span,
             suggestion=f"^{found}" if found else None,
-            related=(Place(aimed.tree, aimed.path, 1, 1),),
+            related=(LintPlace(aimed.tree, aimed.path, 1, 1),),
         )
 
     def _target(self, aimed: StoredDocument) -> _Target:
@@ -357,7 +364,7 @@ class LinkChecker:
 
 def find_ambiguous_names(
     documents: Documents, applies: Callable[[TreeName], bool]
-) -> Iterator[Finding]:
+) -> Iterator[LintFinding]:
     """One finding for each name that several documents of a tree share, at the first of them."""
     by_key: defaultdict[tuple[TreeName, str], list[Names]] = defaultdict(list)
     for doc_id in sorted(documents):
@@ -384,7 +391,7 @@ def find_ambiguous_names(
                 documents[found[0].doc_id],
                 f"the {kind} {_quoted(name)} is shared by {others}; "
                 f"`[[{name[:_MAX_SHOWN]}]]` is ambiguous",
-                related=tuple(Place(each.tree, each.path, 1, 1) for each in found[1:]),
+                related=tuple(LintPlace(each.tree, each.path, 1, 1) for each in found[1:]),
             )
 
 
@@ -430,8 +437,8 @@ def _stem(path: str) -> str:
     return next((name.removesuffix(each) for each in EXTENSIONS if name.endswith(each)), name)
 
 
-def _place(document: StoredDocument, span: Span) -> Place:
-    return Place(document.tree, document.path, span.line_start, span.line_end)
+def _place(document: StoredDocument, span: Span) -> LintPlace:
+    return LintPlace(document.tree, document.path, span.line_start, span.line_end)
 
 
 def _cut(text: str) -> str:

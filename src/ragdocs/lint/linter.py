@@ -14,10 +14,10 @@ from ragdocs.lint.copies import find_copies
 from ragdocs.lint.findings import (
     RULES,
     Documents,
-    Finding,
+    LintFinding,
     LintReport,
     LintRequest,
-    Selection,
+    RuleSelection,
     count_rules,
     find_at,
 )
@@ -53,7 +53,7 @@ def lint(
     """Reads the documents of all trees, because links lead anywhere; reports only the places that
     the request names. Raises QueryError for an unknown rule, or a path that matches nothing.
     """
-    selection = Selection.of(settings, request.select, request.ignore)
+    selection = RuleSelection.of(settings, request.select, request.ignore)
     documents = {document.id: document for document in view.filtered_documents(None)}
     failures = tuple(view.failures())
     is_asked = _asked_places(request, documents, failures)
@@ -65,8 +65,7 @@ def lint(
     if LintRule.NEAR_COPY in selection:
         found += find_copies(view.signatures(), documents, settings.near_copy_threshold)
     found = [finding for finding in found if is_asked(finding.tree, finding.path)]
-    order = {rule: number for number, rule in enumerate(RULES)}
-    found.sort(key=lambda one: (one.tree, one.path, one.line_start, order[one.rule], one.message))
+    found.sort(key=_place)
     return LintReport(
         findings=tuple(found),
         counts=count_rules(found, selection.rules),
@@ -74,6 +73,15 @@ def lint(
         unchecked=links.unchecked,
         notes=tuple(_notes(view)),
     )
+
+
+_ORDER = {rule: number for number, rule in enumerate(RULES)}
+
+
+def _place(finding: LintFinding) -> tuple[str, str, int, int, int, str]:
+    """In the order in which a reader meets them."""
+    at = finding.line_start, finding.byte_start or 0, _ORDER[finding.rule]
+    return finding.tree, finding.path, *at, finding.message
 
 
 def _notes(view: View) -> Iterator[str]:
@@ -136,14 +144,14 @@ class _Pages:
     """Rules about each document by itself, and about its place among the others."""
 
     def __init__(
-        self, view: View, documents: Documents, selection: Selection, links: LinkChecker
+        self, view: View, documents: Documents, selection: RuleSelection, links: LinkChecker
     ) -> None:
         self._view = view
         self._documents = documents
         self._selection = selection
         self._links = links
 
-    def findings(self, stale_days: int, now: datetime) -> Iterator[Finding]:
+    def findings(self, stale_days: int, now: datetime) -> Iterator[LintFinding]:
         """After the links were checked."""
         selection = self._selection
         if LintRule.ORPHAN in selection:
@@ -161,7 +169,7 @@ class _Pages:
             yield from self._untitled()
         yield from self._warnings()
 
-    def _orphans(self) -> Iterator[Finding]:
+    def _orphans(self) -> Iterator[LintFinding]:
         is_named = self._selection.is_named(LintRule.ORPHAN)
         for document in self._documents.values():
             is_linked = document.id in self._links.linked
@@ -169,7 +177,7 @@ class _Pages:
                 message = "no document links here, and it links to no other document"
                 yield find_at(LintRule.ORPHAN, document, message)
 
-    def _stale(self, stale_days: int, now: datetime) -> Iterator[Finding]:
+    def _stale(self, stale_days: int, now: datetime) -> Iterator[LintFinding]:
         for document in self._documents.values():
             days = (now - document.date).days
             if days > stale_days:
@@ -180,7 +188,7 @@ class _Pages:
                 )
                 yield find_at(LintRule.STALE_PAGE, document, message)
 
-    def _undated(self) -> Iterator[Finding]:
+    def _undated(self) -> Iterator[LintFinding]:
         def is_undated(document: StoredDocument) -> bool:
             return document.date_source is DateSource.MTIME
 
@@ -188,7 +196,7 @@ class _Pages:
             message = "no date in the front matter (`modified`, `date` or `created`)"
             yield find_at(LintRule.UNDATED_PAGE, document, message)
 
-    def _untitled(self) -> Iterator[Finding]:
+    def _untitled(self) -> Iterator[LintFinding]:
         def is_untitled(document: StoredDocument) -> bool:
             headings = () if document.front_matter.title else self._view.headings(document.id)
             has_heading = any(heading.level == _FIRST_LEVEL for heading in headings)
@@ -213,7 +221,7 @@ class _Pages:
             if self._selection.is_named(rule) or not is_habit:
                 yield document
 
-    def _warnings(self) -> Iterator[Finding]:
+    def _warnings(self) -> Iterator[LintFinding]:
         for document in self._documents.values():
             for warning in document.warnings:
                 is_front = warning.kind is WarningKind.FRONT_MATTER
@@ -222,9 +230,9 @@ class _Pages:
                     yield find_at(rule, document, warning.text)
 
 
-def _unindexed(failures: Iterable[FileFailure]) -> Iterator[Finding]:
+def _unindexed(failures: Iterable[FileFailure]) -> Iterator[LintFinding]:
     for failure in failures:
-        yield Finding(
+        yield LintFinding(
             rule=LintRule.NOT_INDEXED,
             severity=RULES[LintRule.NOT_INDEXED].severity,
             tree=failure.tree,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from ragdocs import __version__
-from ragdocs.lint.findings import RULES, Finding, LintReport, Place
+from ragdocs.lint.findings import RULES, LintFinding, LintPlace, LintReport
 
 VERSION = "2.1.0"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -35,8 +35,8 @@ def to_sarif(report: LintReport, prefixes: Mapping[str, str]) -> dict[str, objec
     return {"$schema": SCHEMA, "version": VERSION, "runs": [run]}
 
 
-def _result(finding: Finding, number: int, prefixes: Mapping[str, str]) -> dict[str, object]:
-    place = Place(finding.tree, finding.path, finding.line_start, finding.line_end)
+def _result(finding: LintFinding, number: int, prefixes: Mapping[str, str]) -> dict[str, object]:
+    place = LintPlace(finding.tree, finding.path, finding.line_start, finding.line_end)
     location = _location(place, prefixes)
     result: dict[str, object] = {
         "ruleId": finding.rule.value,
@@ -52,7 +52,7 @@ def _result(finding: Finding, number: int, prefixes: Mapping[str, str]) -> dict[
     return result
 
 
-def _location(place: Place, prefixes: Mapping[str, str]) -> dict[str, object]:
+def _location(place: LintPlace, prefixes: Mapping[str, str]) -> dict[str, object]:
     path = prefixes.get(place.tree, "") + place.path
     return {
         "physicalLocation": {

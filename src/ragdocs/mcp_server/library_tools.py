@@ -38,11 +38,12 @@ from ragdocs.limits import (
     DEFAULT_PAGE_ENTRIES,
     DEFAULT_RELATED,
     MAX_LINE,
+    MAX_LIST_ITEMS,
     MAX_PAGE_ENTRIES,
     MAX_RELATED,
     MAX_SOURCE_CHARS,
 )
-from ragdocs.lint.findings import Finding, LintReport, LintRequest
+from ragdocs.lint.findings import LintFinding, LintReport, LintRequest
 from ragdocs.mcp_server.addresses import (
     AddressKind,
     document_uri,
@@ -292,10 +293,10 @@ _ALL_RULES = frozenset({"true", "all"})
 class StatusArguments(Arguments):
     """`index_status`"""
 
-    lint: (
-        Annotated[bool, Field(strict=True)]
-        | Annotated[tuple[Word, ...], listed("Check documents: true, or rules, e.g. broken-link.")]
-    ) = False
+    lint: Annotated[
+        bool | Annotated[tuple[Word, ...], Field(strict=False, max_length=MAX_LIST_ITEMS)],
+        Field(description="Check documents: true, or rules, e.g. broken-link."),
+    ] = False
 
     def lint_request(self) -> LintRequest | None:
         if isinstance(self.lint, bool):
@@ -522,7 +523,7 @@ class LintGiven:
     """How many problems each rule found, and the worst of them; or why none were looked for."""
 
     counts: Mapping[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     more: int
     notes: tuple[str, ...] = ()
     problem: str | None = None
