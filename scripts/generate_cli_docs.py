@@ -23,6 +23,7 @@ from ragdocs.cli.plugin import BuiltPlugin, CheckedPlugin
 from ragdocs.diagnosis.status import Status
 from ragdocs.evaluation.run import Report
 from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Related
+from ragdocs.lint.findings import LintReport
 from ragdocs.search.query_inspection import InspectedQuery
 from ragdocs.search.responses import SearchResponse
 
@@ -43,6 +44,7 @@ ANSWERS: dict[str, type[Any]] = {
     "ls": Listing,
     "related": Related,
     "context": ContextAnswer,
+    "lint": LintReport,
     "status": Status,
     "inspect query": InspectedQuery,
     "eval": Report,

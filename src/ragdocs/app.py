@@ -4,6 +4,7 @@ answers.
 The edges know only `App`. Nothing heavy is imported or opened before it is needed.
 """
 
+import errno
 import os
 import threading
 import weakref
@@ -25,6 +26,7 @@ from ragdocs.errors import (
     IndexStoreError,
     OtherSettings,
     OtherVersion,
+    SourceError,
     SourceUnreadable,
 )
 from ragdocs.models import Closable, TreeName
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from ragdocs.indices.term_vectors import TermVectors
     from ragdocs.library.documents import CurrentFile
     from ragdocs.library.library import Library, LibrarySetup
+    from ragdocs.lint.findings import LintReport, LintRequest
     from ragdocs.search.orchestrator import QueryOrchestrator, Surroundings
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import IndexState, SearchResponse
@@ -368,6 +371,24 @@ class TreeFiles:
         found = read_file(at.root, path, self._max_bytes, at.within)
         return CurrentFile(found.data, found.state.content_hash)
 
+    def exists(self, tree: TreeName, path: str) -> bool:
+        """Whether the tree has a file or folder at this path. True also for what is behind a link
+        or may not be looked at: that is not known to be missing."""
+        from ragdocs.indexing.reading import open_below, open_root, relative_parts
+
+        at = self._trees.get(tree)
+        try:
+            *above, name = relative_parts(path)
+            if at is None:
+                return False
+            with open_root(at.root, at.within) as root, open_below(root, above) as folder:
+                folder.status(name)
+        except (SourceError, FileNotFoundError):
+            return False
+        except OSError as error:
+            return error.errno != errno.ENAMETOOLONG
+        return True
+
 
 # One index at work: kept up to date with its files, searched and read.
 
@@ -503,6 +524,22 @@ class App(Assembly, Closable):
             answer = no_answer(self._report_error(error), before)
             return replace(answer, index=self._add_notices(answer.index))
         return replace(response, index=self._judge(response.index, before))
+
+    def lint(self, request: "LintRequest") -> "LintReport":
+        """Problems of the documents, from what is indexed; needs no model.
+
+        Raises QueryError for a request that cannot be answered, IndexStoreError when the index
+        cannot be used.
+        """
+        from datetime import UTC, datetime
+
+        from ragdocs.lint.linter import lint
+        from ragdocs.search.requests import refuse_unknown_trees
+
+        refuse_unknown_trees(request.trees, [tree.name for tree in self.config.trees])
+        with self.index.view(for_search=False) as view:
+            files = TreeFiles(self.config)
+            return lint(view, self.config.lint, request, datetime.now(UTC), files)
 
     def index_state(self) -> "IndexState":
         """How complete an answer would be now; does not raise if the index cannot be used."""

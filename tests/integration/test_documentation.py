@@ -202,6 +202,7 @@ OTHER_BLOCKS = {
     ("commands.md", "text"): "test_the_question_that_is_shown_is_asked",
     ("configuration.md", "text"): "test_the_problem_that_is_shown_is_told_so",
     ("evaluation.md", "text"): "figures of one run",
+    ("lint.md", "text"): "tests/integration/test_lint.py",
     ("mcp.md", "json"): "tests/integration/test_mcp_documentation.py",
     ("mcp.md", "text"): "tests/integration/test_mcp_documentation.py",
     ("python-api.md", "python"): "tests/integration/test_open_index.py",

@@ -100,7 +100,7 @@ def test_pages_joined_are_the_file(server):
         ("find_related", {}, "give either document, or files and diff"),
         ("find_related", {"document": "nope.md"}, "nope.md"),
         ("find_related", {"files": [{"name": "a"}]}, "files is"),
-        ("index_status", {"verbose": True}, 'no parameter "verbose", the parameters are: none'),
+        ("index_status", {"verbose": True}, 'no parameter "verbose", the parameters are: lint'),
     ],
 )
 def test_bad_input_is_answered_with_advice(server, tool, arguments, said):

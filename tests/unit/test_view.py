@@ -177,10 +177,10 @@ def imported(path):
             yield from (alias.name for alias in node.names)
 
 
-def test_search_and_library_know_the_index_as_a_view_alone():
+def test_search_library_and_lint_know_the_index_as_a_view_alone():
     found = {
         (path.relative_to(SOURCE).as_posix(), name)
-        for path in modules("search", "library")
+        for path in modules("search", "library", "lint")
         for name in imported(path)
         if name.startswith(("ragdocs.store", "ragdocs.indices", "sqlite3")) and name not in ALLOWED
     }

@@ -32,8 +32,10 @@ FRESHNESS_SECONDS = 2.0
 """How long a query waits for another writer, which brings the index up to date as well."""
 
 
-def bring_up_to_date(config: "Config", *, quiet: bool = False) -> int | None:
-    """Returns the exit status when it was interrupted, otherwise None.
+def bring_up_to_date(config: "Config", *, quiet: bool = False, vectors: bool = True) -> int | None:
+    """Without `vectors`, only the text is brought up to date, and no model is needed.
+
+    Returns the exit status when it was interrupted, otherwise None.
 
     Raises IndexStoreError when the index cannot be written.
     """
@@ -45,7 +47,7 @@ def bring_up_to_date(config: "Config", *, quiet: bool = False) -> int | None:
 
     if is_looked_after(index_directory(config)):
         return None
-    options = IndexingOptions(rebuild=False, wait=FRESHNESS_SECONDS)
+    options = IndexingOptions(rebuild=False, vectors=vectors, wait=FRESHNESS_SECONDS)
     with Ending(watch_parent=False) as ending:
         with closing(display(quiet=quiet)) as shown:
             ending.before_force(shown.close)
@@ -84,8 +86,9 @@ class OpenedIndex:
     no_update: bool
 
     @contextmanager
-    def app(self) -> "Generator[App]":
-        """Builds the index if there is none, and updates it unless a server does that.
+    def app(self, *, vectors: bool = True) -> "Generator[App]":
+        """Builds the index if there is none, and updates it unless a server does that; without
+        `vectors`, only its text.
 
         Raises click's Exit when that was interrupted.
         """
@@ -94,7 +97,7 @@ class OpenedIndex:
         config = self.place.config()
         if not self.no_update:
             refuse_everything(config)
-            interrupted = bring_up_to_date(config)
+            interrupted = bring_up_to_date(config, vectors=vectors)
             if interrupted is not None:
                 raise click.exceptions.Exit(interrupted)
         with App(config) as app:

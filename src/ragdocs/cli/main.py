@@ -100,6 +100,7 @@ _COMMANDS = {
     "ls": "documents:ls",
     "related": "documents:related",
     "context": "documents:context",
+    "lint": "lint:lint",
     "update": "indexing:update",
     "rebuild-index": "indexing:rebuild_index",
     "status": "status:show_status",

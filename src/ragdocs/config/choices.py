@@ -59,3 +59,23 @@ class Stemmer(StrEnum):
     SWEDISH = "swedish"
     TAMIL = "tamil"
     TURKISH = "turkish"
+
+
+class LintRule(StrEnum):
+    """What `ragdocs lint` looks for."""
+
+    BROKEN_LINK = "broken-link"
+    BROKEN_HEADING = "broken-heading"
+    BROKEN_ANCHOR = "broken-anchor"
+    BROKEN_BLOCK = "broken-block"
+    AMBIGUOUS_LINK = "ambiguous-link"
+    AMBIGUOUS_HEADING = "ambiguous-heading"
+    AMBIGUOUS_NAME = "ambiguous-name"
+    ORPHAN = "orphan"
+    NEAR_COPY = "near-copy"
+    STALE_PAGE = "stale-page"
+    UNDATED_PAGE = "undated-page"
+    MISSING_TITLE = "missing-title"
+    FRONT_MATTER = "front-matter"
+    PARTLY_INDEXED = "partly-indexed"
+    NOT_INDEXED = "not-indexed"

@@ -668,6 +668,7 @@ def _config(
         chunking=whole.chunking,
         search=whole.search,
         embedding=whole.embedding,
+        lint=whole.lint,
         trees=trees,
         index_place=IndexPlace(default, whole.indexing.index_path),
         files=files,

@@ -13,6 +13,7 @@ from ragdocs.config.settings import (
     ContextConfig,
     EmbeddingConfig,
     IndexingConfig,
+    LintConfig,
     SearchConfig,
     Settings,
     TreeConfig,
@@ -70,6 +71,7 @@ class Config:
     chunking: ChunkingConfig
     search: SearchConfig
     embedding: EmbeddingConfig
+    lint: LintConfig
     trees: tuple[Tree, ...]
     index_place: IndexPlace
     files: tuple[Path, ...]

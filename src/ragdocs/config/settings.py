@@ -10,7 +10,14 @@ from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field
 
-from ragdocs.config.choices import EmbeddingProvider, Fusion, KeywordEngineName, Pooling, Stemmer
+from ragdocs.config.choices import (
+    EmbeddingProvider,
+    Fusion,
+    KeywordEngineName,
+    LintRule,
+    Pooling,
+    Stemmer,
+)
 from ragdocs.config.values import (
     AUTO,
     MAX_TREES,
@@ -298,6 +305,28 @@ class TreeConfig(SettingsSection):
     exclude: Patterns = setting((), "Files to skip, in addition to `exclude` of [indexing].")
 
 
+# [lint]: what `ragdocs lint` looks for.
+
+
+class LintConfig(SettingsSection):
+    """Which problems `ragdocs lint` reports."""
+
+    select: Annotated[tuple[Annotated[LintRule, Lax], ...], Lax] = setting(
+        (),
+        "Run only these rules, on every page; empty runs all rules, each where it applies.",
+        allowed="a list of rules",
+    )
+    ignore: Annotated[tuple[Annotated[LintRule, Lax], ...], Lax] = setting(
+        (), "Never run these rules.", allowed="a list of rules"
+    )
+    stale_days: int = setting(
+        0, "Report pages that are older than this many days; 0 means never.", least=0, most=36_500
+    )
+    near_copy_threshold: float = setting(
+        0.9, "Report passages whose wordings are at least this similar.", least=0.8, most=1
+    )
+
+
 # [search], [search.boosts] and [search.advanced]: how results are found, ranked and deduplicated.
 
 RANK_SUM_THRESHOLD, RANK_SUM_STEEPNESS = 0.035, 150.0
@@ -576,6 +605,7 @@ class Settings(SettingsSection):
     chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
     search: SearchConfig = Field(default_factory=SearchConfig)
     embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)
+    lint: LintConfig = Field(default_factory=LintConfig)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,11 @@ from ragdocs.indices.hits import (
     NearWord,
     Neighbour,
     PassageRecord,
+    PassageSignature,
 )
 from ragdocs.indices.keyword import KeywordQuery
 from ragdocs.indices.scopes import Scope, Scopes, chunks_with_language, existing_chunks
-from ragdocs.indices.signatures import signatures_of
+from ragdocs.indices.signatures import all_signatures, signatures_of
 from ragdocs.indices.term_vectors import TermVectors
 from ragdocs.indices.vector import VectorIndex
 from ragdocs.indices.vocabulary import Vocabulary
@@ -305,6 +306,9 @@ class EmbeddedView(Snapshot):
             for key, stored in chunks.items()
             if (owner := owners.get(stored.chunk.doc_id)) is not None
         }
+
+    def signatures(self) -> Iterable[PassageSignature]:
+        return all_signatures(self)
 
     def filtered_documents(self, within: Filter) -> Iterable[StoredDocument]:
         return self._indices.scopes.documents(self, within)

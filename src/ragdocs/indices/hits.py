@@ -74,6 +74,17 @@ class PassageRecord:
     ngrams: int
 
 
+class PassageSignature(NamedTuple):
+    """Where a passage stands, and the bitmap of its n-grams (`indices/ngrams.py`), little-endian.
+    A tuple: there is one for every passage of the index."""
+
+    doc_id: DocId
+    line_start: int
+    line_end: int
+    text_hash: bytes | None
+    ngrams: bytes
+
+
 # Words of the documents that are near a typed word or a vector.
 
 SHORT, MIDDLE = 3, 4

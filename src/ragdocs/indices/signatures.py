@@ -7,8 +7,10 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 
 from ragdocs.indices.fts5 import has_exactly
+from ragdocs.indices.hits import PassageSignature
 from ragdocs.indices.ngrams import SIGNATURE_BITS, ngram_signature
 from ragdocs.memory import BoundedCache
+from ragdocs.models import DocId
 from ragdocs.store.database import Database, Row
 from ragdocs.store.records import ChunkKey
 from ragdocs.store.schema import check_row, row_hash
@@ -20,6 +22,9 @@ _BYTES = SIGNATURE_BITS // 8
 ROWS_BYTES = 4 << 20
 """As with chunks (store/snapshot.py): a row that equals a checked one, byte for byte, need not be
 checked again."""
+
+
+ROWS_AT_ONCE = 2_048
 
 
 class SignatureIndex:
@@ -72,6 +77,21 @@ def signatures_of(snapshot: Snapshot, keys: Collection[ChunkKey]) -> dict[ChunkK
         )
         read.update((row[0], _bitmaps[row]) for row in rows)
     return {key: read[key] for key in keys if key in read}
+
+
+def all_signatures(snapshot: Snapshot) -> Iterator[PassageSignature]:
+    """Those of all passages, by key; page by page, because each takes half a kilobyte."""
+    last = -1
+    while rows := snapshot.select(
+        f"""SELECT s.key, s.row_hash, s.ngrams, d.id, c.line_start, c.line_end, c.text_hash
+        FROM {TABLE} s JOIN chunks c ON c.key = s.key JOIN documents d ON d.key = c.doc
+        WHERE s.key > ? ORDER BY s.key LIMIT ?""",
+        (last, ROWS_AT_ONCE),
+    ):
+        for key, hashed, ngrams, doc_id, first, final, text in rows:
+            check_row(_KIND, (key, ngrams), hashed)
+            yield PassageSignature(DocId(doc_id), first, final, text, ngrams)
+        last = rows[-1][0]
 
 
 def _read(row: Row) -> int:

@@ -19,6 +19,7 @@ from ragdocs.indices.hits import (
     NearWord,
     Neighbour,
     PassageRecord,
+    PassageSignature,
 )
 from ragdocs.indices.keyword import KeywordQuery
 from ragdocs.models import ChunkId, DocId, FileState, Heading, IndexedFile, Span, TreeName
@@ -197,6 +198,10 @@ class Passages(Protocol):
         """The texts of the chunks that contain a lower-case text, ignoring the case of ASCII."""
         ...
 
+    def signatures(self) -> Iterable[PassageSignature]:
+        """The n-gram signatures of all passages, in no order."""
+        ...
+
     def token_places(self, token: str, keys: Collection[ChunkKey]) -> list[TokenPlace]:
         """Whether text, headings, title or path of each chunk contain the token."""
         ...
@@ -258,6 +263,10 @@ class Documents(Protocol):
         """The links of a document, in order."""
         ...
 
+    def all_links(self) -> Iterable[ResolvedLink]:
+        """The links of all documents; those of one document together and in order."""
+        ...
+
     def backlinks(self, doc_id: DocId) -> tuple[ResolvedLink, ...]:
         """The links to a document, including its own."""
         ...
@@ -277,6 +286,10 @@ class Documents(Protocol):
 
     def failure(self, doc_id: DocId) -> FileFailure | None:
         """Why a known file could not be indexed."""
+        ...
+
+    def failures(self) -> Iterable[FileFailure]:
+        """The files that could not be indexed, ordered by id."""
         ...
 
     def version(self, doc_id: DocId) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ragdocs.app import App
     from ragdocs.diagnosis.status import Status
     from ragdocs.library.library import Library
+    from ragdocs.lint.findings import LintReport, LintRequest
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import IndexState, SearchResponse
 
@@ -44,6 +45,10 @@ class Backend(Protocol):
 
     def status(self) -> "Status":
         """Never raises."""
+        ...
+
+    def lint(self, request: "LintRequest") -> "LintReport":
+        """Raises IndexStoreError when there is no index to read."""
         ...
 
     def changed_settings(self) -> Mapping[str, str]:
@@ -175,6 +180,10 @@ class ServedApp:
         from ragdocs.diagnosis.collector import collect_status
 
         return collect_status(self._app, self._app.service.state)
+
+    def lint(self, request: "LintRequest") -> "LintReport":
+        self._wait_for_documents()
+        return self._app.lint(request)
 
     def changed_settings(self) -> Mapping[str, str]:
         from ragdocs.config.problems import OriginKind

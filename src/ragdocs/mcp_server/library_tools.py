@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ragdocs.diagnosis.status import Status
+from ragdocs.errors import IndexStoreError
 from ragdocs.library.answers import (
     ContextAnswer,
     ContextFile,
@@ -37,12 +38,14 @@ from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
     DEFAULT_PAGE_ENTRIES,
     DEFAULT_RELATED,
+    MAX_FILTER_ITEMS,
     MAX_LINE,
     MAX_PAGE_ENTRIES,
     MAX_RELATED,
     MAX_SOURCE_CHARS,
     MAX_SOURCE_FILES,
 )
+from ragdocs.lint.findings import LintFinding, LintReport, LintRequest
 from ragdocs.mcp_server.addresses import (
     AddressKind,
     document_uri,
@@ -61,6 +64,7 @@ from ragdocs.mcp_server.answer import (
     ToolAnswer,
     Word,
     brief_note,
+    error_text,
     fence,
     fit,
     heading_line,
@@ -289,8 +293,24 @@ class RelatedArguments(Arguments):
         )
 
 
+_ALL_RULES = frozenset({"true", "all"})
+"""What a model may write instead of true."""
+
+
 class StatusArguments(Arguments):
     """`index_status`"""
+
+    lint: Annotated[
+        bool | Annotated[tuple[Word, ...], Field(strict=False, max_length=MAX_FILTER_ITEMS)],
+        Field(description="Check documents: true, or rules, e.g. broken-link."),
+    ] = False
+
+    def lint_request(self) -> LintRequest | None:
+        if isinstance(self.lint, bool):
+            return LintRequest() if self.lint else None
+        if _ALL_RULES.intersection(self.lint):
+            return LintRequest()
+        return LintRequest(select=self.lint) if self.lint else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,6 +573,8 @@ def _shorter_context(given: ContextGiven) -> Iterator[ContextGiven]:
 
 TOKENS_PER_FAILURE = 50
 """About what a failed file or a setting costs."""
+TOKENS_PER_FINDING = 120
+"""About what a finding of lint costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -562,9 +584,23 @@ class StatusAnswer(Status):
     index: IndexNote
     failures_total: int
     settings: Mapping[str, str]
+    lint: Mapping[str, Any] | None = None
+    """As `LintGiven`, whose schema would cost more than it tells."""
 
 
-def index_status(backend: Backend, _arguments: StatusArguments) -> ToolAnswer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintGiven:
+    """How many problems each rule found, and the worst of them; or why none were looked for."""
+
+    counts: Mapping[str, int]
+    findings: tuple[LintFinding, ...]
+    more: int
+    notes: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+def index_status(backend: Backend, arguments: StatusArguments) -> ToolAnswer:
+    report = _lint(backend, arguments)
     status = backend.status()
     index = index_note(backend.index_state(), backend.activity())
     settings = backend.changed_settings()
@@ -572,11 +608,54 @@ def index_status(backend: Backend, _arguments: StatusArguments) -> ToolAnswer:
     def ask(room: int) -> ToolAnswer:
         most = max(1, room // (2 * TOKENS_PER_FAILURE))
         shown = replace(status, failures=status.failures[:most], warnings=status.warnings[:most])
-        return _status_answer(
+        given = _status_answer(
             shown, index, dict(list(settings.items())[:most]), status.holdings.files_failed
         )
+        return given if report is None else _with_lint(given, report, room // TOKENS_PER_FINDING)
 
     return fit(DEFAULT_ANSWER_TOKENS, ask)
+
+
+def _lint(backend: Backend, arguments: StatusArguments) -> LintReport | str | None:
+    """The report, or why there is none: the status is told in any case."""
+    request = arguments.lint_request()
+    if request is None:
+        return None
+    try:
+        return backend.lint(request)
+    except IndexStoreError as error:
+        return error_text(error)
+
+
+def _with_lint(given: ToolAnswer, report: LintReport | str, most: int) -> ToolAnswer:
+    if isinstance(report, str):
+        lint = LintGiven(counts={}, findings=(), more=0, problem=report)
+    else:
+        found = report.worst_first()
+        lint = LintGiven(
+            counts={rule.value: count for rule, count in report.counts.items()},
+            findings=tuple(found[: max(1, most)]),
+            more=max(0, len(found) - max(1, most)),
+            notes=report.notes,
+        )
+    text = Cleaner().clean("\n".join(_lint_lines(lint)))
+    return replace(
+        given, structured=given.structured | {"lint": to_json(lint)}, text=f"{given.text}\n{text}"
+    )
+
+
+def _lint_lines(lint: LintGiven) -> Iterator[str]:
+    if lint.problem:
+        yield f"lint: {one_line(lint.problem)}"
+        return
+    counts = ", ".join(f"{count:,} {rule}" for rule, count in lint.counts.items() if count)
+    yield f"lint: {counts or 'no problems found'}"
+    yield from map(one_line, lint.notes)
+    for finding in lint.findings:
+        where = f"{finding.tree}:{finding.path}:{finding.line_start}"
+        yield f"- {one_line(where)} {finding.rule.value}: {one_line(finding.message)}"
+    if lint.more:
+        yield f"{lint.more:,} more: name fewer rules"
 
 
 def _status_answer(

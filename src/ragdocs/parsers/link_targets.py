@@ -117,51 +117,55 @@ class Catalogue:
     """Documents by all their names."""
 
     def __init__(self, documents: Iterable[Names]) -> None:
-        self._answers: dict[tuple[str, str, LinkSyntax, str], Names | None] = {}
+        self._answers: dict[tuple[str, str, LinkSyntax, str], Sequence[Names]] = {}
         self._trees: defaultdict[str, _Tree] = defaultdict(_Tree)
         for names in documents:
             self._trees[names.tree].add(names)
 
     def resolve(self, source: Names, link: Link) -> Names | None:
         """The document that a link in `source` points to."""
+        found = self.candidates(source, link)
+        return found[0] if len(found) == 1 else None
+
+    def candidates(self, source: Names, link: Link) -> Sequence[Names]:
+        """The documents that a link could point to: several if it is ambiguous."""
         target, _ = meaning(link)
         if not target:
-            return source
+            return (source,)
         folder = source.path.rpartition("/")[0]
         question = (source.tree, folder, link.syntax, target)
         if question not in self._answers:
             self._answers[question] = self._find(*question)
         return self._answers[question]
 
-    def _find(self, tree: str, folder: str, syntax: LinkSyntax, target: str) -> Names | None:
+    def _find(self, tree: str, folder: str, syntax: LinkSyntax, target: str) -> Sequence[Names]:
         wanted = _read_target(folder, syntax, target)
         own = [self._trees[tree]] if tree in self._trees else []
-        found, ambiguous = _first(own, wanted, wanted.paths)
-        if found or ambiguous:
+        if found := _first(own, wanted, wanted.paths):
             return found
         others = [other for name, other in self._trees.items() if name != tree]
         # A relative path means nothing in another tree.
-        return _first(others, wanted, (wanted.rooted,))[0]
+        return _first(others, wanted, (wanted.rooted,))
 
 
 def _first(
     trees: Sequence[_Tree], wanted: _Wanted, paths: Iterable[tuple[str, ...]]
-) -> tuple[Names | None, bool]:
-    """The document of the first rule that matches exactly one; otherwise, whether any matched
-    several."""
+) -> Sequence[Names]:
+    """The document of the first rule that matches exactly one; otherwise, the documents of the
+    first rule that matches several."""
     rules = [
         *(([tree.paths for tree in trees], forms) for forms in paths),
         ([tree.tails for tree in trees], wanted.tails),
         ([tree.titles for tree in trees], wanted.name),
         ([tree.aliases for tree in trees], wanted.name),
     ]
-    ambiguous = False
+    several: Sequence[Names] = ()
     for lookups, forms in rules:
         found = _matches(lookups, forms)
         if len(found) == 1:
-            return found[0], False
-        ambiguous = ambiguous or len(found) > 1
-    return None, ambiguous
+            return found
+        several = several or found
+    return several
 
 
 def _matches(lookups: Sequence[_Lookup], forms: Sequence[str]) -> list[Names]:
