@@ -141,7 +141,8 @@ def test_a_link_that_leads_nowhere_is_found_with_what_was_meant(folder, link, ru
         "[x](other.md#top)", "[x](other.md#mark)", "[x](other.md#named)", "[x](other.md#own-id)",
         "[x](folder/)", "[x](folder)", "[x](LICENSE)", "[x](data.csv)", "[x](hidden/skipped.md)",
         "[x](other.md#:~:text=here)", "[[other#A part]]", "[[other#a-part]]", "[[Other title]]",
-        "[[by alias]]", "[[folder/deep]]", "[x](other)", "`[[not a link]]`", "<!-- [[not]] -->",
+        "[[by alias]]", "[[other#^after-embed]]", "[[folder/deep]]", "[x](other)",
+        "`[[not a link]]`", "<!-- [[not]] -->",
     ],
 )  # fmt: skip
 def test_a_link_that_works_is_not_reported(folder, link):
@@ -149,7 +150,8 @@ def test_a_link_that_works_is_not_reported(folder, link):
         {
             "home.md": f"# Home\n\nSee [[other]], [[deep]] and {link}.\n",
             "other.md": "---\ntitle: Other title\naliases: [by alias]\n---\n# O\n\n## A part\n\n"
-            "<a id=\"mark\"></a> <a name='named'></a>\n\n## Own {#own-id}\n",
+            "<a id=\"mark\"></a> <a name='named'></a>\n\n## Own {#own-id}\n\n"
+            "![[a.png]]^after-embed\n",
             "folder/deep.md": "# Deep\n",
             "LICENSE": "MIT\n",
             "data.csv": "a,b\n",

@@ -123,6 +123,10 @@ DEFAULTS = {
     "embedding.retries": 2,
     "embedding.class_name": "",
     "embedding.arguments": {},
+    "lint.select": (),
+    "lint.ignore": (),
+    "lint.stale_days": 0,
+    "lint.near_copy_threshold": 0.9,
 }
 
 

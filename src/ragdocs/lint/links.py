@@ -29,10 +29,12 @@ from ragdocs.parsers.link_targets import EXTENSIONS, Catalogue, Names, fold, mat
 from ragdocs.store.records import ResolvedLink, StoredDocument
 from ragdocs.text import number_of
 
-MAX_SUGGESTIONS = 5_000
-"""Different broken targets for which similar names are looked for; the others get no suggestion."""
+MAX_SUGGESTIONS = 2_000
+"""Names that similar ones are looked for; further broken links get no suggestion."""
 MAX_NAMED = 4
 """Documents or lines that one message names."""
+_LOOKED_AT = 20_000
+"""Names that share a trigram with the wanted one, those with the rarest trigrams first."""
 _COMPARED = 30
 """Names with the most shared trigrams that are compared letter by letter."""
 _LIKENESS = 0.7
@@ -50,7 +52,8 @@ _HTML_ANCHOR = re.compile(
     r"<[a-z][^<>]*?\s(?:id|name)\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s>]+))", re.I
 )
 _ATTRIBUTE_ANCHOR = re.compile(r"\{[^{}\n]*?#([\w:.-]+)[^{}\n]*\}")
-_BLOCK_ID = re.compile(r"(?:^|\s)\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
+# Obsidian asks for a space before it, and does without one behind an embed.
+_BLOCK_ID = re.compile(r"(?<![\w^])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 _PAGE_TOP = {"top", ""}
 _TEXT_FRAGMENT = ":~:"
 
@@ -77,14 +80,20 @@ class NearNames:
     def nearest(self, wanted: str) -> str | None:
         wanted = fold(wanted)[:_MAX_SHOWN]
         shared: Counter[int] = Counter()
-        for trigram in _trigrams(wanted):
-            shared.update(self._by_trigram.get(trigram, ()))
+        looked_at = 0
+        holders = [self._by_trigram[one] for one in _trigrams(wanted) if one in self._by_trigram]
+        for numbers in sorted(holders, key=len):
+            shared.update(numbers)
+            looked_at += len(numbers)
+            if looked_at > _LOOKED_AT:
+                break
         best, likeness = None, _LIKENESS
         # A long name shares more trigrams with everything, so its length counts against it.
         ranked = sorted(shared, key=lambda at: (-shared[at] / (len(self._folded[at]) + 2), at))
+        matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
         for number in ranked[:_COMPARED]:
-            ratio = difflib.SequenceMatcher(None, wanted, self._folded[number]).ratio()
-            if ratio > likeness:
+            matcher.set_seq1(self._folded[number])
+            if matcher.quick_ratio() > likeness and (ratio := matcher.ratio()) > likeness:
                 best, likeness = self._names[number], ratio
         return best
 
@@ -100,6 +109,7 @@ class _Target:
 
     headings: tuple[Heading, ...]
     near: NearNames
+    near_blocks: NearNames
     marks: frozenset[str]
     """Anchors that are written as such: ids of HTML elements, `{#id}` of headings."""
     blocks: frozenset[str]
@@ -117,6 +127,7 @@ class LinkChecker:
         self._paths = paths
         self._targets: dict[DocId, _Target] = {}
         self._suggested: dict[tuple[TreeName, str], DocId | None] = {}
+        self._answers: dict[tuple[int, str], str | None] = {}
         self._unchecked: Counter[str] = Counter()
         self.linked: set[DocId] = set()
         """Documents that link to others, or that others link to."""
@@ -232,8 +243,6 @@ class LinkChecker:
         """The most similar name of a document of the same tree, as the link would be written."""
         question = source.tree, _path_in_tree(source, target) or target
         if question not in self._suggested:
-            if len(self._suggested) >= MAX_SUGGESTIONS:
-                return None
             self._suggested[question] = self._nearest(*question)
         found = self._suggested[question]
         if found is None:
@@ -248,9 +257,11 @@ class LinkChecker:
     def _nearest(self, tree: TreeName, path: str) -> DocId | None:
         """A document of the same name in another folder, or else of a similar name; of several the
         one with the most similar path."""
-        near, by_name = self._near_names.get(tree, (NearNames(()), {}))
+        if tree not in self._near_names:
+            return None
+        near, by_name = self._near_names[tree]
         key = match_key(path)
-        found = key if key in by_name else near.nearest(key)
+        found = key if key in by_name else self._near(near, key)
         if found is None:
             return None
         matcher = difflib.SequenceMatcher(b=path[-_MAX_SHOWN:])
@@ -260,6 +271,15 @@ class LinkChecker:
             return matcher.ratio()
 
         return max(by_name[found][:_COMPARED], key=likeness)
+
+    def _near(self, names: NearNames, wanted: str) -> str | None:
+        """The most similar of the names; each question is answered once, and only so many are."""
+        question = id(names), wanted  # all of them live as long as this
+        if question not in self._answers:
+            if len(self._answers) >= MAX_SUGGESTIONS:
+                return None
+            self._answers[question] = names.nearest(wanted)
+        return self._answers[question]
 
     @cached_property
     def _by_key(self) -> dict[str, list[Names]]:
@@ -290,9 +310,9 @@ class LinkChecker:
         is_top = link.syntax is LinkSyntax.MARKDOWN and last in _PAGE_TOP
         if is_top or _TEXT_FRAGMENT in anchor or {anchor, last} & target.marks:
             return None
-        nearest = target.near.nearest(last)
+        nearest = self._near(target.near, last)
         if nearest is None:
-            nearest = target.near.nearest(last.replace("-", " ").replace("_", " "))
+            nearest = self._near(target.near, last.replace("-", " ").replace("_", " "))
         is_wiki = link.syntax is not LinkSyntax.MARKDOWN
         suggestion = None
         if nearest is not None:
@@ -331,10 +351,10 @@ class LinkChecker:
     def _block(
         self, source: StoredDocument, link: Link, aimed: StoredDocument, block: str
     ) -> LintFinding | None:
-        blocks = self._target(aimed).blocks
-        if not block or fold(block) in blocks:
+        target = self._target(aimed)
+        if not block or fold(block) in target.blocks:
             return None
-        found = NearNames(blocks).nearest(block) if len(blocks) < MAX_SUGGESTIONS else None
+        found = self._near(target.near_blocks, block)
         meant = f"; did you mean `^{found}`?" if found else ""
         where = "this document" if aimed.id == source.id else f"`{aimed.path}`"
         return find_at(
@@ -353,11 +373,13 @@ class LinkChecker:
             text = "".join(leaf for leaf in leaves if leaf is not None)
             marks = {mark for found in _HTML_ANCHOR.findall(text) for mark in found if mark}
             marks.update(_ATTRIBUTE_ANCHOR.findall(text))
+            blocks = frozenset(map(fold, _BLOCK_ID.findall(text)))
             self._targets[aimed.id] = _Target(
                 headings,
                 NearNames(each.text for each in headings),
+                NearNames(blocks),
                 frozenset(marks),
-                frozenset(map(fold, _BLOCK_ID.findall(text))),
+                blocks,
             )
         return self._targets[aimed.id]
 

@@ -585,7 +585,7 @@ def _lint_lines(lint: LintGiven) -> Iterator[str]:
         where = f"{finding.tree}:{finding.path}:{finding.line_start}"
         yield f"- {one_line(where)} {finding.rule.value}: {one_line(finding.message)}"
     if lint.more:
-        yield f"{lint.more:,} more: name fewer rules, or run `ragdocs lint`"
+        yield f"{lint.more:,} more: name fewer rules"
 
 
 def _given_status(
