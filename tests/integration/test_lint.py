@@ -274,6 +274,11 @@ def test_a_page_without_a_title_is_found_unless_that_is_the_habit_of_a_vault(fol
     assert len(folder.found("--select", "missing-title")) == 4
 
 
+def test_a_title_is_missed_on_every_page_that_is_not_of_a_vault(folder):
+    folder.write({"a.md": "Only text.\n", "b.md": "More [text](a.md).\n"})
+    assert folder.found() == [("missing-title", "a.md", 1), ("missing-title", "b.md", 1)]
+
+
 def test_names_that_several_documents_share_are_found_where_wikilinks_are_used(folder):
     folder.write(
         {
