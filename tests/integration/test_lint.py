@@ -498,7 +498,9 @@ def server(tmp_path_factory):
 
 def test_the_status_has_findings_on_request_within_its_budget(server):
     assert "lint" not in server.call("index_status").data
+    assert "lint" not in server.call("index_status", lint=False).data
     asked = server.call("index_status", lint=True)
+    assert asked.data["lint"] == server.call("index_status", lint=["all"]).data["lint"]
     lint = asked.data["lint"]
     assert lint["counts"]["broken-link"] == 301
     assert lint["counts"]["broken-heading"] == 1
@@ -525,7 +527,8 @@ def test_wrong_rules_are_refused_with_advice(server):
     assert "did you mean broken-heading?" in asked.text
     asked = server.call("index_status", lint=7)
     assert asked.is_error
-    assert "lint is 7: it must be true or false or a list" in asked.text
+    assert "lint is 7: it must be a list of at most 50" in asked.text
+    assert server.call("index_status", lint=["orphan"] * 51).is_error
 
 
 def test_lint_adds_little_to_the_list_of_tools(server):

@@ -368,8 +368,7 @@ def input_schema(kind: type[Arguments]) -> Schema:
 
 
 def _as_list(value: object, schema: Schema) -> object:
-    kinds = [schema, *schema.get("anyOf", ())]
-    is_list = any(kind.get("type") == "array" for kind in kinds)
+    is_list = schema.get("type") == "array"
     return [cast(object, value)] if is_list and isinstance(value, str | dict) else value
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ragdocs.diagnosis.status import Status
 from ragdocs.errors import IndexStoreError
@@ -38,7 +38,6 @@ from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
     DEFAULT_PAGE_ENTRIES,
     DEFAULT_RELATED,
-    MAX_FILTER_ITEMS,
     MAX_LINE,
     MAX_PAGE_ENTRIES,
     MAX_RELATED,
@@ -293,24 +292,26 @@ class RelatedArguments(Arguments):
         )
 
 
-_ALL_RULES = frozenset({"true", "all"})
-"""What a model may write instead of true."""
+_ALL_RULES = frozenset({"all", "true"})
+
+
+def _rules(given: object) -> object:
+    """True and false are understood too; as a choice of types they would not fit the schemas."""
+    return {True: ("all",), False: ()}[given] if isinstance(given, bool) else given
 
 
 class StatusArguments(Arguments):
     """`index_status`"""
 
     lint: Annotated[
-        bool | Annotated[tuple[Word, ...], Field(strict=False, max_length=MAX_FILTER_ITEMS)],
-        Field(description="Check documents: true, or rules, e.g. broken-link."),
-    ] = False
+        tuple[Word, ...], list_field("Lint by these rules, or all."), BeforeValidator(_rules)
+    ] = ()
 
     def lint_request(self) -> LintRequest | None:
-        if isinstance(self.lint, bool):
-            return LintRequest() if self.lint else None
-        if _ALL_RULES.intersection(self.lint):
-            return LintRequest()
-        return LintRequest(select=self.lint) if self.lint else None
+        if not self.lint:
+            return None
+        is_every = not _ALL_RULES.isdisjoint(self.lint)
+        return LintRequest() if is_every else LintRequest(select=self.lint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,8 +230,8 @@ _ALL = (
     ToolKind(
         name="index_status",
         description=(
-            "Whether the index is complete, what failed, which settings are in force. Use it when "
-            "answers seem to miss something. E.g. {}"
+            "Whether the index is complete and what failed. Use it when answers seem to miss "
+            "something. E.g. {}"
         ),
         arguments=StatusArguments,
         answer=StatusAnswer,
