@@ -48,6 +48,7 @@ search.advanced.dynamic_weights_enabled search.advanced.variance_threshold
 search.advanced.min_weight_factor search.advanced.hyde_enabled
 embedding.pooling embedding.query_prefix embedding.passage_prefix embedding.batch_size
 embedding.threads embedding.device embedding.timeout_seconds embedding.retries
+lint.select lint.ignore lint.stale_days lint.near_copy_threshold
 """
 
 

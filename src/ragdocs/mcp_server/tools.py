@@ -174,7 +174,7 @@ _ALL = (
         name="query_documents",
         description=(
             "Search the user's Markdown notes and docs by meaning and words. Use it first for any "
-            "question they may answer, above all when the exact wording is unknown (grep finds "
+            "question they may answer, above all when the wording is unknown (grep finds "
             "exact strings only). Gives the best passages: path:lines, heading, confidence, text; "
             "and says when nothing fits or the index is incomplete. "
             'E.g. {"query": "how do I rotate a token?", "top_n": 3}'
@@ -187,8 +187,8 @@ _ALL = (
     ToolKind(
         name=HYPOTHESIS,
         description=(
-            "Search by an imagined answer, when query_documents finds nothing sure. Gives the "
-            'same. E.g. {"hypothesis": "Tokens are rotated with `auth rotate`; old ones expire."}'
+            "Search by an imagined answer, when query_documents finds nothing sure. "
+            'E.g. {"hypothesis": "Tokens are rotated with `auth rotate`; old ones expire."}'
         ),
         arguments=HypothesisArguments,
         answer=SearchAnswer,
@@ -218,7 +218,7 @@ _ALL = (
     ToolKind(
         name="find_related",
         description=(
-            "What goes with a document: links, backlinks, same community, similar text. Or, for "
+            "What goes with a document: links, backlinks, same cluster, similar text. Or, for "
             'code you work on, the documentation that matters. E.g. {"document": "guide/auth.md"} '
             'or {"files": [{"path": "src/auth.py"}]}'
         ),
