@@ -171,7 +171,7 @@ def _with_head(head: Mapping[str, str], body: str) -> str:
 # Putting it into a folder.
 
 
-class Change(StrEnum):
+class FileChange(StrEnum):
     """What happened, or would happen, to a file."""
 
     NEW = "new"
@@ -184,7 +184,7 @@ class BuiltFile:
     """One file of the plugin; `backup` is where the text that it replaced is kept."""
 
     path: str
-    change: Change
+    change: FileChange
     backup: str | None = None
 
 
@@ -229,12 +229,12 @@ def _is_ours(catalogue: KeptFile) -> bool:
 
 def _put(path: str, file: KeptFile, text: str, *, dry_run: bool) -> BuiltFile:
     if file.data is None:
-        change = Change.NEW
+        change = FileChange.NEW
     elif file.data == text.encode("utf-8"):
-        change = Change.SAME
+        change = FileChange.SAME
     else:
-        change = Change.REPLACED
-    if dry_run or change is Change.SAME:
+        change = FileChange.REPLACED
+    if dry_run or change is FileChange.SAME:
         return BuiltFile(path, change)
     backup = file.put_aside() if file.data else None
     file.replace(text)
@@ -598,7 +598,7 @@ def _show_built(folder: Path, built: list[BuiltFile], *, dry_run: bool, err: boo
             click.echo(f"{file.change.value:9}  {file.path}", err=err)
         click.echo("Nothing was changed (--dry-run).", err=True)
         return
-    changed = [file for file in built if file.change is not Change.SAME]
+    changed = [file for file in built if file.change is not FileChange.SAME]
     state = "is in" if changed else "is already up to date in"
     click.echo(f"The plugin {NAME} {__version__} {state} {short(str(folder))}.", err=err)
     for file in changed:

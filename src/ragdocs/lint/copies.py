@@ -172,7 +172,8 @@ def _finding(
         LintRule.NEAR_COPY,
         document,
         message,
-        lines=(at.line_start, at.line_end),
+        line_start=at.line_start,
+        line_end=at.line_end,
         related=tuple(
             LintPlace(other.tree, other.path, copy.original.line_start, copy.original.line_end)
             for copy in copies

@@ -124,19 +124,21 @@ def find_at(
     message: str,
     *,
     link: Span | None = None,
-    lines: tuple[int, int] = (1, 1),
+    line_start: int = 1,
+    line_end: int = 1,
     suggestion: str | None = None,
     related: tuple[LintPlace, ...] = (),
 ) -> LintFinding:
     """A finding about a link, about some lines, or about the whole document, at its first line."""
-    first, last = (link.line_start, link.line_end) if link else lines
+    if link:
+        line_start, line_end = link.line_start, link.line_end
     return LintFinding(
         rule=rule,
         severity=RULES[rule].severity,
         tree=document.tree,
         path=document.path,
-        line_start=first,
-        line_end=last,
+        line_start=line_start,
+        line_end=line_end,
         message=message,
         suggestion=suggestion,
         byte_start=link.byte_start if link else None,

@@ -102,20 +102,19 @@ def _asked_places(
         _split(path, {document.tree for document in documents.values()}) for path in request.paths
     ]
 
-    def is_below(tree: str, path: str, wanted: tuple[str, str]) -> bool:
-        of, below = wanted
-        is_inside = not below or path == below or path.startswith(f"{below}/")
-        return is_inside and of in ("", tree)
+    def is_below(tree: str, path: str, in_tree: str, folder: str) -> bool:
+        is_inside = not folder or path == folder or path.startswith(f"{folder}/")
+        return is_inside and in_tree in ("", tree)
 
     known = [(document.tree, document.path) for document in documents.values()]
     known += [(failure.tree, failure.path) for failure in failures]
     for given, wanted in zip(request.paths, asked, strict=True):
-        if not any(is_below(tree, path, wanted) for tree, path in known):
+        if not any(is_below(tree, path, *wanted) for tree, path in known):
             raise QueryError(_no_such_path(given, known))
 
     def is_asked(tree: str, path: str) -> bool:
         is_in_tree = not request.trees or tree in request.trees
-        return is_in_tree and (not asked or any(is_below(tree, path, one) for one in asked))
+        return is_in_tree and (not asked or any(is_below(tree, path, *one) for one in asked))
 
     return is_asked
 
