@@ -521,7 +521,7 @@ class App(Assembly, Closable):
         try:
             response = self._ask(lambda views: self._orchestrator(views).search(request))
         except IndexStoreError as error:
-            answer = no_answer(self._report_error(error), before)
+            answer = no_answer(self.report_error(error), before)
             return replace(answer, index=self._add_notices(answer.index))
         return replace(response, index=self._judge(response.index, before))
 
@@ -549,7 +549,7 @@ class App(Assembly, Closable):
         try:
             state = self._ask(lambda views: self._orchestrator(views).state())
         except IndexStoreError as error:
-            return self._add_notices(no_index(self._report_error(error), before))
+            return self._add_notices(no_index(self.report_error(error), before))
         return self._judge(state, before)
 
     def health(self, service: "ServiceState | None" = None) -> "Health":
@@ -686,7 +686,7 @@ class App(Assembly, Closable):
             views.reader.position()
         return views
 
-    def _report_error(self, error: IndexStoreError) -> IndexStoreError:
+    def report_error(self, error: IndexStoreError) -> IndexStoreError:
         """Reports damage to the indexing thread, which repairs it and may know a better reason."""
         from ragdocs.store.integrity import StoreState
 

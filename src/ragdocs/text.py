@@ -73,6 +73,14 @@ def escaped(text: str) -> str:
     return _unsafe.sub(_escape, text)
 
 
+_LINE_ESCAPES = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
+
+
+def escaped_line(text: str) -> str:
+    """As `escaped`, on one line: a file name with a line break must not look like two results."""
+    return escaped(text).translate(_LINE_ESCAPES)
+
+
 def _escape(found: Match[str]) -> str:
     if _is_joiner_in_use(found):
         return found[0]

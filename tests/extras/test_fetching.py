@@ -102,7 +102,7 @@ def test_of_an_interrupted_download_nothing_is_used_and_the_next_goes_on(docs, h
     use_it(docs)
     said, status = stopped_by(number, hub)
     if number == signal.SIGINT:
-        assert "nothing of this download is used" in said
+        assert "this download is not used" in said
         assert status == 130
     assert f"of 8: {WEIGHTS}" in said
     assert not is_fetched(hub)

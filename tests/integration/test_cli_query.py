@@ -206,3 +206,12 @@ def test_a_documents_text_cannot_speak_to_the_terminal(run, place):
 )
 def test_words_are_one_question_and_quoted_ones_several(words, queries):
     assert queries_of(words) == queries
+
+
+@pytest.mark.parametrize("form", ["full", "list", "matches"])
+def test_a_line_break_in_a_file_name_cannot_look_like_another_result(run, place, form):
+    write(place, "forged/a.md:1-3  T  99 %\n2. real.md", "# Quokka\n\nFacts about quokkas.\n")
+    write(place, "forged/b\n3. real.md", "# Quokka\n\nMore about quokkas.\n")
+    shown = run("quokka", "-o", form, docs="forged").stdout
+    assert "b\\n3. real.md" in shown
+    assert not any(line.startswith(("2. real", "3. real")) for line in shown.splitlines())

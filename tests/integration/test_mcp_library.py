@@ -7,8 +7,10 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import ResourceTemplateReference
 
+from ragdocs.errors import IndexCorrupt
+from ragdocs.mcp_server.host import Host, ServedApp
 from tests.support.machine import until
-from tests.support.mcp_clients import ERAS, in_memory, indexed_app
+from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app
 
 LONG = "\n".join(f"Line {number} of a long and tedious document." for number in range(2_000))
 TEXTS = {
@@ -321,3 +323,33 @@ def test_templates_and_completions_name_what_there_is(server):
     assert complete("document", "tree", "d") == ["docs"]
     assert complete("tag", "tag", "") == ["api/tokens", "security"]
     assert complete("document", "nope", "") == []
+
+
+class DamagedLibrary(ServedApp):
+    """Every read finds a damaged row; keeps what is reported."""
+
+    reported = ()
+
+    @property
+    def library(self):
+        raise IndexCorrupt("the stored chunk 'docs:a.md' is damaged", "rebuild it")
+
+    def report(self, error):
+        self.reported += (str(error),)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("get_document", {"document": "guide/auth.md"}),
+        ("list_documents", {}),
+        ("find_related", {"document": "guide/auth.md"}),
+    ],
+)
+def test_damage_that_a_read_finds_is_reported_for_repair(tmp_path, tool, arguments):
+    backend = DamagedLibrary(indexed_app(tmp_path, TEXTS))
+    with InMemory(Host(lambda: backend)) as server:
+        asked = server.call(tool, **arguments)
+    assert asked.is_error
+    assert "is damaged" in asked.text
+    assert len(backend.reported) == 1

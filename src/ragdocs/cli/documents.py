@@ -21,7 +21,7 @@ from ragdocs.limits import (
     MAX_PAGE_ENTRIES,
     MAX_SOURCES_CHARS,
 )
-from ragdocs.text import escaped, json_text, number_of
+from ragdocs.text import escaped, escaped_line, json_text, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -135,8 +135,8 @@ def _show_context(answer: "ContextAnswer") -> None:
     from ragdocs.cli.query import passages
 
     for document in answer.included:
-        where = f"{escaped(document.path)}  {escaped(document.title)}"
-        click.echo(f"always: {where}  (for {escaped(document.because)})")
+        where = f"{escaped_line(document.path)}  {escaped_line(document.title)}"
+        click.echo(f"always: {where}  (for {escaped_line(document.because)})")
     for line in passages(answer.results):
         click.echo(line)
     for line in _remarks(answer):
@@ -151,7 +151,7 @@ def _remarks(answer: "ContextAnswer") -> Iterator[str]:
         yield "Nothing was found."
     for file in answer.files:
         if file.problem:
-            yield f"{escaped(file.name)}: {escaped(file.problem)}"
+            yield f"{escaped_line(file.name)}: {escaped(file.problem)}"
     yield from (f"note: {escaped(note)}" for note in answer.notes)
     if answer.index and not answer.index.complete:
         yield f"index {answer.index.in_words()}"
@@ -226,7 +226,7 @@ def _show_document(found: "DocumentText", *, is_outline: bool) -> None:
     for entry in found.outline if is_outline else ():
         where = f"{entry.line_start}-{entry.line_end}"
         indent = "  " * max(entry.level - 1, 0)
-        click.echo(f"{where:>11}  {entry.tokens:>6} tokens  {indent}{escaped(entry.text)}")
+        click.echo(f"{where:>11}  {entry.tokens:>6} tokens  {indent}{escaped_line(entry.text)}")
     if not is_outline:
         click.echo(escaped(found.text), nl=not found.text.endswith("\n"))
     for note in found.notes:
@@ -306,21 +306,22 @@ def list_all(library: "Library", request: "ListRequest") -> "Listing":
 def listing_lines(listing: "Listing") -> Iterator[str]:
     for tree in listing.trees:
         held = f"{number_of(tree.documents, 'document')}, {number_of(tree.passages, 'passage')}"
-        yield f"{escaped(tree.name)}  {tree.scope}  {held}  {escaped(tree.root)}"
+        yield f"{escaped_line(tree.name)}  {tree.scope}  {held}  {escaped_line(tree.root)}"
     for document in listing.documents:
         tags = "".join(f" #{tag}" for tag in document.tags)
         size = f"{number_of(document.lines, 'line')}, {number_of(document.passages, 'passage')}"
-        name = escaped(f"{document.tree}:{document.path}")
-        yield f"{name}  {escaped(document.title + tags)}  ({size})"
+        name = escaped_line(f"{document.tree}:{document.path}")
+        yield f"{name}  {escaped_line(document.title + tags)}  ({size})"
     for entry in listing.outlines:
-        where = f"{escaped(entry.doc_id)}:{entry.line_start}"
-        yield f"{where}  {'#' * entry.level} {escaped(entry.text)}"
+        where = f"{escaped_line(entry.doc_id)}:{entry.line_start}"
+        yield f"{where}  {'#' * entry.level} {escaped_line(entry.text)}"
     for tag in listing.tags:
-        yield f"{escaped(tag.tag)}  {number_of(tag.documents, 'document')}"
+        yield f"{escaped_line(tag.tag)}  {number_of(tag.documents, 'document')}"
     for chunk in listing.chunks:
         where = f"{chunk.line_start}-{chunk.line_end}"
         kind = "passage" if chunk.is_leaf else chunk.kind
-        yield f"{'  ' * chunk.depth}{escaped(chunk.id)}  {where}  {kind}, {chunk.tokens} tokens"
+        name = "  " * chunk.depth + escaped_line(chunk.id)
+        yield f"{name}  {where}  {kind}, {chunk.tokens} tokens"
 
 
 # `related`: links and similar text for a document or a section.
@@ -369,9 +370,11 @@ def related(context: click.Context, reference: str, reading: OpenedIndex, limit:
 def related_lines(found: "Related") -> Iterator[str]:
     links = [f"{_end(one.path, one.slug, one.target)}  line {one.line}" for one in found.links]
     yield from _block("links to", links)
-    backlinks = [f"{escaped(one.path)}:{one.line}  {escaped(one.text)}" for one in found.backlinks]
+    backlinks = [
+        f"{escaped_line(one.path)}:{one.line}  {escaped_line(one.text)}" for one in found.backlinks
+    ]
     yield from _block("linked from", backlinks)
-    cluster = [escaped(one.path) for one in found.community]
+    cluster = [escaped_line(one.path) for one in found.community]
     yield from _block("in the same cluster of linked notes", cluster)
     yield from _block("similar by meaning", list(map(_similar, found.similar_by_meaning)))
     yield from _block("similar by words", list(map(_similar, found.similar_by_words)))
@@ -385,12 +388,14 @@ def _block(title: str, entries: list[str]) -> Iterator[str]:
 
 def _end(path: str, slug: str | None, target: str) -> str:
     if not path:
-        return f"{escaped(target)} (broken link)"
-    return escaped(f"{path}#{slug}" if slug else path)
+        return f"{escaped_line(target)} (broken link)"
+    return escaped_line(f"{path}#{slug}" if slug else path)
 
 
 def _similar(entry: "SimilarEntry") -> str:
     where = f"{entry.path}:{entry.line_start}-{entry.line_end}"
     headings = " > ".join(entry.heading_path)
     shared = f"  ({', '.join(entry.terms)})" if entry.terms else ""
-    return f"{escaped(where)}  {escaped(headings)}  {entry.score:.2f}{escaped(shared)}"
+    return (
+        f"{escaped_line(where)}  {escaped_line(headings)}  {entry.score:.2f}{escaped_line(shared)}"
+    )

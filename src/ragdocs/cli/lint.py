@@ -10,7 +10,7 @@ import click
 
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.errors import QueryError
-from ragdocs.text import escaped, number_of
+from ragdocs.text import escaped, escaped_line, number_of
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -118,9 +118,9 @@ def _prefixes(config: "Config") -> Mapping[str, str]:
 
 def _show(report: "LintReport", prefixes: Mapping[str, str]) -> None:
     for finding in report.findings:
-        path = click.style(escaped(prefixes.get(finding.tree, "") + finding.path), bold=True)
+        path = click.style(escaped_line(prefixes.get(finding.tree, "") + finding.path), bold=True)
         rule = click.style(finding.rule.value, fg=_COLOURS[finding.severity.value])
-        click.echo(f"{path}:{finding.line_start}: {rule} {escaped(finding.message)}")
+        click.echo(f"{path}:{finding.line_start}: {rule} {escaped_line(finding.message)}")
     for line in _summary(report):
         click.echo(line)
     for note in report.notes:

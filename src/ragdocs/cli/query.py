@@ -12,7 +12,7 @@ import click
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
 from ragdocs.limits import MAX_TOP_N
-from ragdocs.text import advised, escaped, json_text
+from ragdocs.text import advised, escaped, escaped_line, json_text
 
 if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
@@ -186,7 +186,8 @@ def matches(response: SearchResponse) -> Iterator[str]:
         for line in hits or [first]:
             at = line - first
             text = lines[at] if 0 <= at < len(lines) else lines[0]
-            yield f"{click.style(escaped(result.path), fg='cyan')}:{line}: {escaped(text.strip())}"
+            path = click.style(escaped_line(result.path), fg="cyan")
+            yield f"{path}:{line}: {escaped(text.strip())}"
 
 
 def remarks(response: SearchResponse) -> Iterator[str]:
@@ -196,7 +197,7 @@ def remarks(response: SearchResponse) -> Iterator[str]:
     if response.did_you_mean:
         yield f"Did you mean: {escaped(response.did_you_mean)}"
     for left_out in response.left_out:
-        where = f"{escaped(left_out.path)}:{left_out.line_start}-{left_out.line_end}"
+        where = f"{escaped_line(left_out.path)}:{left_out.line_start}-{left_out.line_end}"
         yield f"{left_out.extent.value.replace('_', ' ')}: {where} ({left_out.tokens} tokens)"
     for note in response.notes:
         yield f"note: {escaped(note)}"
@@ -240,7 +241,8 @@ def _citation(result: SearchResult) -> str:
     where = f"{result.path}:{result.line_start}-{result.line_end}"
     headings = " > ".join(result.heading_path) or result.title
     confidence = click.style(f"{result.confidence:.0%}", fg="green")
-    return f"{click.style(escaped(where), fg='cyan', bold=True)}  {escaped(headings)}  {confidence}"
+    place = click.style(escaped_line(where), fg="cyan", bold=True)
+    return f"{place}  {escaped_line(headings)}  {confidence}"
 
 
 def _around(result: SearchResult) -> Iterator[str]:
@@ -253,7 +255,7 @@ def _around(result: SearchResult) -> Iterator[str]:
         wider = result.within
         headings = " > ".join(wider.heading_path)
         lines = f"{wider.line_start}-{wider.line_end}"
-        said.append(f"within {escaped(headings)} ({lines})")
+        said.append(f"within {escaped_line(headings)} ({lines})")
     if said:
         yield ", ".join(said)
 

@@ -76,7 +76,9 @@ def check_clients(case: Case) -> Iterator[Finding]:
     yield from found
     if not found:
         yield Finding(
-            Level.OK, "no client starts this program from here yet", f"{advised('install')} adds it"
+            Level.OK,
+            "no client starts this program from here yet",
+            f"{advised('install --client CLIENT')} adds it",
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from ragdocs.errors import IndexStoreError
+from ragdocs.errors import IndexCorrupt, IndexStoreError
 from ragdocs.limits import READS_AT_ONCE, SEARCHES_AT_ONCE
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ class Backend(Protocol):
 
     def lint(self, request: "LintRequest") -> "LintReport":
         """Raises IndexStoreError when there is no index to read."""
+        ...
+
+    def report(self, error: IndexCorrupt) -> None:
+        """A call found damage: the index is checked and repaired soon."""
         ...
 
     def changed_settings(self) -> Mapping[str, str]:
@@ -184,6 +188,9 @@ class ServedApp:
     def lint(self, request: "LintRequest") -> "LintReport":
         self._wait_for_documents()
         return self._app.lint(request)
+
+    def report(self, error: IndexCorrupt) -> None:
+        self._app.report_error(error)
 
     def changed_settings(self) -> Mapping[str, str]:
         from ragdocs.config.problems import OriginKind

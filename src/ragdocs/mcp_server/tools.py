@@ -26,7 +26,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from ragdocs.errors import RagdocsError
+from ragdocs.errors import IndexCorrupt, RagdocsError
 from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.limits import MAX_ANSWER_TOKENS, MAX_COMPLETIONS, MAX_PAGE_ENTRIES
 from ragdocs.mcp_server.answer import (
@@ -273,8 +273,16 @@ async def call_tool(
 
 async def _answer(host: Host, tool: ToolKind, arguments: Arguments) -> CallToolResult:
     run = host.search if tool.is_search else host.read
+
+    def give(backend: Backend) -> ToolAnswer:
+        try:
+            return tool.give(backend, arguments)
+        except IndexCorrupt as error:
+            backend.report(error)
+            raise
+
     try:
-        return to_result(await run(lambda backend: tool.give(backend, arguments)))
+        return to_result(await run(give))
     except RagdocsError as error:
         return error_result(error)
     except Exception as error:
