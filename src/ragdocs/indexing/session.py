@@ -487,6 +487,8 @@ class Session:
                     raise IndexCorrupt("what was written to the index cannot be read; checking it")
             at = self._looked.at if self._looked else 0.0
             self._looked = Look(snapshot.state, snapshot.meta, at)
+            # From our commit, not only from the next look: damage may undo it before.
+            self._seen = position
 
     def _open(self, *, takes_over: bool) -> StoreWriter:
         setup = self._setup
