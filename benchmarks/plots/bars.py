@@ -42,7 +42,7 @@ def lying(title: str, across: str, groups: Groups) -> Picture:
     below = y + 44
     if len(series) == 1:
         return Picture(width, below - 10, tuple(shapes))
-    explained, height = legend((left, below), width - left, series)
+    explained, height = legend(left, below, width - left, series)
     return Picture(width, below + height, (*shapes, *explained))
 
 
