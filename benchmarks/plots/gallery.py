@@ -151,7 +151,7 @@ def ablation(readings: Sequence[Reading]) -> Plot | None:
             rows.setdefault(f"without {found.of}", {})[_set(found.where)] = _bar(found)
     if not rows:
         return None
-    title = "What each part is worth: quality without it, less that of the product"
+    title = "What each part is worth: quality without it minus that of the product"
     picture = lying(title, f"difference in {METRIC}, with 95 % intervals", rows)
     return _plot("ablation", picture, title, in_words(rows))
 

@@ -176,7 +176,10 @@ def readings_for_pictures(bench):
                 ("obsidian-help, grade 2", "nDCG@5"),
             )
         ]
-        + [reading(what="ablation", of="code", where="a & b", value=-0.01, low=-0.02, high=0.0)],
+        + [
+            reading(what="ablation", of="code", where=where, value=-0.01, low=-0.02, high=0.0)
+            for where in ("a & b", "two sets have a legend")
+        ],
     }
     return lambda *names: [one for name in names for one in named.get(name, [])]
 
