@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import cast
 
 from ragdocs import limits
-from ragdocs.mcp_server.answer import Schema, input_schema, schema_of
+from ragdocs.mcp_server.answer import OPTIONS, Schema, input_schema, parameters_of, schema_of
 from ragdocs.mcp_server.tools import TOOLS, ToolKind
 
 _HEAD = """# Tools
 
 This page is generated from the schemas that a client is given (`make docs`). How the server
 behaves is in [mcp.md](mcp.md). Every tool only reads. A parameter that is not listed is an error;
-null means: not given.
+null means: not given. The parameters in `options` are also taken beside the others. Numbers, true
+and false may be sent as text, and one value where a list is asked.
 """
 
 _LIMITS_HEAD = """# Limits
@@ -28,6 +29,9 @@ sends gets an error that names the limit. What an answer has no room for is left
 says what. Limits on one document are in [parsing.md](parsing.md), limits on ignore files in
 [trees.md](trees.md).
 """
+
+_MAX_INLINE = 5
+"""Parts of an object that are shown where its type is."""
 
 
 def reference_page() -> str:
@@ -39,11 +43,17 @@ def _tool(tool: ToolKind) -> Iterator[str]:
     yield f"{tool.description}\n"
     schema = input_schema(tool.arguments)
     parts = cast(dict[str, Schema], schema["properties"])
+    hidden = {
+        f"{OPTIONS}.{name}": part
+        for name, part in parameters_of(tool.arguments).items()
+        if name not in parts and not tool.arguments.options_as_in
+    }
     if parts:
         yield "| parameter | type | default | meaning |"
         yield "|---|---|---|---|"
         yield from (
-            _row(name, part, name in schema.get("required", ())) for name, part in parts.items()
+            _row(name, part, name in schema.get("required", ()))
+            for name, part in (*parts.items(), *hidden.items())
         )
     else:
         yield "It takes no parameter."
@@ -74,7 +84,9 @@ def _type(schema: Schema) -> str:
         case "array":
             return f"at most {schema['maxItems']} of ({_type(schema['items'])})"
         case "object":
-            parts = cast(dict[str, Schema], schema["properties"])
+            parts = cast(dict[str, Schema], schema.get("properties", {}))
+            if "additionalProperties" not in schema or len(parts) > _MAX_INLINE:
+                return "object"
             return ", ".join(f"`{name}`: {_type(part)}" for name, part in parts.items())
         case kind:
             return str(kind)

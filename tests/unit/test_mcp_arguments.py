@@ -4,10 +4,11 @@ import json
 import time
 
 import pytest
+from mcp.types import ListToolsResult
 
-from ragdocs.mcp_server.answer import BadArguments
+from ragdocs.mcp_server.answer import BadArguments, parameters_of
 from ragdocs.mcp_server.library_tools import DocumentArguments, ListArguments, RelatedArguments
-from ragdocs.mcp_server.search_tool import QueryArguments
+from ragdocs.mcp_server.search_tool import HypothesisArguments, QueryArguments
 from ragdocs.mcp_server.tools import TOOLS
 
 LISTED = {name: tool.to_tool().model_dump(by_alias=True) for name, tool in TOOLS.items()}
@@ -22,8 +23,8 @@ WITHOUT_DEFAULT = {
 """As configured, recognised, or simply not given."""
 PARAMETERS = [
     (name, parameter, schema)
-    for name, tool in LISTED.items()
-    for parameter, schema in tool["inputSchema"]["properties"].items()
+    for name, tool in TOOLS.items()
+    for parameter, schema in parameters_of(tool.arguments).items()
 ]
 
 
@@ -44,6 +45,21 @@ def test_all_that_a_model_reads_of_them_is_under_8000_bytes():
         for tool in LISTED.values()
     ]
     assert len(json.dumps(read, separators=(",", ":")).encode()) < 8_000
+
+
+def test_all_that_a_client_is_sent_of_them_is_under_16000_bytes():
+    listed = ListToolsResult(tools=[tool.to_tool() for tool in TOOLS.values()])
+    assert len(listed.model_dump_json(by_alias=True, exclude_none=True).encode()) < 16_000
+
+
+def test_the_schema_of_an_answer_names_its_fields_and_those_of_its_entries():
+    schema = LISTED["query_documents"]["outputSchema"]
+    assert {"results", "index", "explanation"} <= set(schema["properties"])
+    assert {"results", "index"} <= set(schema["required"])
+    entry = schema["properties"]["results"]["items"]["properties"]
+    assert entry["path"] == {"type": "string"}
+    assert entry["confidence"] == {"type": "number"}
+    assert "description" not in json.dumps(schema)
 
 
 def is_bounded(schema):
@@ -81,7 +97,8 @@ def test_every_parameter_has_a_type_a_range_and_a_description(tool, parameter, s
 
 @pytest.mark.parametrize("tool", LISTED.values(), ids=lambda tool: tool["name"])
 def test_a_tool_describes_itself_and_what_it_gives(tool):
-    assert tool["inputSchema"]["additionalProperties"] is False
+    schema = tool["inputSchema"]
+    assert schema.get("additionalProperties", "options" in schema["properties"]) in (False, True)
     assert tool["outputSchema"]["type"] == "object"
     assert "E.g. {" in tool["description"]
     assert "$ref" not in json.dumps(tool["inputSchema"])
@@ -150,6 +167,136 @@ def test_null_means_not_given_and_one_value_a_list_of_one():
     read = QueryArguments.read({"query": "a", "top_n": None, "tags": "x", "min_score": None})
     assert (read.top_n, read.tags, read.min_score) == (5, ("x",), None)
     assert RelatedArguments.read({"files": {"path": "a.py"}}).files[0].path == "a.py"
+
+
+def test_a_search_shows_a_model_few_parameters_and_lists_the_others_as_options():
+    shown = LISTED["query_documents"]["inputSchema"]["properties"]
+    assert set(shown) <= {
+        *("query", "top_n", "filter", "path", "min_score", "max_tokens", "explain", "options"),
+    }
+    assert {*shown, *shown["options"]["properties"]} == {*QueryArguments.model_fields, "options"}
+    assert LISTED["search_with_hypothesis"]["inputSchema"]["properties"]["options"] == {
+        "type": "object",
+        "description": "As in query_documents.",
+    }
+
+
+EVERY = {
+    "top_n": 7,
+    "min_score": 0.3,
+    "path": "guide",
+    "tree": "docs",
+    "tags": ["a", "b"],
+    "category": "how-to",
+    "author": "Ines",
+    "language": "python",
+    "modified_after": "2026-01-31",
+    "modified_before": "2026-02-01",
+    "excluded_files": ["old"],
+    "max_tokens": 900,
+    "explain": True,
+    "show_stats": True,
+    "show_metadata": True,
+}
+OF_A_QUERY = {
+    "strict": True,
+    "query_type": "factual",
+    "uniqueness": "document",
+    "similarity_threshold": 0.8,
+}
+"""Every parameter of the first releases; programs and the seeds' documents use these names."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "name", "value"),
+    [
+        (kind, given, name, value)
+        for kind, given, every in (
+            (QueryArguments, {"query": "a"}, EVERY | OF_A_QUERY),
+            (HypothesisArguments, {"hypothesis": "b"}, EVERY),
+        )
+        for name, value in every.items()
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_parameter_is_taken_at_the_top_and_among_the_options(kind, given, name, value):
+    at_the_top = kind.read({**given, name: value})
+    assert at_the_top == kind.read({**given, "options": {name: value}})
+    assert at_the_top == kind.read({**given, "options": json.dumps({name: value})})
+    assert at_the_top == kind.read({**given, name: value, "options": {name: value}})
+    assert at_the_top != kind.read(given)
+    found = getattr(at_the_top, name)
+    assert (list(found) if isinstance(found, tuple) else found) == value
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"zzz": 1}, 'there is no parameter "zzz", the parameters are: '),
+        ({"tre": "x"}, "did you mean tree?"),
+        ({"top_n": 0}, "top_n is 0: it must be a whole number from 1 to 50"),
+        ({"top_n": 3}, "top_n is given twice: leave it out of options"),
+        ({"options": {}}, 'there is no parameter "options"'),
+        (7, 'options is 7: it must be an object, {"name": value}'),
+        ("tree", 'options is "tree": it must be an object'),
+        ([{"tree": "x"}], "it must be an object"),
+    ],
+)
+def test_wrong_options_are_told_as_other_parameters_are(options, said):
+    given = {"query": "a", "options": options} | ({"top_n": 5} if options == {"top_n": 3} else {})
+    with pytest.raises(BadArguments) as caught:
+        QueryArguments.read(given)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("nothing", [None, {}, "{}", {"tree": None}])
+def test_options_may_be_empty(nothing):
+    assert QueryArguments.read({"query": "a", "options": nothing}).tree == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "taken"),
+    [
+        ("top_n", "5", 5),
+        ("top_n", " 7 ", 7),
+        ("top_n", 5.0, 5),
+        ("top_n", "5.0", 5),
+        ("min_score", "0.3", 0.3),
+        ("min_score", 1, 1.0),
+        ("min_score", "1", 1.0),
+        ("explain", "true", True),
+        ("explain", "False", False),
+        ("tags", "x", ("x",)),
+        ("tags", '["x", "y"]', ("x", "y")),
+        ("tags", "[x", ("[x",)),
+        ("top_n", None, 5),
+        ("uniqueness", None, None),
+    ],
+)
+def test_a_value_that_plainly_stands_for_another_type_is_taken(name, given, taken):
+    read = getattr(QueryArguments.read({"query": "a", name: given}), name)
+    assert (read, type(read)) == (
+        pytest.approx(taken) if isinstance(taken, float) else taken,
+        type(taken),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("top_n", "5 or 6"),
+        ("top_n", "1.5"),
+        ("top_n", "nan"),
+        ("top_n", "9" * 5_000),
+        ("min_score", "inf"),
+        ("min_score", ""),
+        ("explain", "yes"),
+        ("explain", 1),
+    ],
+)
+def test_a_value_that_does_not_is_refused(name, given):
+    with pytest.raises(BadArguments, match=f"^{name} is "):
+        QueryArguments.read({"query": "a", name: given})
 
 
 @pytest.mark.parametrize("name", ["modified_after", "modified_before"])

@@ -6,6 +6,7 @@ Text from documents is fenced; invisible characters are removed and counted.
 import difflib
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast
 
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, CallToolResult, TextContent
@@ -150,6 +151,33 @@ def schema_of(kind: type[Any], mode: JsonSchemaMode) -> Schema:
     if mode == "validation":
         schema = _inline(schema, schema.pop("$defs", {}))
     return _compact(schema)
+
+
+def output_schema(kind: type[Any]) -> Schema:
+    """The schema of an answer, in few words: every field, and in the entries of a list those that
+    each entry has. Parts of these are left open: a client only checks answers with it."""
+    schema = schema_of(kind, "serialization")
+    parts = cast(dict[str, Schema], schema.get("$defs", {}))
+    fields = {name: _outline(part, parts) for name, part in schema["properties"].items()}
+    required = {"required": schema["required"]} if "required" in schema else {}
+    return {"type": "object", "properties": fields, **required}
+
+
+def _outline(schema: Schema, parts: Mapping[str, Schema], *, is_entry: bool = False) -> Schema:
+    schema = _look_up(schema, parts)
+    found = {"type": schema["type"]} if "type" in schema else {}
+    items = _look_up(schema.get("items", {}), parts)
+    if not is_entry and "properties" in items:
+        fields = cast(dict[str, Schema], items["properties"])
+        always = {
+            name: _outline(fields[name], parts, is_entry=True) for name in items.get("required", ())
+        }
+        found["items"] = {"type": "object", "properties": always}
+    return found
+
+
+def _look_up(schema: Schema, parts: Mapping[str, Schema]) -> Schema:
+    return parts[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
 def _inline(value: Any, parts: Schema) -> Any:  # noqa: ANN401  any part of a schema
@@ -343,18 +371,30 @@ class BadArguments(QueryError):
     """Wrong arguments; the message says what to change."""
 
 
+OPTIONS = "options"
+"""The parameter that holds those parameters of a tool which few calls need."""
+
+
 class Arguments(BaseModel):
-    """The parameters of one tool; its fields are the schema."""
+    """The parameters of one tool; its fields are the schema.
+
+    With `shown`, a client is shown these parameters and `options` with the rest, which is described
+    unless `options_as_in` names the tool that describes it. Every parameter is taken in both
+    places.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    shown: ClassVar[tuple[str, ...]] = ()
+    options_as_in: ClassVar[str] = ""
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Null means not given. A single value stands for a list of one."""
-        known = input_schema(cls)["properties"]
+        """Null means not given, a single value stands for a list of one, and a number, a truth
+        value, a list or an object may be written as text."""
+        known = parameters_of(cls)
         values = {
-            name: _as_list(value, known.get(name, {}))
-            for name, value in given.items()
+            name: _as_asked(value, known.get(name, {}))
+            for name, value in _flatten(cls, given).items()
             if value is not None or name not in known
         }
         try:
@@ -363,13 +403,91 @@ class Arguments(BaseModel):
             raise BadArguments(_describe_errors(error, values, known)) from None
 
 
+def parameters_of(kind: type[Arguments]) -> dict[str, Schema]:
+    """Every parameter, wherever it is shown."""
+    return schema_of(kind, "validation").get("properties", {})
+
+
 def input_schema(kind: type[Arguments]) -> Schema:
-    return schema_of(kind, "validation")
+    """The schema that a client is shown."""
+    whole, parts = schema_of(kind, "validation"), parameters_of(kind)
+    if not kind.shown:
+        return whole
+    options: Schema = {"type": "object"}
+    if kind.options_as_in:
+        options["description"] = f"As in {kind.options_as_in}."
+    else:
+        options["description"] = "Rarely needed."
+        options["properties"] = {
+            name: part for name, part in parts.items() if name not in kind.shown
+        }
+        options["additionalProperties"] = False
+    shown = {name: parts[name] for name in kind.shown if name in parts}
+    # Nothing forbids further names: those of the options are taken at the top level too.
+    rest = {key: value for key, value in whole.items() if key != "additionalProperties"}
+    return {**rest, "properties": {**shown, OPTIONS: options}}
 
 
-def _as_list(value: object, schema: Schema) -> object:
-    is_list = schema.get("type") == "array"
-    return [cast(object, value)] if is_list and isinstance(value, str | dict) else value
+def _flatten(kind: type[Arguments], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With the options beside the other parameters."""
+    if not kind.shown or OPTIONS not in given:
+        return given
+    rest = {name: value for name, value in given.items() if name != OPTIONS}
+    found: object = _from_json(given[OPTIONS], dict)
+    if found is None:
+        return rest
+    if not isinstance(found, dict):
+        raise BadArguments(f'{OPTIONS} is {_show(found)}: it must be an object, {{"name": value}}')
+    options = {
+        str(name): value for name, value in cast(dict[Any, Any], found).items() if value is not None
+    }
+    for name, value in options.items():
+        if rest.get(name) not in (None, value):
+            raise BadArguments(f"{name} is given twice: leave it out of {OPTIONS}")
+    return rest | options
+
+
+_TRUTHS = {"true": True, "false": False}
+_MAX_NUMBER_CHARS = 40
+
+
+def _as_asked(value: object, schema: Schema) -> object:
+    """The value as the type that is asked for, if it plainly stands for one; else unchanged."""
+    match schema.get("type"):
+        case "integer" | "number" as kind:
+            return _as_number(value, is_whole=kind == "integer")
+        case "boolean" if isinstance(value, str):
+            return _TRUTHS.get(value.strip().lower(), value)
+        case "array":
+            found = _from_json(value, list)
+            return [cast(object, found)] if isinstance(found, str | dict) else found
+        case _:
+            return value
+
+
+def _as_number(value: object, *, is_whole: bool) -> object:
+    number = value
+    if isinstance(value, str) and len(value) <= _MAX_NUMBER_CHARS:
+        try:
+            number = float(value)
+        except ValueError:
+            return value
+    if not isinstance(number, float) or not math.isfinite(number):
+        return value
+    if not is_whole:
+        return number
+    return int(number) if number.is_integer() else value
+
+
+def _from_json(value: object, kind: type[list[Any]] | type[dict[str, Any]]) -> object:
+    """What a text contains as JSON, if that is of this kind; some clients send it so."""
+    if not isinstance(value, str) or not value.lstrip().startswith("[" if kind is list else "{"):
+        return value
+    try:
+        found: object = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return cast(object, found) if isinstance(found, kind) else value
 
 
 def _describe_errors(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
@@ -480,8 +480,11 @@ Query = Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
 Queries = Annotated[list[Query], Field(min_length=1, max_length=MAX_QUERIES)]
 
 
+_USUAL = ("top_n", "filter", "path", "min_score", "max_tokens", "explain")
+
+
 class SearchArguments(Arguments):
-    """The parameters of both searches."""
+    """The parameters of both searches. A model is shown those that it often needs."""
 
     top_n: Annotated[int, number_field(1, MAX_TOP_N, "How many passages.")] = 5
     min_score: Annotated[float, share_field("Least confidence; default: as set.")] | None = None
@@ -515,6 +518,8 @@ class SearchArguments(Arguments):
 
 class QueryArguments(SearchArguments):
     """`query_documents`"""
+
+    shown: ClassVar = ("query", *_USUAL)
 
     query: Annotated[
         Query | Queries,
@@ -553,6 +558,9 @@ class QueryArguments(SearchArguments):
 
 class HypothesisArguments(SearchArguments):
     """`search_with_hypothesis`"""
+
+    shown: ClassVar = ("hypothesis", "query", *_USUAL)
+    options_as_in: ClassVar = "query_documents"
 
     hypothesis: Annotated[
         str,

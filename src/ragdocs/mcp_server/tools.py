@@ -35,7 +35,7 @@ from ragdocs.mcp_server.answer import (
     error_result,
     input_schema,
     internal_error_result,
-    schema_of,
+    output_schema,
 )
 from ragdocs.mcp_server.host import Backend, Host
 from ragdocs.mcp_server.library_tools import (
@@ -164,7 +164,7 @@ class ToolKind:
             name=self.name,
             description=self.description,
             input_schema=input_schema(self.arguments),
-            output_schema=schema_of(self.answer, "serialization"),
+            output_schema=output_schema(self.answer),
             annotations=_HINTS,
         )
 
