@@ -107,7 +107,7 @@ def test_an_interrupted_fetch_is_not_used(docs, hub):
     trust_files(docs.parent)
     hub.stops_in, hub.cuts = QUANTISED, True
     done = ragdocs("models", "fetch", NAME, hub=hub, code=1)
-    assert f"{QUANTISED} broke off" in done.stderr
+    assert f"the download of {QUANTISED} failed" in done.stderr
     ragdocs("models", hub=hub, code=1)
     hub.stops_in = ""
     ragdocs("models", "fetch", NAME, hub=hub)

@@ -249,7 +249,7 @@ def test_a_missing_file_is_named_with_what_to_do(tmp_path, name):
     (TINY.write(tmp_path) / name).unlink()
     message = refusal(ModelMissing, tmp_path)
     assert name in message
-    assert "download what is missing" in message
+    assert "download the missing files" in message
 
 
 def test_a_missing_folder_and_a_name_that_was_not_fetched(tmp_path):
@@ -321,7 +321,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path, name):
     elsewhere = tmp_path / "elsewhere"
     (folder / name).rename(elsewhere)
     (folder / name).symlink_to(elsewhere)
-    assert "leads out of the model's folder" in refusal(ModelRefused, folder)
+    assert "links to a file outside the model's folder" in refusal(ModelRefused, folder)
 
 
 def test_nothing_in_the_folder_is_run_or_imported(tmp_path):

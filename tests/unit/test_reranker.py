@@ -228,7 +228,7 @@ def test_figures_become_probabilities_without_overflow():
     )
     small = probabilities(np.array([[-40.0], [-41.0]]), 2)
     assert small[0] > small[1] > 0
-    with pytest.raises(EmbeddingError, match="no numbers"):
+    with pytest.raises(EmbeddingError, match="not numbers"):
         probabilities(np.array([[np.nan]]), 1)
 
 
@@ -291,7 +291,7 @@ def test_positions_that_mean_nothing_are_refused(tmp_path, positions):
 @pytest.mark.parametrize(
     ("variant", "said"),
     [
-        ({"labels": 3}, "it is no cross-encoder"),
+        ({"labels": 3}, "it is not a cross-encoder"),
         ({"inputs": ("tokens",)}, "takes tokens; a cross-encoder takes input_ids"),
         ({"inputs": ("input_ids", "position_ids")}, "takes input_ids, position_ids"),
         ({"element": "float32"}, "as integers"),
@@ -306,7 +306,7 @@ def test_an_embedding_model_is_no_cross_encoder(tmp_path):
     shutil.rmtree(tmp_path / "onnx")
     shutil.copytree(CARRIED / "onnx", tmp_path / "onnx")
     shutil.copy(CARRIED / "tokenizer.json", tmp_path)
-    assert "it is no cross-encoder" in refusal(ModelCorrupt, tmp_path)
+    assert "it is not a cross-encoder" in refusal(ModelCorrupt, tmp_path)
 
 
 def test_the_external_data_of_a_real_export_is_found():
@@ -377,7 +377,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path, name):
     model = replace(TINY, is_external=True).write(tmp_path / "model")
     shutil.move(model / name, tmp_path / "elsewhere")
     (model / name).symlink_to(tmp_path / "elsewhere")
-    assert "leads out of the model's folder" in refusal(ModelRefused, model)
+    assert "links to a file outside the model's folder" in refusal(ModelRefused, model)
 
 
 def test_a_name_that_is_no_folder_names_the_ways_out():

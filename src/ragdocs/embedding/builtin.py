@@ -75,9 +75,9 @@ class BuiltinEmbedder:
         limits: BatchLimits | None = None,
     ) -> None:
         if precision not in get_args(Precision):
-            raise ValueError(f"precision is {precision!r}; it may be one of {get_args(Precision)}")
+            raise ValueError(f"precision must be one of {get_args(Precision)}, not {precision!r}")
         if threads < 0:
-            raise ValueError(f"threads is {threads}; it may be 0 (every core) or more")
+            raise ValueError(f"threads must be 0 (every core) or more, not {threads}")
         self._folder = folder
         self._cache_dir = cache_dir or cache_folder()
         self._threads = threads or usable_cores()

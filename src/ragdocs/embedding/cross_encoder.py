@@ -76,11 +76,12 @@ class _Unavailable:
         from ragdocs.embedding.hub import NEEDED_FILES
 
         raise ModelMissing(
-            f"the cross-encoder {self.name} is known by name only, and none comes with the install."
-            f"\nEither put its files ({NEEDED_FILES}) into a folder and name that in rerank_model, "
-            f"beginning with {', '.join(_FOLDER_BEGINNINGS)};"
+            f"the cross-encoder {self.name} is only a name, and no cross-encoder is installed."
+            f"\nEither put its files ({NEEDED_FILES}) into a folder and set rerank_model to its "
+            f"path, which must begin with {', '.join(_FOLDER_BEGINNINGS)};"
             "\nor install the extra: pip install 'mcp-markdown-ragdocs[huggingface]'."
-            "\nUntil then results keep their first order; rerank_enabled = false ends this note."
+            "\nUntil then results keep their original order; rerank_enabled = false turns this "
+            "note off."
         )
 
 
@@ -99,7 +100,7 @@ class OnnxCrossEncoder:
 
     def __init__(self, folder: Path, threads: int = 0, limits: BatchLimits | None = None) -> None:
         if threads < 0:
-            raise ValueError(f"threads is {threads}; it may be 0 (every core) or more")
+            raise ValueError(f"threads must be 0 (every core) or more, not {threads}")
         self._folder = folder
         self._threads = threads or usable_cores()
         self._limits = limits or BatchLimits()
@@ -206,11 +207,11 @@ def probabilities(logits: NDArray[float64], pairs: int) -> NDArray[float64]:
         margins = logits[:, 1] - logits[:, 0]
     else:
         raise EmbeddingError(
-            f"for {pairs} pairs the model gives figures of shape {logits.shape}, "
-            f"not {(pairs, 1)} or {(pairs, 2)}: it is no cross-encoder for relevance"
+            f"for {pairs} pairs the model returned an array of shape {logits.shape}, "
+            f"not {(pairs, 1)} or {(pairs, 2)}: it is not a cross-encoder for relevance"
         )
     if not np.isfinite(margins).all():
-        raise EmbeddingError("the cross-encoder gives figures that are no numbers")
+        raise EmbeddingError("the cross-encoder returned values that are not numbers")
     # In this form nothing overflows, and the smallest keep their order.
     return np.exp(-np.logaddexp(0.0, -margins))
 
@@ -269,12 +270,12 @@ class TorchCrossEncoder:
         if Path(self._name).is_absolute():
             raise ModelMissing(
                 f"the cross-encoder's folder {self._name} does not exist, or has no config.json; "
-                "name another folder, or a model, in rerank_model"
+                "set rerank_model to another folder, or to the name of a model"
             )
         raise ModelMissing(
             f"the cross-encoder {self._name} is not on this disk. Either fetch it: "
-            f"{advised(f'models fetch {repo(self._name)}')}; or name a folder that holds it in "
-            "rerank_model; or set rerank_enabled = false"
+            f"{advised(f'models fetch {repo(self._name)}')}; or set rerank_model to a folder that "
+            "contains it; or set rerank_enabled = false"
         )
 
 
@@ -299,12 +300,12 @@ def _load_with_torch(folder: Path, threads: int) -> Any:  # noqa: ANN401
     except Exception as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelCorrupt(
-            f"the cross-encoder in {folder} cannot be loaded ({said}). Fetch it again, or name "
-            "another in rerank_model"
+            f"the cross-encoder in {folder} cannot be loaded ({said}). Fetch it again, or set "
+            "rerank_model to another"
         ) from error
     if labels not in (1, 2):
         raise ModelCorrupt(
-            f"the model in {folder} has {labels} labels: a cross-encoder that ranks has 1 or 2"
+            f"the model in {folder} has {labels} labels: a cross-encoder for ranking has 1 or 2"
         )
     return model
 

@@ -84,7 +84,7 @@ def _fetch(
         file = _fetch_file(hub, model, commit, name, cache)
         snapshot = snapshot or file.parents[name.count("/")]
     if snapshot is None:
-        raise missing(model, "has no file of a model that could be used here")
+        raise missing(model, "has no model file that can be used here")
     _publish(snapshot.parents[1], part.revision, commit)
     _clear(snapshot.parents[1] / "blobs")
     return snapshot
@@ -96,7 +96,7 @@ def _list_files(hub: ModuleType, model: str) -> tuple[str, list[str]]:
         info = hub.HfApi().model_info(repo(model), timeout=ANSWER_SECONDS)
         return str(info.sha), [str(file.rfilename) for file in info.siblings or ()]
     except hub.errors.RepositoryNotFoundError as error:
-        raise missing(model, "is no model of the Hub, or not a public one") from error
+        raise missing(model, "is not on the Hub, or not public") from error
     # The Hub's client raises classes of its own, of its HTTP library and of the system.
     except Exception as error:
         raise missing(
@@ -109,7 +109,7 @@ def _choose_export(hub: ModuleType, model: str, offered: list[str]) -> list[str]
     chosen = choose_model(offered)
     if chosen is None:
         raise ModelMissing(
-            f"the model {model} has no ONNX export: name one that has a folder `onnx`, such as "
+            f"the model {model} has no ONNX export: choose one that has a folder `onnx`, such as "
             "intfloat/multilingual-e5-small, or install the extra that runs it on torch: " + EXTRA
         )
     return needed_files(offered, chosen)
@@ -120,8 +120,8 @@ def _choose_torch(hub: ModuleType, model: str, offered: list[str]) -> list[str]:
     pickled = [name for name in offered if name.endswith(PICKLED)]
     if pickled and not any(name.endswith(".safetensors") for name in offered):
         raise ModelRefused(
-            f"the model {model} has its weights only as {pickled[0]}, a pickle, which runs code "
-            "when it is read, and is never loaded here: name a model with safetensors"
+            f"the model {model} has its weights only as {pickled[0]}, a pickle. Reading a pickle "
+            "runs code, so it is never loaded here: choose a model with safetensors"
         )
     return list(
         hub.utils.filter_repo_objects(
@@ -164,8 +164,8 @@ def _clear(blobs: Path) -> None:
 def _download_error(model: str, name: str, error: Exception) -> ModelMissing:
     return missing(
         model,
-        f"could not be fetched: {name} broke off ({_first_line(error)}). Nothing of it is used; "
-        "the files before are kept, and the next attempt goes on from there",
+        f"could not be fetched: the download of {name} failed ({_first_line(error)}). The model "
+        "is not used; files already fetched are kept, and the next attempt continues from there",
     )
 
 

@@ -47,7 +47,7 @@ def check_folder(folder: Path) -> None:
     files = _files(folder)
     for file in files:
         if file.name == _ADAPTER:
-            raise _refusal(file, "is an adapter, which names another model to be loaded")
+            raise _refusal(file, "is an adapter, which loads another model")
         if file.suffix == ".json" and file.name not in _NO_SETTINGS:
             _check_settings(file)
     for parent in {file.parent for file in files}:
@@ -60,8 +60,8 @@ def check_arguments(arguments: Mapping[str, object]) -> None:
     for key, value in _walk(arguments):
         if reason := _objection(key, value):
             raise ConfigError(
-                f"embedding.arguments: {key} {reason}. Code from a model is never run here: remove "
-                "it, or use another model"
+                f"embedding.arguments: {key} {reason}. Code from a model is never run: remove it, "
+                "or use another model"
             )
     for _, value in _walk(arguments):
         if isinstance(value, str) and value and (folder := _model_folder(value)):
@@ -95,7 +95,7 @@ def _files(folder: Path) -> list[Path]:
         found += [Path(parent, name) for name in sorted(names)]
         if len(found) > _MAX_FILES:
             raise ModelRefused(
-                f"{folder} holds more than {_MAX_FILES} files: it is no model's folder"
+                f"{folder} has more than {_MAX_FILES} files, so it is not a model's folder"
             )
     return found
 
@@ -103,7 +103,7 @@ def _files(folder: Path) -> list[Path]:
 def _check_settings(file: Path) -> None:
     try:
         if file.stat().st_size > _MAX_JSON_BYTES:
-            raise ModelCorrupt(f"{file} has more than {_MAX_JSON_BYTES:,} bytes: no settings have")
+            raise ModelCorrupt(f"{file} has more than {_MAX_JSON_BYTES:,} bytes, too many for settings")
         settings: object = json.loads(file.read_text(encoding="utf-8"))
         if file.name.endswith(_INDEX):
             _check_index(file, settings)
@@ -123,7 +123,7 @@ def _check_index(file: Path, settings: object) -> None:
     parts = _table(settings, "weight_map").values() if file.name == SAFE_WEIGHTS[1] else ()
     for part in parts:
         if not isinstance(part, str) or not _SHARD.fullmatch(part):
-            raise _refusal(file, f"names {part!r} as a part of the weights")
+            raise _refusal(file, f"lists {part!r} as a part of the weights")
 
 
 def _check_modules(file: Path, settings: object) -> None:
@@ -135,9 +135,9 @@ def _check_modules(file: Path, settings: object) -> None:
             named.append((about.get("path", ""), about.get("type")))
     for path, kind in named:
         if not isinstance(kind, str) or not _MODULE.fullmatch(kind):
-            raise _refusal(file, f"names the class {kind!r}, which is not of the library's own")
+            raise _refusal(file, f"names the class {kind!r}, which the library does not define")
         if not isinstance(path, str) or not _is_inside(path):
-            raise _refusal(file, f"leads to {path!r}, out of the model's folder")
+            raise _refusal(file, f"points to {path!r}, outside the model's folder")
 
 
 def _table(settings: object, key: str) -> dict[str, object]:
@@ -152,9 +152,9 @@ def _check_weights(folder: Path, files: Sequence[Path]) -> None:
     pickled = [file for file in files if file.suffix.lower() in PICKLED]
     if pickled:
         raise ModelRefused(
-            f"{pickled[0]} holds pickled weights, which run code when they are read, and there is "
-            f"no {SAFE_WEIGHTS[0]} beside it: use a model with safetensors, or convert the one in "
-            f"{folder} with a program that you trust it to"
+            f"{pickled[0]} has pickled weights, which run code when they are read, and there is no "
+            f"{SAFE_WEIGHTS[0]} beside it: use a model with safetensors, or convert the one in "
+            f"{folder} with a program that you trust to do so"
         )
 
 
@@ -177,15 +177,15 @@ def _objection(key: str, value: object) -> str:
     name = re.sub(r"[^a-z0-9]", "", key.lower())
     is_on = not _is_no(value)
     if name in ("trustremotecode", "allowremotecode") and is_on:
-        return "asks for code of the model to be run"
+        return "runs the model's own code"
     if name in ("allowpickle", "allowdangerousdeserialization") and is_on:
-        return "asks for pickled files to be read"
+        return "allows pickled files to be read"
     if name in ("weightsonly", "usesafetensors") and value is not None and not is_on:
-        return "asks for pickled files to be read"
+        return "allows pickled files to be read"
     if "attnimplementation" in name and isinstance(value, str) and not _ATTENTION.fullmatch(value):
-        return f"asks for code to be fetched ({value!r})"
+        return f"fetches code ({value!r})"
     if name in ("hubkernels", "usekernels", "kernelconfig", "usetimmbackbone") and is_on:
-        return "asks for code of others to be loaded"
+        return "loads code from elsewhere"
     return ""
 
 
@@ -193,15 +193,15 @@ def _path_objection(key: str, value: object) -> str:
     """The same for settings that only a model's own files have."""
     name = re.sub(r"[^a-z0-9]", "", key.lower())
     if name in ("automap", "custompipelines") and value:
-        return "names Python code of the model to be run"
+        return "runs the model's own Python code"
     if name in ("subfolder", "coderevision", "cachedir") and value:
-        return f"leads elsewhere ({value!r})"
+        return f"points outside the folder ({value!r})"
     if not isinstance(value, str):
         return ""
     if "activation" in name and "." in value and not _ACTIVATION.fullmatch(value):
-        return f"names {value!r} to be imported and called"
+        return f"imports and calls {value!r}"
     if name.endswith("class") and "." in value and not _OWN_CLASS.fullmatch(value):
-        return f"names the class {value!r}, which is not of the library's own"
+        return f"names the class {value!r}, which the library does not define"
     return ""
 
 
@@ -226,6 +226,6 @@ def _model_folder(value: str) -> Path | None:
 
 def _refusal(file: Path, what: str) -> ModelRefused:
     return ModelRefused(
-        f"{file} {what}. Code from a model is never run here: use another model, or a copy without "
-        "that, if the model works without it"
+        f"{file} {what}. Code from a model is never run: use another model, or remove this from a "
+        "copy, if the model works without it"
     )

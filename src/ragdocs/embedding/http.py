@@ -45,14 +45,14 @@ class Endpoint:
         scheme, host = self._parts[:2]
         if scheme not in ("http", "https") or not host:
             raise ConfigError(
-                f'embedding.url = "{self.url}" is no HTTP address: provider = "http" needs the one '
-                'of a local server, as "http://127.0.0.1:11434/v1" (Ollama) or '
+                f'embedding.url = "{self.url}" is not an HTTP address: provider = "http" needs the '
+                'address of a local server, such as "http://127.0.0.1:11434/v1" (Ollama) or '
                 '"http://127.0.0.1:1234/v1" (LM Studio)'
             )
         if not self.allow_remote and not _is_loopback(host):
             raise ConfigError(
                 f'embedding.url = "{self.url}" is not on this machine, and passages and queries '
-                "would be sent there. If you want that, set embedding.allow_remote = true in your "
+                "would be sent there. To allow this, set embedding.allow_remote = true in your "
                 "own configuration file, or RAGDOCS_EMBEDDING__ALLOW_REMOTE=true"
             )
 
@@ -123,7 +123,7 @@ class Endpoint:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise EmbeddingError(f"{self.url} answered with something else than JSON") from error
+            raise EmbeddingError(f"{self.url} answered with something other than JSON") from error
 
 
 def _is_loopback(host: str) -> bool:
@@ -188,7 +188,7 @@ class HttpEmbedder(ProbedEmbedder):
         with self._lock:
             has_failed = time.monotonic() - self._failed_at < FORGET_FAILURE_SECONDS
             if has_failed and not self._dimension:
-                raise EmbeddingError(f"{self._endpoint.url} did not answer a moment ago")
+                raise EmbeddingError(f"{self._endpoint.url} did not answer a moment ago, and is not tried again yet")
             self._probe()
 
     def _probe(self) -> None:
@@ -204,8 +204,8 @@ class HttpEmbedder(ProbedEmbedder):
         if vectors.shape[1] != self._dimension:
             was, self._dimension = self._dimension, 0
             raise EmbeddingError(
-                f"{self.name} gave {was} numbers for a text before and {vectors.shape[1]} now: "
-                "it is another model, and all texts are embedded again by it"
+                f"{self.name} now returns vectors of {vectors.shape[1]} numbers instead of {was}: "
+                "it is another model, so all texts are embedded again"
             )
         return vectors
 
@@ -215,8 +215,8 @@ class HttpEmbedder(ProbedEmbedder):
             return _vectors(answer, len(texts))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise EmbeddingError(
-                f"{self.name} did not answer with one vector for each text ({error}). Is it an "
-                "OpenAI-compatible endpoint, and an embedding model?"
+                f"{self.name} did not return one vector for each text ({error}). Is it an "
+                "OpenAI-compatible endpoint with an embedding model?"
             ) from error
 
 
@@ -230,7 +230,7 @@ def _vectors(answer: object, count: int) -> Vectors:
         raise ValueError(f"{len(entries)} vectors for {count} texts")
     vectors = np.array([ordered[at] for at in range(count)], dtype=np.float32)
     if vectors.ndim != 2 or not vectors.shape[1]:
-        raise ValueError("a vector is a list of numbers")
+        raise ValueError("a vector must be a list of numbers")
     if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-        raise ValueError("a vector of zeros, or with numbers that are none")
+        raise ValueError("a vector is all zeros or has values that are not finite")
     return unit(vectors)

@@ -55,7 +55,7 @@ class ModelFolder:
         if not self.path.is_dir():
             raise ModelMissing(
                 f"the {self.kind}'s folder {self.path} does not exist; download a model with "
-                f"{self.expected} into it, or name another folder in {self.setting}"
+                f"{self.expected} into it, or set {self.setting} to another folder"
             )
 
     def has(self, name: str) -> bool:
@@ -71,13 +71,13 @@ class ModelFolder:
         if root.parent.name == "snapshots":
             root = root.parent.parent
         if not path.resolve().is_relative_to(root):
-            raise ModelRefused(f"{path} leads out of the model's folder; put the file itself there")
+            raise ModelRefused(f"{path} links to a file outside the model's folder; put the file there instead")
         return path
 
     def lacks(self, name: str) -> ModelMissing:
         return ModelMissing(
-            f"the {self.kind}'s folder {self.path} has no {name}; expected are {self.expected}: "
-            "download what is missing from the model's page, its ONNX version included"
+            f"the {self.kind}'s folder {self.path} has no {name}; it needs {self.expected}: "
+            "download the missing files, including the ONNX version, from the model's page"
         )
 
     def tokenizer(self, name: str = "tokenizer.json") -> Path:
@@ -90,14 +90,14 @@ class ModelFolder:
         """The JSON object in a file. Raises ModelCorrupt for anything else."""
         found = self.json(name)
         if not isinstance(found, dict):
-            raise ModelCorrupt(f"{self.path / name} is no JSON object; download it again")
+            raise ModelCorrupt(f"{self.path / name} is not a JSON object; download it again")
         return cast("dict[str, object]", found)
 
     def json(self, name: str) -> object:
         path = self.file(name)
         if path.stat().st_size > _MAX_SETTINGS_BYTES:
             raise ModelCorrupt(
-                f"{path} has more than {_MAX_SETTINGS_BYTES:,} bytes: no settings have"
+                f"{path} has more than {_MAX_SETTINGS_BYTES:,} bytes, too many for settings"
             )
         try:
             return json.loads(path.read_text(encoding="utf-8"))
@@ -109,7 +109,7 @@ class ModelFolder:
         too large one."""
         model = self.file(name)
         if model.stat().st_size > _MAX_MODEL_BYTES:
-            raise ModelCorrupt(f"{model} has more than 2 GB, which no ONNX file can have")
+            raise ModelCorrupt(f"{model} has more than 2 GB, the limit for an ONNX file")
         serialised = model.read_bytes()
         try:
             named = external_data(serialised)
@@ -120,23 +120,23 @@ class ModelFolder:
             path = PurePosixPath(location)
             if path.is_absolute() or ".." in path.parts or "\\" in location or ":" in location:
                 raise ModelRefused(
-                    f"{model} wants to read {location!r}, which is outside its folder; "
+                    f"{model} tries to read {location!r}, which is outside its folder; "
                     "do not use it"
                 )
             # onnxruntime takes this for an address in the process's memory.
             if _MEMORY_ADDRESS in location:
-                raise ModelRefused(f"{model} wants to read the program's memory; do not use it")
+                raise ModelRefused(f"{model} tries to read the program's memory; do not use it")
             data = (PurePosixPath(name).parent / path).as_posix()
             size = beside[data] = self.file(data).stat().st_size
             if offset < 0 or length < 0 or offset + length > size:
                 raise ModelCorrupt(
-                    f"{model} wants {length:,} bytes at {offset:,} of {location!r}, which has "
-                    f"{size:,}; download both again"
+                    f"{model} needs {length:,} bytes at offset {offset:,} of {location!r}, which "
+                    f"has only {size:,}; download both again"
                 )
         if sum(beside.values()) > _MAX_EXTERNAL_BYTES:
             raise ModelCorrupt(
-                f"the data of {model} have more than {_MAX_EXTERNAL_BYTES:,} bytes; use a smaller "
-                "or a quantised version"
+                f"the data files of {model} have more than {_MAX_EXTERNAL_BYTES:,} bytes; use a "
+                "smaller or a quantised version"
             )
         has_batch_scales = b"DynamicQuantizeLinear" in serialised
         return CheckedModel(model, tuple(map(self.file, beside)), has_batch_scales)
@@ -256,7 +256,7 @@ def find_export_folder(model: str, cache: Path | None) -> Path:
         return path
     folder = _find_fetched_export(model, cache)
     if folder is None:
-        raise missing(model, "is not on this disk as an ONNX export")
+        raise missing(model, "has no ONNX export on this disk")
     return folder
 
 
@@ -331,7 +331,7 @@ def has_torch_extra() -> bool:
 def require_extra() -> None:
     """Raises ModelMissing without the packages that run such models."""
     if not has_torch_extra():
-        raise ModelMissing(f"models by name need an extra: {EXTRA}")
+        raise ModelMissing(f"to use a model by name, install an extra: {EXTRA}")
 
 
 def hub_client() -> ModuleType:
@@ -347,9 +347,9 @@ def hub_client() -> ModuleType:
 
 def missing(model: str, why: str) -> ModelMissing:
     return ModelMissing(
-        f"the model {model} {why}. Three ways out:\n"
+        f"the model {model} {why}. You can:\n"
         f"  fetch it while there is a network: {advised(f'models fetch {repo(model)}')}\n"
-        "  name a folder that holds it, beginning with / or ./\n"
+        "  set the path of a folder that contains it, beginning with / or ./\n"
         '  use the built-in model: provider = "builtin", without `model`'
     )
 
@@ -571,7 +571,7 @@ def _model_file(folder: ModelFolder, wanted: str) -> str:
     if wanted == AUTO:
         chosen = choose_model(exported_files(folder.path))
         if chosen is None:
-            raise folder.lacks("onnx/model_quantized.onnx, onnx/model.onnx or the like")
+            raise folder.lacks("onnx/model_quantized.onnx, onnx/model.onnx or similar")
         return chosen
     return wanted
 
@@ -591,7 +591,7 @@ def _modules(folder: ModelFolder) -> list[tuple[str, str]]:
         about = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
         kind, path = about.get("type"), about.get("path", "")
         if not isinstance(kind, str) or not isinstance(path, str):
-            raise ModelCorrupt(f"{folder.path / 'modules.json'} is no list of modules")
+            raise ModelCorrupt(f"{folder.path / 'modules.json'} is not a list of modules")
         modules.append((kind.rpartition(".")[2], path))
     return modules
 
@@ -611,13 +611,13 @@ def _declared_pooling(
         chosen = {_POOLING_NAMES[told]} if told in _POOLING_NAMES else set[Pooling]()
     if len(chosen) != 1 or config.get("pooling_mode_weightedmean_tokens") is True:
         raise ModelCorrupt(
-            f"{folder.path / name} asks for a pooling that is not known here: it must be one of "
-            "mean, cls, max and last token; set embedding.pooling to choose one"
+            f"{folder.path / name} asks for a pooling that is not supported: use mean, cls, max "
+            "or last token; set embedding.pooling to choose one"
         )
     if config.get("include_prompt") is False and prefixes != Prefixes():
         raise ModelCorrupt(
-            f"{folder.path / name} leaves the prefix out of the pooling, which cannot be done "
-            'here: set query_prefix = "" and passage_prefix = "", or use another model'
+            f"{folder.path / name} excludes the prefix from the pooling, which is not supported: "
+            'set query_prefix = "" and passage_prefix = "", or use another model'
         )
     return chosen.pop()
 

@@ -193,8 +193,8 @@ def _load(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loade
 
 def _advice(settings: EmbeddingConfig) -> str:
     if settings.device not in (AUTO, "cpu"):
-        return f'Is there a device "{settings.device}"? device = "auto" takes what there is'
-    return "Fetch it again, or name another"
+        return f'Is there a device "{settings.device}"? device = "auto" uses what is available'
+    return "Fetch it again, or set another model"
 
 
 def _load_model(folder: Path, prefixes: Prefixes, settings: EmbeddingConfig) -> _Loaded:

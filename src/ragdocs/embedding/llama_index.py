@@ -91,9 +91,9 @@ class LlamaIndexEmbedder(ProbedEmbedder):
         try:
             vectors = np.array(rows, dtype=np.float32)
         except (TypeError, ValueError) as error:
-            raise EmbeddingError(f"{self._name} gives no vectors: {error}") from error
+            raise EmbeddingError(f"{self._name} did not return vectors: {error}") from error
         if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
-            raise EmbeddingError(f"{self._name} gives something else than a vector for each text")
+            raise EmbeddingError(f"{self._name} did not return one vector for each text")
         return unit(vectors)
 
 
@@ -102,8 +102,8 @@ def from_settings(settings: EmbeddingConfig) -> LlamaIndexEmbedder:
     module, colon, name = settings.class_name.partition(":")
     if not (module and colon and name.isidentifier()):
         raise ConfigError(
-            f'embedding.class_name = "{settings.class_name}" names no class: give it as '
-            '"module:Class", as "llama_index.embeddings.ollama:OllamaEmbedding"'
+            f'embedding.class_name = "{settings.class_name}" is not a class: write it as '
+            '"module:Class", for example "llama_index.embeddings.ollama:OllamaEmbedding"'
         )
     arguments = dict(settings.arguments)
     check_arguments(arguments)
@@ -117,7 +117,7 @@ def from_settings(settings: EmbeddingConfig) -> LlamaIndexEmbedder:
         # Only its authors know what a class may raise.
         except Exception as error:
             raise ModelMissing(
-                f"{settings.class_name} cannot be made with embedding.arguments: {error}"
+                f"{settings.class_name} does not accept embedding.arguments: {error}"
             ) from error
 
     # Hashed, because the identity is stored and the arguments may contain a key.
@@ -160,11 +160,11 @@ def _embedding_class(module: str, name: str) -> Callable[..., Any]:
             found: Any = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ModelMissing(
-            f"{module}:{name} cannot be imported ({error}): install the package that has it into "
-            "this environment, or correct embedding.class_name"
+            f"{module}:{name} cannot be imported ({error}): install its package into this "
+            "environment, or correct embedding.class_name"
         ) from error
     if not (isinstance(found, type) and issubclass(found, base)):
         raise ModelMissing(
-            f"{module}:{name} is no LlamaIndex embedding: it must be a BaseEmbedding"
+            f"{module}:{name} is not a LlamaIndex embedding: it must be a BaseEmbedding"
         )
     return found

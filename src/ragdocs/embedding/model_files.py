@@ -309,7 +309,7 @@ def _look(place: _Place, verifier: FileVerifier) -> ModelFiles:
             _check(place, tokenizer, _TOKENIZERS, verifier)
             return ModelFiles(weights, layout, tokenizer, place.label)
     wanted = " or ".join(names[0] for names, _ in _WEIGHTS.values())
-    raise ModelMissing(f"{place.label}: {place.folder} has no {wanted} beside a tokenizer.json")
+    raise ModelMissing(f"{place.label}: {place.folder} does not have {wanted}, and tokenizer.json")
 
 
 def _check(place: _Place, path: Path, known: tuple[str, ...], verifier: FileVerifier) -> None:
@@ -321,7 +321,7 @@ def _check(place: _Place, path: Path, known: tuple[str, ...], verifier: FileVeri
         raise ModelMissing(f"{place.label}: {path} cannot be read ({error.strerror})") from error
     if digest not in known:
         raise ModelCorrupt(
-            f"{place.label}: {path} has sha256 {digest[:12]}…, not {known[0][:12]}… as it should"
+            f"{place.label}: {path} has sha256 {digest[:12]}…, but should have {known[0][:12]}…"
         )
 
 
@@ -334,5 +334,5 @@ def _no_model(missing: list[str], corrupt: list[str]) -> ModelMissing | ModelCor
         "\nUntil then keyword, code and graph search work without it."
     )
     if corrupt:
-        return ModelCorrupt(f"the files of {MODEL_NAME} are not the ones we know:{looked}{advice}")
+        return ModelCorrupt(f"the files of {MODEL_NAME} are not the expected ones:{looked}{advice}")
     return ModelMissing(f"the embedding model {MODEL_NAME} was not found:{looked}{advice}")

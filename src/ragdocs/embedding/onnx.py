@@ -108,8 +108,8 @@ class OnnxEmbedder:
         if export is None or not export.guessed or not is_used:
             return ()
         return (
-            "the model's files do not tell how its tokens' vectors become one, so that "
-            f'embedding.pooling = "{export.pooling}" is taken; set it if that is wrong',
+            "the model's files do not say how to combine its token vectors, so "
+            f'embedding.pooling = "{export.pooling}" is used; set it if that is wrong',
         )
 
     def load(self) -> None:
@@ -226,14 +226,14 @@ def _output(export: OnnxExport, model: ExportedModel) -> tuple[str, Pooling | No
     by_token = by_token or next((name for name, rank in outputs.items() if rank == 3), None)
     if by_token is None:
         raise ModelCorrupt(
-            f"{export.model.path} gives {', '.join(outputs)}; an embedding model gives one of "
-            f"{', '.join((*_WHOLE, *_BY_TOKEN))}: export it for feature extraction"
+            f"{export.model.path} has the outputs {', '.join(outputs)}; an embedding model has "
+            f"one of {', '.join((*_WHOLE, *_BY_TOKEN))}: export it for feature extraction"
         )
     if export.later_layers:
         raise ModelCorrupt(
-            f"{export.folder / 'modules.json'} names {', '.join(export.later_layers)}, which "
-            f"{export.model.path.name} does not hold: export it with sentence-transformers, so "
-            f"that it gives {_WHOLE[0]}"
+            f"{export.folder / 'modules.json'} lists {', '.join(export.later_layers)}, which "
+            f"{export.model.path.name} does not contain: export it with sentence-transformers, so "
+            f"that it has the output {_WHOLE[0]}"
         )
     return by_token, export.pooling
 
@@ -263,11 +263,11 @@ def _vectors(model: _Loaded, texts: Sequence[Encoded]) -> Vectors:
     is_right = found.ndim == (2 if model.pooling is None else 3) and found.shape[0] == len(texts)
     if not is_right or not 1 <= found.shape[-1] <= _MAX_DIMENSION or 0 in found.shape:
         raise EmbeddingError(
-            f"for {len(texts)} texts the model gives {model.output} of shape {found.shape}"
+            f"for {len(texts)} texts the model returned {model.output} of shape {found.shape}"
         )
     if model.dimension and found.shape[-1] != model.dimension:
         raise EmbeddingError(
-            f"the model gives vectors of {found.shape[-1]} numbers, and gave {model.dimension}"
+            f"the model returned vectors of {found.shape[-1]} numbers instead of {model.dimension}"
         )
     match model.pooling:
         case Pooling.CLS:
@@ -281,5 +281,5 @@ def _vectors(model: _Loaded, texts: Sequence[Encoded]) -> Vectors:
         case _:
             found = found.mean(axis=1)
     if not np.isfinite(found).all():
-        raise EmbeddingError("the embedding model gives figures that are no numbers")
+        raise EmbeddingError("the embedding model returned values that are not numbers")
     return unit(found)

@@ -32,8 +32,8 @@ def _builtin(settings: EmbeddingConfig) -> "Embedder":
     folder = model if model.is_absolute() else None  # loading makes a folder's path absolute
     if folder is None and settings.model not in BUILTIN_NAMES:
         raise ConfigError(
-            f'embedding.model = "{settings.model}" is not built in: leave it out, name a '
-            f'folder that holds {BUILTIN_NAMES[0]}, or set provider = "onnx" or "huggingface"'
+            f'embedding.model = "{settings.model}" is not built in: leave it out, set it to a '
+            f'folder that contains {BUILTIN_NAMES[0]}, or set provider = "onnx" or "huggingface"'
         )
     return BuiltinEmbedder(folder, settings.cache_folder, settings.threads)
 

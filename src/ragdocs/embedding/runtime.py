@@ -88,7 +88,7 @@ class ExportedModel:
         except Exception as error:
             raise ModelCorrupt(
                 f"{path} cannot be loaded: {error}; download it again, "
-                f"or try another version of onnxruntime than {onnxruntime.__version__}"
+                f"or try a version of onnxruntime other than {onnxruntime.__version__}"
             ) from error
         self._kind = kind
         found = {each.name: each.type for each in self._session.get_inputs()}
@@ -97,8 +97,8 @@ class ExportedModel:
         wrong += [name for name in found if name not in (_REQUIRED, *optional)]
         if _REQUIRED not in found or wrong:
             raise ModelCorrupt(
-                f"{path} takes {', '.join(found) or 'nothing'}; a {kind} takes {_REQUIRED} and "
-                f"perhaps {' and '.join(optional)}, as integers: export it for {task}"
+                f"{path} has the inputs {', '.join(found) or 'none'}; a {kind} has {_REQUIRED}, "
+                f"optionally {' and '.join(optional)}, as integers: export it for {task}"
             )
         self._inputs = {name: _ELEMENTS[type_] for name, type_ in found.items()}
 
@@ -122,7 +122,7 @@ class ExportedModel:
         try:
             (found,) = self._session.run([output], given)
         except Exception as error:
-            raise EmbeddingError(f"the {self._kind} fails on a text: {error}") from error
+            raise EmbeddingError(f"the {self._kind} failed on a text: {error}") from error
         return np.asarray(found)
 
 
@@ -198,7 +198,7 @@ def load_session(
             return _build_session(weights, pieces, precision), pieces, precision, notes
         # onnxruntime raises its own unrelated classes; in any case fp32 may work.
         except Exception as error:
-            notes = (f"int8 cannot be used here, so the slower fp32 is: {error}",)
+            notes = (f"int8 cannot be used here, so the slower fp32 is used: {error}",)
     return _build_session(weights, pieces, "fp32"), pieces, "fp32", notes
 
 
@@ -212,7 +212,7 @@ def _build_session(
     # Written so that a NaN fails as well.
     if not cosine >= _LEAST_COSINE:
         raise EmbeddingError(
-            f"onnxruntime gives wrong {precision} vectors on this machine "
+            f"onnxruntime computes wrong {precision} vectors on this machine "
             f"(cosine {cosine:.3f} to the reference); try another version of onnxruntime"
         )
     return session
