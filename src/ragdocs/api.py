@@ -223,5 +223,5 @@ def _folder(documents: str | Path) -> str:
     folder = Path(os.path.expanduser(documents))  # keeps the name of an unknown user
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise ConfigError(f"{documents} {what}: name the folder that holds the documents")
+        raise ConfigError(f"{documents} {what}: give the folder that contains the documents")
     return str(folder)

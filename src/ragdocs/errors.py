@@ -105,9 +105,8 @@ class OtherSettings(OthersIndex):
 
     def _advice(self) -> str:
         return (
-            f"this program reads it as it is and never writes it. {advised('rebuild-index')} "
-            "rebuilds it with the settings used here; or use another index folder (--index, or "
-            "indexing.index_path)"
+            f"this program only reads it. {advised('rebuild-index')} rebuilds it with the settings "
+            "used here; or use another index folder (--index, or indexing.index_path)"
         )
 
 

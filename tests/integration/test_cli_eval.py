@@ -200,7 +200,7 @@ def test_a_set_whose_answers_are_not_in_the_corpus_has_no_near_misses(run, place
     ("words", "message"),
     [
         (("set", "--foreign", "set"), "--foreign is about the confidence: give --near-miss too"),
-        (("set", "--near-miss", "--foreign", "set"), "is the set that is measured; name another"),
+        (("set", "--near-miss", "--foreign", "set"), "is the set being measured; choose one"),
         (("set", "--near-miss", "--foreign", "none"), "is not a folder"),
         (("none",), "is not a folder; name one that contains corpus/"),
         (("set", "--by", "colour"), "has the field 'colour': the fields are kind"),
@@ -240,4 +240,4 @@ def test_a_corpus_without_documents_is_said_to_be_so(run, place):
     write(place, "bare/qrels.tsv", "1\ta.md\t1\n")
     result = run("bare")
     assert result.exit_code == 2
-    assert "has no documents that could be indexed" in result.stderr
+    assert "has no documents to index" in result.stderr

@@ -37,7 +37,7 @@ def test_over_english_documents_every_foreign_question_gets_it_and_no_english_on
         assert [text for text in asked if advised(index, text)] == []
         [note] = [one for one in index.search("wie setze ich das zurück").notes if ADVICE in one]
         assert "seems to be in German" in note
-        assert "all-MiniLM-L6-v2 knows English only" in note
+        assert "all-MiniLM-L6-v2 only knows English" in note
 
 
 @pytest.mark.parametrize("language", PAGES)

@@ -334,7 +334,7 @@ def test_a_document_that_changed_between_pages_is_noticed(tmp_path):
         with pytest.raises(QueryError, match=f"changed .* start_line {page.line_end + 1}"):
             indexed.get(cursor=page.cursor)
         indexed.write({}, removed=["a.md"])
-        with pytest.raises(QueryError, match="no longer there"):
+        with pytest.raises(QueryError, match="no longer exists"):
             indexed.get(cursor=page.cursor)
 
 
@@ -779,7 +779,7 @@ def test_communities_are_told_only_while_they_are_current(tmp_path):
     with IndexedLibrary(tmp_path, LINKED) as indexed:
         before = indexed.related("moon.md")
         assert before.community_size is None
-        assert "communities" in before.notes[0]
+        assert "clusters" in before.notes[0]
         indexed.find_communities()
         after = indexed.related("moon.md")
         assert after.community_size == len(after.community)
@@ -787,7 +787,7 @@ def test_communities_are_told_only_while_they_are_current(tmp_path):
         assert [each.is_linked for each in after.community] == sorted(
             (each.is_linked for each in after.community), reverse=True
         )
-        assert not any("communities" in note for note in after.notes)
+        assert not any("clusters" in note for note in after.notes)
         assert indexed.related("f1.md").community_size == 0
 
 

@@ -86,7 +86,7 @@ def test_pages_joined_are_the_file(server):
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("get_document", {}, "no document is named"),
+        ("get_document", {}, "no document is given"),
         ("get_document", {"document": "gude/auth.md"}, "guide/auth.md"),
         ("get_document", {"document": "guide/auth.md#nothing"}, "nothing"),
         ("get_document", {"document": "../../etc/passwd"}, "`..` is not accepted"),

@@ -265,9 +265,9 @@ def test_a_proposal_has_only_words_that_the_documents_have(docs):
 
 def test_a_strict_query_without_operators_does_not_blame_operators(docs):
     [note] = query(docs, "token cash", "--strict")["notes"]
-    assert note == "no passage has every word of this query, and strict makes each of them binding"
+    assert note == "no passage has every word of this query, and strict requires all of them"
     [note] = query(docs, "title:token cash", "--strict")["notes"]
-    assert note.endswith("its operators make all of it binding")
+    assert note.endswith("because of its operators, all of it is required")
 
 
 # Models and hypotheses: the settings act by every way in.

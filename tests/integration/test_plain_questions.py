@@ -64,7 +64,7 @@ def test_the_answer_explains_how_the_question_was_read(engine):
     )
     (query,) = response.explanation.queries
     assert not query.is_strict
-    assert query.why == "it has a question word or a sentence mark"
+    assert query.why == "it has a question word or punctuation"
     assert [(one.passages, one.strength > 0) for one in query.wishes] == [(CROWD, False), (1, True)]
     assert query.as_text == ("( )",)
     first = response.explanation.results[0]
@@ -136,7 +136,7 @@ def test_quoted_stop_words_are_looked_for(tmp_path):
 def test_strict_must_be_true_or_false():
     with pytest.raises(QueryError, match="strict is 'yes': it must be true or false"):
         QueryRequest(queries=("x",), strict="yes")
-    with pytest.raises(QueryError, match="strict has 2 values: there are 1 queries"):
+    with pytest.raises(QueryError, match="strict has 2 values, but there are 1 queries"):
         QueryRequest(queries=("x",), strict=(True, False))
 
 
@@ -155,7 +155,7 @@ def test_the_tool_explains_and_takes_strict(tmp_path):
         (wish,) = query["wishes"]
         assert wish == {"phrase": "zebra migrat", "passages": 1, "strength": pytest.approx(1)}
         assert query["as_text"] == ["( )"]
-        assert "plain, because it has a question word or a sentence mark" in asked.text
+        assert "plain, because it has a question word or punctuation" in asked.text
         assert "wished for: 'zebra migrat', in 1 passages" in asked.text
         assert asked.paths[0] == "a.md"
         strict = server.call("query_documents", query="zebra lion", strict=True, explain=True)
@@ -177,8 +177,8 @@ def run(tmp_path, one_model):
 
 def test_the_command_line_explains_and_takes_strict(run):
     explained = " ".join(run("query", QUESTION, "--explain").stdout.split())
-    assert "plain words, because it has a question word or a sentence mark" in explained
-    assert "wished for: zebra migrat (in 1 passage; brought forward by 1.00)" in explained
+    assert "plain words, because it has a question word or punctuation" in explained
+    assert "wished for: zebra migrat (in 1 passage; raised by 1.00)" in explained
     assert "read as text: ( )" in explained
     found = json.loads(run("query", "zebra lion", "--strict", "--json").stdout)
     assert [each["path"] for each in found["results"]] == ["b.md"]
@@ -187,8 +187,8 @@ def test_the_command_line_explains_and_takes_strict(run):
 def test_inspecting_a_query_shows_the_same(run):
     lines = run("inspect", "query", QUESTION).stdout.splitlines()
     said = {re.split(r"\s{2,}", line)[0]: line[12:] for line in lines}
-    assert said["because"] == "it has a question word or a sentence mark"
-    assert said["wished for"] == "zebra migrat (in 1 passage; brought forward by 1.00)"
+    assert said["because"] == "it has a question word or punctuation"
+    assert said["wished for"] == "zebra migrat (in 1 passage; raised by 1.00)"
     assert said["as text"] == "( )"
     assert said["meaning"] == "when does the zebra migration or lion begin?"
     nowhere = json.loads(run("inspect", "query", '"lion migration" zebra', "--json").stdout)

@@ -131,7 +131,7 @@ def test_the_command_line_drops_an_exact_hit_below_the_least_confidence(project)
 def test_check_config_tells_the_figure(project):
     done = project("check-config")
     assert done.returncode == 0
-    assert "one index alone puts first has 0.058" in done.stdout
+    assert "only one index ranks first has 0.058" in done.stdout
     notes = json.loads(project("check-config", "--json").stdout)["notes"]
     keys = {note["key"] for note in notes if "0.058" in note["message"]}
     assert keys == {f"search.{name}" for name in SEEDS}

@@ -177,5 +177,5 @@ def test_a_query_imports_no_carrier_and_leaves_nothing_but_our_memory(tmp_path):
 
 @pytest.mark.parametrize("wrong", [{"precision": "int4"}, {"threads": -1}])
 def test_arguments_that_mean_nothing_are_refused(wrong):
-    with pytest.raises(ValueError, match="it may be"):
+    with pytest.raises(ValueError, match="must be"):
         BuiltinEmbedder(**wrong)

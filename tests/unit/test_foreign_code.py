@@ -91,7 +91,7 @@ def test_settings_larger_than_any_are_not_read(folder: Path):
 def test_a_module_stays_in_its_folder(folder: Path, path: str):
     listed = [{"idx": 0, "path": path, "type": MODULES[0][1]}]
     (folder / "modules.json").write_text(json.dumps(listed), encoding="utf-8")
-    with pytest.raises(ModelRefused, match=r"modules\.json leads to"):
+    with pytest.raises(ModelRefused, match=r"modules\.json points to"):
         check_folder(folder)
 
 

@@ -296,9 +296,9 @@ def test_settings_that_mean_nothing_here_are_refused(tmp_path, files, said):
 @pytest.mark.parametrize(
     ("variant", "said"),
     [
-        ({"inputs": ("input_ids", "past_key_values.0.key")}, "takes input_ids, past_key_values"),
+        ({"inputs": ("input_ids", "past_key_values.0.key")}, "inputs input_ids, past_key_values"),
         ({"inputs": ("input_ids", "pixel_values")}, "export it for feature extraction"),
-        ({"outputs": {"logits": "mean"}}, "gives logits"),
+        ({"outputs": {"logits": "mean"}}, "outputs logits"),
     ],
 )
 def test_a_graph_of_another_kind_is_refused(tmp_path, variant, said):

@@ -292,8 +292,8 @@ def test_positions_that_mean_nothing_are_refused(tmp_path, positions):
     ("variant", "said"),
     [
         ({"labels": 3}, "it is not a cross-encoder"),
-        ({"inputs": ("tokens",)}, "takes tokens; a cross-encoder takes input_ids"),
-        ({"inputs": ("input_ids", "position_ids")}, "takes input_ids, position_ids"),
+        ({"inputs": ("tokens",)}, "inputs tokens; a cross-encoder has input_ids"),
+        ({"inputs": ("input_ids", "position_ids")}, "inputs input_ids, position_ids"),
         ({"element": "float32"}, "as integers"),
     ],
 )
@@ -401,7 +401,7 @@ def test_a_folder_is_opened_as_the_configuration_writes_it(folder, monkeypatch):
 
 
 def test_threads_that_mean_nothing_are_refused(folder):
-    with pytest.raises(ValueError, match="it may be"):
+    with pytest.raises(ValueError, match="must be"):
         OnnxCrossEncoder(folder, threads=-1)
 
 
@@ -476,4 +476,4 @@ def test_a_model_that_fails_on_a_text_leaves_order_and_scores_and_says_so(tmp_pa
     items = candidates(*PASSAGES[:3], "A gizmo.", scores=[0.9, 0.8, 0.7, 0.6])
     reranker = Reranker(encoder, [QUERY])
     assert ranked(items, reranker) == ranked(items, None)
-    assert "not re-ranked: the cross-encoder fails on a text" in reranker.notes[0]
+    assert "not re-ranked: the cross-encoder failed on a text" in reranker.notes[0]

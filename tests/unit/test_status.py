@@ -95,7 +95,7 @@ def test_files_that_wait_to_be_read(bench):
     assert status.state is Readiness.BUILDING
     assert status.is_usable
     assert status.holdings.files_waiting != 0
-    assert any("no process works on it now" in note for note in status.notes)
+    assert any("no process is working on it" in note for note in status.notes)
 
 
 def test_vectors_that_are_to_come(bench):
@@ -106,7 +106,7 @@ def test_vectors_that_are_to_come(bench):
     with try_watch_lock(bench.index) as lock:
         lock.say({"activity": "embedding 1 of 3"})
         status = status_of(bench)
-    assert status.notes == ("this process works on it: embedding 1 of 3",)
+    assert status.notes == ("this process is working on it: embedding 1 of 3",)
 
 
 def test_a_precision_that_was_replaced_is_the_same_model():

@@ -179,7 +179,7 @@ def test_an_index_that_never_caught_up_or_has_no_vectors_finds_nothing(writer, r
     put(writer, note("a.md", "not embedded yet"))
     assert catch_up(index, reader).search(MODEL.embed("ship"), 5) == []
     assert index.position == reader.position()
-    with pytest.raises(EmbeddingError, match="not of one model"):
+    with pytest.raises(EmbeddingError, match="from different models"):
         index.search(np.ones(3, dtype=np.float32), 5)
 
 

@@ -101,7 +101,7 @@ def _request(asked: _Asked, config: "Config") -> "ContextRequest":
     names = tuple(name for name in asked["files"] if name != _STANDARD_INPUT)
     has_diff = asked["diff"] or len(names) < len(asked["files"])
     if not names and not has_diff:
-        raise QueryError("name source files, or pipe a diff in with --diff")
+        raise QueryError("give source files, or pipe in a diff with --diff")
     return ContextRequest(
         files=tuple(_source(name, config) for name in names),
         diff=sys.stdin.buffer.read(MAX_SOURCES_CHARS) if has_diff else b"",

@@ -163,7 +163,7 @@ class _Options(TypedDict):
 @click.command("eval")
 @click.argument("folder", metavar="SET", type=click.Path(path_type=Path))
 @config_option
-@click.option("--run", type=_FILE, metavar="OUT.jsonl", help="Write the ranked documents there.")
+@click.option("--run", type=_FILE, metavar="OUT.jsonl", help="Write the ranking to this file.")
 @click.option(
     "--compare",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -171,11 +171,13 @@ class _Options(TypedDict):
     help="Show how another run, or another configuration (.toml), differs from this one.",
 )
 @click.option("--by", default="", metavar="FIELD", help="Group by this field of queries.jsonl.")
-@click.option("--ablate", is_flag=True, help="Switch each part off in turn: what is it worth?")
+@click.option(
+    "--ablate", is_flag=True, help="Switch off each part in turn, and show the difference."
+)
 @click.option(
     "--near-miss",
     is_flag=True,
-    help="Ask again without the relevant documents: how honest is the confidence?",
+    help="Ask again without the relevant documents, and measure the confidence.",
 )
 @click.option(
     "--foreign",
@@ -198,13 +200,13 @@ class _Options(TypedDict):
     "--plot",
     type=_FILE,
     metavar="FILE.svg",
-    help="Draw the figures as bars; with --near-miss, confidence against the share that was right.",
+    help="Draw a bar chart; with --near-miss, confidence against the share that was right.",
 )
 def evaluate(folder: Path, **options: Unpack[_Options]) -> None:
     """Measure the search on a folder with corpus/, queries.jsonl and qrels.tsv.
 
     The corpus is indexed in the user's cache, never in the set. Every query is asked with the
-    settings in force; intervals are 95 %, by resampling the queries.
+    effective settings; intervals are 95 %, by resampling the queries.
 
     \b
     Examples:

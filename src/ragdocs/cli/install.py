@@ -43,8 +43,8 @@ exact string, for source code, and for files that are neither Markdown nor text.
 
 - `query_documents`: first, for any question; ask it whole. Every passage has `path:lines`, its
   heading and a confidence. Cite the lines.
-- `search_with_hypothesis`: when that finds nothing sure. Write the answer you would expect to read,
-  and search by it.
+- `search_with_hypothesis`: when that finds nothing certain. Write the answer you would expect to
+  read, and search by it.
 - `get_document`: read on. It takes a passage's id, `path#heading` or `path:10-40`; for a long
   document ask for its outline first.
 - `find_related`: the documentation that matters for source files or a diff you work on; for a
@@ -362,24 +362,33 @@ def _install_options(command: Callable[..., _T]) -> Callable[..., _T]:
     """Adds these options; the command receives them as its argument `options`."""
 
     @click.option(
-        "--client", "key", type=click.Choice(list(_BY_KEY)), required=True, help="Whose settings."
+        "--client",
+        "key",
+        type=click.Choice(list(_BY_KEY)),
+        required=True,
+        help="The client to register with.",
     )
     @click.option(
         "--name",
         default="ragdocs",
         show_default=True,
         callback=_check_name,
-        help="The name of the server there.",
+        help="The server's name in the client.",
     )
-    @click.option("--project", "in_project", is_flag=True, help="In this folder's settings only.")
-    @click.option("--uvx", is_flag=True, help="Let uv fetch and run the published program.")
+    @click.option(
+        "--project",
+        "in_project",
+        is_flag=True,
+        help="For this project only, in the settings of this folder.",
+    )
+    @click.option("--uvx", is_flag=True, help="Have uv fetch and run the published package.")
     @click.option(
         "--plugin",
         "as_plugin",
         is_flag=True,
         help="As a plugin, with a skill and a command: for Claude Code, Codex and Gemini CLI.",
     )
-    @click.option("--dry-run", is_flag=True, help="Show what would be changed; change nothing.")
+    @click.option("--dry-run", is_flag=True, help="Only show what would change.")
     @wraps(command)
     def with_options(
         *arguments: object,
@@ -410,7 +419,7 @@ def install(options: _InstallOptions, place: CommandPlace) -> None:
     With --plugin, a plugin is built in the data folder, and the commands are printed by which the
     client adds it.
 
-    Without --docs and --config, the entry names what is in force in this folder.
+    Without --docs and --config, the entry names what is configured for this folder.
 
     \b
     Examples:

@@ -252,8 +252,8 @@ config_option = click.option(
     type=click.Path(path_type=Path),
     metavar="FILE|DIR",
     callback=_remember,
-    help="Read only this file, not the project's and the user's; for a folder, the project "
-    "files found from there.",
+    help="Use only this configuration file; with a folder, look for the project's file from there "
+    "upwards.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -367,14 +367,14 @@ def _with_place(
         multiple=True,
         metavar="DIR",
         callback=folders,
-        help="The documents' folder, instead of the configured ones. Repeat it for several.",
+        help="Use the documents in this folder instead of the configured ones; repeatable.",
     )
     @click.option(
         "--index",
         type=click.Path(path_type=Path, readable=False),  # `doctor` can make it readable
         metavar="DIR",
         callback=_index,
-        help="The index folder, instead of the configured one.",
+        help="Use this index folder instead of the configured one.",
     )
     @wraps(command)
     def with_place(
@@ -417,7 +417,7 @@ def _folder(given: Path, *, may_be_missing: bool) -> Path:
         # Also missing: a dead mount, or a parent without permission to enter.
         if os.path.isdir(folder) or (may_be_missing and not os.path.exists(folder)):
             return folder
-        problem = "is not a folder; give the folder that holds the documents"
+        problem = "is not a folder; give the folder that contains the documents"
     except (OSError, RuntimeError, ValueError) as error:
         problem = _reason(error)
     raise click.BadParameter(f"{escaped(str(given))} {problem}")

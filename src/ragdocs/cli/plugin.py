@@ -620,8 +620,8 @@ def plugin() -> None:
 
 @plugin.command("build")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--uvx", is_flag=True, help="Have uv fetch and run the published program.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written; write nothing.")
+@click.option("--uvx", is_flag=True, help="Have uv fetch and run the published package.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be written.")
 @json_option
 @place_options
 def build(folder: Path, uvx: bool, dry_run: bool, as_json: bool, place: CommandPlace) -> None:

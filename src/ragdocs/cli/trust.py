@@ -115,9 +115,7 @@ def _trust(files: "list[ProjectFile]", *, yes: bool, as_json: bool) -> int:
             click.echo(f"{short(str(one.request.file))} {one.standing.words}.")
     refused = [one for one in waiting if not _ask_for_trust(one, yes=yes)]
     if refused:
-        click.echo(
-            "Settings that you did not trust stay ignored; the rest of the file is in force."
-        )
+        click.echo("Settings that you did not trust stay ignored; the rest of the file applies.")
     return NOTHING_FOUND if refused else 0
 
 
@@ -165,12 +163,12 @@ def _show(file: "ProjectFile") -> None:
         click.echo(f"  {_setting(ask)}")
         click.echo(f"      {ask.authority.meaning}")
     if request.chosen:
-        click.echo("These patterns apply to the folders it names; a change to them asks again:")
+        click.echo("These patterns apply to those folders; if they change, you are asked again:")
     for key, value in request.chosen.items():
         click.echo(f"  {escaped(f'{key} = {toml_value(value)}')}")
     loaded = request.loaded()
     if loaded:
-        click.echo("These are loaded from the project; a change to them asks again:")
+        click.echo("These are loaded from the project; if they change, you are asked again:")
     for path in loaded:
         click.echo(f"  {short(str(path))}")
 
@@ -183,7 +181,7 @@ def _setting(ask: "Ask") -> str:
 def _confirm(file: "ProjectFile") -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError(
-            f"{short(str(file.request.file))} was not trusted: there is no terminal to ask at. "
+            f"{short(str(file.request.file))} was not trusted: there is no terminal to ask on. "
             "Read what it asks for, then repeat the command with --yes"
         )
     return click.confirm("Do you trust the project with these?", default=False)
@@ -315,7 +313,7 @@ def _change(change: "Callable[[Mapping[str, Grant]], Mapping[str, Grant]]") -> N
         raise FileKept(f"{short(str(path))} could not be written: {reason}") from error
     if problem:
         click.echo(
-            f"warning: {short(str(path))} was not used: {problem}. What was trusted before has to "
-            "be trusted again.",
+            f"warning: {short(str(path))} was not used: {problem}. Trust again what you "
+            "trusted before.",
             err=True,
         )

@@ -349,8 +349,8 @@ class RankSumCurve(NamedTuple):
         confidence = 1.0 / (1.0 + math.exp(exponent))
         return (
             f"rank sum, by a sigmoid with threshold {self.threshold:g} and steepness "
-            f"{self.steepness:g}: a relative number; a passage that one index alone puts first has "
-            f"{confidence:.3f}, so a min_confidence above that drops exact hits"
+            f"{self.steepness:g}: a relative number; a passage that only one index ranks first has "
+            f"{confidence:.3f}, so a higher min_confidence drops exact hits"
         )
 
 

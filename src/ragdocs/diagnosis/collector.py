@@ -195,14 +195,14 @@ def _watcher_notes(evidence: StatusEvidence) -> Iterator[str]:
         yield f"{evidence.worker} reports: {watcher.trouble}"
     if watcher and not watcher.is_heard:
         silent = f"{evidence.worker} should keep the index up to date, but does not respond"
-        yield f"{silent}; is it stopped? {advised('update')} finds changes too"
+        yield f"{silent}; is it suspended? {advised('update')} also finds changes"
 
 
 def _progress_note(evidence: StatusEvidence) -> str:
     if not evidence.worker:
-        return f"no process works on it now: {advised('update')} continues, and so does a server"
+        return f"no process is working on it: {advised('update')} continues, and so does a server"
     activity = evidence.watcher.activity if evidence.watcher else ""
-    return f"{evidence.worker} works on it" + (f": {activity}" if activity else "")
+    return f"{evidence.worker} is working on it" + (f": {activity}" if activity else "")
 
 
 # `status`: probes every part and never fails; it reports what could not be read.

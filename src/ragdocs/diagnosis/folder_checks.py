@@ -331,7 +331,7 @@ def _watch_problems(watcher: WatchStatus) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             f"{who} should keep the index up to date, but does not respond",
-            f"is it stopped? Resume or end it; until then {advised('update')} finds changes",
+            f"is it suspended? Resume or end it; until then {advised('update')} finds changes",
         )
 
 

@@ -78,7 +78,7 @@ def check_warnings(case: Case) -> Iterator[Finding]:
     if others:
         yield Finding(
             Level.NOTE,
-            f"{number_of(len(others), 'remark')} on indexed files",
+            f"{number_of(len(others), 'note')} on indexed files",
             details=_with_rest(_warning_lines(others), len(others)),
         )
     if not probe.warnings:
@@ -271,7 +271,7 @@ def check_counts(case: Case) -> Iterator[Finding]:
     if wrong:
         yield Finding(
             Level.ERROR,
-            "parts of the index contradict each other",
+            "parts of the index do not match each other",
             "rebuild it from the files",
             details=tuple(wrong),
             repair=rebuild_repair(case.app),

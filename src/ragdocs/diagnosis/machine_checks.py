@@ -217,7 +217,7 @@ def check_reranker(case: Case) -> Iterator[Finding]:
     try:
         yield Finding(Level.OK, _try_reranker(case.app))
     except EmbeddingError as error:
-        yield Finding(Level.WARNING, str(error), "until then results keep their first order")
+        yield Finding(Level.WARNING, str(error), "until then results keep their original order")
 
 
 def _try_reranker(app: App) -> str:
@@ -535,7 +535,7 @@ def check_watching(case: Case) -> Iterator[Finding]:
             Level.WARNING,
             f"process {watcher.pid} polls the files instead of watching them: "
             f"{watcher.reason or 'the reason is unknown'}",
-            "changes are still found, only later",
+            "changes are still found, but later",
         )
     yield from _limits(case)
 

@@ -103,7 +103,9 @@ def _files(folder: Path) -> list[Path]:
 def _check_settings(file: Path) -> None:
     try:
         if file.stat().st_size > _MAX_JSON_BYTES:
-            raise ModelCorrupt(f"{file} has more than {_MAX_JSON_BYTES:,} bytes, too many for settings")
+            raise ModelCorrupt(
+                f"{file} has more than {_MAX_JSON_BYTES:,} bytes, too many for settings"
+            )
         settings: object = json.loads(file.read_text(encoding="utf-8"))
         if file.name.endswith(_INDEX):
             _check_index(file, settings)

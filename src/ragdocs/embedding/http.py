@@ -188,7 +188,9 @@ class HttpEmbedder(ProbedEmbedder):
         with self._lock:
             has_failed = time.monotonic() - self._failed_at < FORGET_FAILURE_SECONDS
             if has_failed and not self._dimension:
-                raise EmbeddingError(f"{self._endpoint.url} did not answer a moment ago, and is not tried again yet")
+                raise EmbeddingError(
+                    f"{self._endpoint.url} did not answer a moment ago, and is not tried again yet"
+                )
             self._probe()
 
     def _probe(self) -> None:

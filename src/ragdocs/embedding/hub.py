@@ -71,7 +71,9 @@ class ModelFolder:
         if root.parent.name == "snapshots":
             root = root.parent.parent
         if not path.resolve().is_relative_to(root):
-            raise ModelRefused(f"{path} links to a file outside the model's folder; put the file there instead")
+            raise ModelRefused(
+                f"{path} links to a file outside the model's folder; put the file there instead"
+            )
         return path
 
     def lacks(self, name: str) -> ModelMissing:

@@ -423,8 +423,8 @@ class Evaluation:
             other = read_set(folder)
             if other.folder == self._labelled.folder:
                 raise EvaluationError(
-                    f"{folder} is the set that is measured; name another one, whose questions its "
-                    "documents do not answer"
+                    f"{folder} is the set being measured; choose one whose questions its documents "
+                    "do not answer"
                 )
             answerable = [query for query in other.queries if query.id in other.labels]
             some = random.Random(SEED).sample(answerable, min(FOREIGN, len(answerable)))
@@ -505,7 +505,5 @@ def _count_documents(app: "App") -> int:
     found = app.index_state().documents
     if not found:
         roots = ", ".join(str(tree.root) for tree in app.config.trees)
-        raise EvaluationError(
-            f"{roots} has no documents that could be indexed: `include` and `exclude` choose them"
-        )
+        raise EvaluationError(f"{roots} has no documents to index: check `include` and `exclude`")
     return found

@@ -46,7 +46,7 @@ def _check_tables(snapshot: Snapshot) -> Iterator[str]:
     for table in TABLES:
         expected, found = snapshot.ledger.count(table), _count(snapshot, table)
         if expected != found:
-            yield f"{table} has {found:,} rows, and should have {expected:,}"
+            yield f"{table} has {found:,} rows but should have {expected:,}"
 
 
 def _check_indices(snapshot: Snapshot, tables: Sequence[StoredIndex]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _check_index(snapshot: Snapshot, name: str) -> Iterator[str]:
     lacking = snapshot.select(_LACKING[name])[0][0]
     beyond = snapshot.select(_BEYOND[name])[0][0]
     if lacking or beyond:
-        yield f"the index {name} lacks {lacking:,} entries, and has {beyond:,} too many"
+        yield f"the index {name} lacks {lacking:,} entries and has {beyond:,} too many"
     elif name in _FTS5:
         yield from _check_terms(snapshot, name)
     else:
@@ -79,7 +79,7 @@ def _check_terms(snapshot: Snapshot, name: str) -> Iterator[str]:
     by_row = sum(_varints(row[0]) for row in snapshot.select(f"SELECT sz FROM {name}_docsize"))
     by_term = snapshot.select(f"SELECT coalesce(sum(cnt), 0) FROM {name}_vocabulary")[0][0]
     if by_row != by_term:
-        yield f"the index {name} has {by_term:,} words, and should have {by_row:,}"
+        yield f"the index {name} has {by_term:,} words but should have {by_row:,}"
 
 
 def _varints(packed: bytes) -> int:

@@ -122,7 +122,7 @@ def translate_errors(folder: Path) -> Generator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise IndexStoreError(
-            f"{folder} cannot be written ({reason}): make room or make it writable, or set "
+            f"{folder} cannot be written ({reason}): free space or make it writable, or set "
             'keyword_engine = "fts5"'
         ) from error
 
@@ -188,7 +188,7 @@ def read_state(data: bytes) -> State:
         found = json.loads(data)
         body = found["body"]
         if found["sha256"] != _hash(body) or body["format"] != _FORMAT:
-            raise Damaged("state.json is not as it was written")
+            raise Damaged("state.json has changed since it was written")
         return _state(body)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Damaged("state.json cannot be read") from error
@@ -200,7 +200,7 @@ def _state(body: Mapping[str, Any]) -> State:
     }
     directory = str(body["directory"])
     if not _DIRECTORY.fullmatch(directory) or not all(map(_FILE.fullmatch, files)):
-        raise Damaged("state.json names files elsewhere")
+        raise Damaged("state.json lists files outside its folder")
     return State(
         version=str(body["version"]),
         position=_position(*body["position"]),
@@ -276,7 +276,7 @@ class DerivedFolder:
             except OSError as error:
                 raise Damaged(f"{name} cannot be read: {error.strerror}") from error
             if (seen[1], found) != (mark.size, mark.sha256):
-                raise Damaged(f"{name} is not as it was written")
+                raise Damaged(f"{name} has changed since it was written")
             known[seen] = found
         self._verified = known
 

@@ -104,7 +104,7 @@ def require_tantivy() -> None:
     """Does not import it: that can wait until the first query."""
     if find_spec("tantivy") is None:
         raise ConfigError(
-            'keyword_engine is "tantivy", which is not installed: '
+            'keyword_engine is "tantivy", which is not installed: run '
             'pip install \'mcp-markdown-ragdocs[tantivy]\', or choose "fts5" or "whoosh"'
         )
 

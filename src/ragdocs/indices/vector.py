@@ -280,11 +280,11 @@ class FlatVectors:
 
         if vector.shape != (self.dimension,):
             raise EmbeddingError(
-                f"the query's vector has the shape {vector.shape}, the index needs "
-                f"({self.dimension},): they are not of one model"
+                f"the query's vector has the shape {vector.shape}, but the index needs "
+                f"({self.dimension},): they are from different models"
             )
         if not np.isfinite(vector).all():
-            raise EmbeddingError("the query's vector holds values that are not numbers")
+            raise EmbeddingError("the query's vector has values that are not numbers")
         return np.ascontiguousarray(vector, dtype=np.float32).reshape(1, -1)
 
     def _finder(self, query: "Vector", params: object = None) -> "Find":

@@ -250,7 +250,7 @@ def plan_context(
     terms = query_terms(applied.terms, choice.of(sources))
     query, fitting = query_text(terms)
     if fitting < len(terms):
-        notes = (*notes, f"{len(terms) - fitting} terms were left out: the query has no room")
+        notes = (*notes, f"{len(terms) - fitting} terms were left out, because the query is full")
     return ContextPlan(
         files=tuple(_file(source, applied, own) for source in sources if source.name),
         included=included,
@@ -281,7 +281,7 @@ def answer_plan(plan: ContextPlan, request: ContextRequest, search: Search) -> C
                 explain=request.explain,
             )
         )
-    notes = plan.notes if plan.query else (*plan.notes, "no word of these files is in the index")
+    notes = plan.notes if plan.query else (*plan.notes, "the index has no word of these files")
     return ContextAnswer(
         files=plan.files,
         included=plan.included,

@@ -191,11 +191,11 @@ def content_of(view: View, document: StoredDocument, files: TextSource | None) -
     try:
         found = files.read(document.tree, document.path)
     except SourceError as error:
-        note = f"the file can no longer be read ({error}): this is the text that was indexed"
+        note = f"the file can no longer be read ({error}); showing its last indexed text"
         return _read_stored(view, document, TextState.UNREADABLE, note)
     entry = view.file(document.id)
     if entry is None or entry.state is None or entry.state.content_hash != found.content_hash:
-        note = "the file has changed since it was indexed: this is the text that was indexed"
+        note = "the file has changed since it was indexed; showing its last indexed text"
         return _read_stored(view, document, TextState.CHANGED, note)
     source = decode(found.data).source
     return DocumentContent(source.text, document.body_start, 1, TextState.CURRENT, source.span)
@@ -217,7 +217,7 @@ def _read_stored(
 
     first = passage.span.line_start
     if first > 1:
-        notes = (*notes, f"lines 1-{first - 1}, the front matter, are not kept in the index")
+        notes = (*notes, f"lines 1-{first - 1} (the front matter) are not stored in the index")
     return DocumentContent(passage.text, 0, first, state, span_of, notes)
 
 
@@ -275,7 +275,7 @@ def characters(view: View, place: DocumentPlace, content: DocumentContent) -> tu
         return 0, len(content.text)
     first, last = place.lines
     if first > content.last_line:
-        raise NotThere(f"the document has {content.last_line:,} lines: line {first:,} is not there")
+        raise NotThere(f"there is no line {first:,}: the document has {content.last_line:,} lines")
     start, end = content.range_of_lines(first, last)
     return (max(start, content.body_start), end) if place.is_body else (start, end)
 
@@ -322,7 +322,7 @@ def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) ->
     first = found[0].span.line_start if found else document.lines + 1
     if first <= 1:
         raise NotThere(
-            f"`{printable_name(document.id)}` begins with a heading: there is no text before it"
+            f"`{printable_name(document.id)}` begins with a heading, so it has no text before one"
         )
     path = (short(document.title),)
     name = f"{document.id}#{PREAMBLE}"
@@ -337,7 +337,7 @@ def _describe_unknown(
     message = f"`{printable_name(document.id)}` has no heading `{printable_name(fragment)}`"
     if near:
         return f"{message}; the nearest are {near}"
-    return f"{message}: ask for its outline to see the headings there are"
+    return f"{message}: its outline lists the headings"
 
 
 # `get`: a document, a section, a chunk or some lines, page by page; or the headings.
@@ -388,14 +388,16 @@ class DocumentReader:
         doc_id, line = DocId(str(values["doc"])), values["line"]
         document = self._view.document(doc_id)
         if document is None:
-            raise NotThere(f"`{doc_id}` is no longer there: list the documents to see what is")
+            raise NotThere(f"`{doc_id}` no longer exists: list the documents to see which do")
         if self._view.version(doc_id) != values["version"]:
             raise QueryError(
-                f"`{doc_id}` has changed since the page before: begin again without the cursor, "
-                f"or go on with start_line {line}"
+                f"`{doc_id}` has changed since the previous page: start again without the cursor, "
+                f"or continue with start_line {line}"
             )
         if request.reference and self._resolver.find(request.reference).document.id != doc_id:
-            raise QueryError("the cursor is of another document: give one of the two")
+            raise QueryError(
+                "the cursor belongs to another document: give either the cursor or the document"
+            )
         place = place_of(self._view, self._target(document, values))
         return _Wanted(document, place, bool(values["outline"]), int(str(values["at"])))
 
@@ -460,7 +462,7 @@ class DocumentReader:
             total_tokens=sum(map(entry_tokens, entries)),
             cursor=cursor,
             outline=page.entries,
-            notes=() if entries else ("there are no headings here",),
+            notes=() if entries else ("there are no headings",),
         )
 
     def _entries(self, wanted: _Wanted) -> list[OutlineEntry]:

@@ -112,7 +112,7 @@ def count_tags(documents: Iterable[StoredDocument]) -> list[TagEntry]:
 
 _NO_TREE = TreeCounts(0, 0, 0, 0)
 _READ_AT_ONCE = 64
-_NOTHING = "nothing in the index matches: widen the filters, or check whether the index is complete"
+_NOTHING = "nothing matches: use fewer filters, or check whether the index is complete"
 
 
 class Lister:

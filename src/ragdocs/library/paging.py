@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CHECK_BYTES = 4
 Value = str | int | list[str | int]
 
-_DAMAGED = "the cursor is damaged or of another list: leave it out to begin with the first page"
+_DAMAGED = "the cursor is damaged or belongs to another list: omit it to get the first page"
 
 
 def encode_cursor(kind: str, values: Mapping[str, Value]) -> str:
@@ -121,11 +121,11 @@ def read_cursor(request: ListRequest, generation: int) -> ListPosition:
         given = getattr(request, name)
         if given not in (_DEFAULTS[name], getattr(carried, name)):
             raise QueryError(
-                f"the cursor is of a list with another `{name}`: leave one of the two out"
+                f"the cursor belongs to a list with another `{name}`: omit one of the two"
             )
     after = values["after"]
     is_same = values["generation"] == generation
-    notes = () if is_same else ("the index has changed since the page before",)
+    notes = () if is_same else ("the index has changed since the previous page",)
     return ListPosition(carried, tuple(after) if isinstance(after, list) else None, notes)
 
 

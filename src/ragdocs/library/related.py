@@ -230,8 +230,8 @@ def _opening(text: str) -> str:
 MAX_LINKED = 1_000
 """How many neighbours are looked at: a hub may have tens of thousands."""
 _READ_AT_ONCE = 64
-_NO_VECTORS = "this text has no vectors yet, so nothing can be compared with it by meaning"
-_NO_COMMUNITIES = "communities are not computed yet: a server or {command} does that"
+_NO_VECTORS = "this text has no vectors yet, so similar text cannot be found by meaning"
+_NO_COMMUNITIES = "clusters of linked notes are not computed yet: a server or {command} does that"
 
 
 class Relations:

@@ -40,7 +40,7 @@ def check_length(name: str, value: Sized, most: int) -> None:
 
 def check_sum(name: str, size: int, most: int) -> None:
     if size > most:
-        raise QueryError(f"{name} is too long: {size:,} characters, at most {most:,} are taken")
+        raise QueryError(f"{name} is too long: {size:,} characters; the maximum is {most:,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +67,9 @@ class DocumentRequest:
         check_number("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
         _check_lines(self.start_line, self.end_line)
         if not self.reference.strip() and not self.cursor:
-            raise QueryError("no document is named: give an id, a path or a cursor")
+            raise QueryError("no document is given: give an id, a path or a cursor")
         if self.full_document and self.has_lines:
-            raise QueryError("full_document and a line range exclude each other: give one of them")
+            raise QueryError("full_document and a line range cannot be combined: give one of them")
 
     @property
     def has_lines(self) -> bool:
@@ -125,7 +125,7 @@ class RelatedRequest:
         check_length("the reference", self.reference, MAX_REFERENCE_CHARS)
         check_number("limit", self.limit, 1, MAX_RELATED)
         if not self.reference.strip():
-            raise QueryError("no document is named: give an id or a path")
+            raise QueryError("no document is given: give an id or a path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class ContextRequest:
         total = len(self.diff) + sum(len(file.content) for file in self.files)
         check_sum("all files together", total, MAX_SOURCES_CHARS)
         if not self.files and not self.diff:
-            raise QueryError("nothing is given: name source files, or give a diff")
+            raise QueryError("nothing is given: give source files or a diff")
 
 
 def _check_lines(start: int | None, end: int | None) -> None:

@@ -249,7 +249,7 @@ def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
     text = _beginning(whole, MAX_READ_SOURCE_CHARS)
     said: list[str] = []
     if len(text) < len(whole) or len(diff) > MAX_READ_SOURCE_CHARS:
-        said.append(f"only the first {len(text):,} characters of the diff were looked at")
+        said.append(f"only the first {len(text):,} characters of the diff were read")
     found = changed_files(text)
     if not found:
         said.append("this is not a unified diff: it was read as plain text")
@@ -257,7 +257,7 @@ def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
     taken = found[:MAX_SOURCE_FILES]
     left = len(found) - len(taken)
     if left:
-        said.append(f"{left} more files of the diff were not looked at")
+        said.append(f"{left} more files of the diff were not read")
     return [_read_change(each) for each in taken], "; ".join(said)
 
 

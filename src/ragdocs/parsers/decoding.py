@@ -107,7 +107,7 @@ def _decode(data: bytes) -> tuple[_Encoding, str, list[DocumentWarning]]:
     read_as = f"decoded as {name.upper()} by its byte-order mark"
     warnings = [DocumentWarning(WarningKind.ENCODING, 1, read_as)]
     if odd := len(body) % unit:
-        cut = f"the last {number_of(odd, 'byte')}, a cut character, left out"
+        cut = f"the last {number_of(odd, 'byte')} ignored: an incomplete character"
         warnings.append(DocumentWarning(WarningKind.REPLACED_BYTES, odd, cut))
         body = body[:-odd]
     errors = "surrogatepass" if unit == 2 else "replace"

@@ -131,7 +131,7 @@ class Fields:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        more = (f"front matter: and {self._unsaid} more like these",) if self._unsaid else ()
+        more = (f"front matter: {self._unsaid} more problems",) if self._unsaid else ()
         return (*self._warnings, *more)
 
     def has(self, key: str) -> bool:
@@ -142,7 +142,7 @@ class Fields:
         if not kept:
             return
         if self.has(key):
-            self.warn(f"{key}: given twice, the first is kept")
+            self.warn(f"{key}: given twice; the first is used")
         else:
             self._values[_ALIASES.get(key, key)] = _Value(kept, is_list)
 
@@ -198,7 +198,7 @@ class Fields:
             if moment is not None:
                 found[source] = moment
             elif value is not None:
-                self.warn(f"{source}: {value.texts[0][:40]!r} is not a date, left out")
+                self.warn(f"{source}: {value.texts[0][:40]!r} is not a date, ignored")
         return found
 
 
@@ -336,8 +336,8 @@ class _Block(BaseHandler):
         if closing is None:
             # A rule at the beginning of a file is ordinary Markdown, unless a key follows.
             if _KEY_LINE.match(self._text, start):
-                self.warnings = ("front matter: never closed, read as text",)
-            raise ValueError("the block is never closed")
+                self.warnings = ("front matter: not closed, read as text",)
+            raise ValueError("the block is not closed")
         self.body_start = min(closing.end() + 1, len(self._text))
         return self._text[start : closing.start()], ""
 
@@ -346,7 +346,7 @@ class _Block(BaseHandler):
         fields = Fields()
         if not self.read(fm, fields):
             self.body_start = 0
-            self.warnings = ("front matter: not keys and values, read as text",)
+            self.warnings = ("front matter: not made of keys and values, read as text",)
             return {}
         metadata = fields.clean()
         self.warnings = fields.warnings
@@ -385,12 +385,12 @@ class _TomlBlock(_Block):
 
     def read(self, block: str, fields: Fields) -> bool:
         if len(block) > MAX_BLOCK_CHARS or DEEP_KEY.search(block):
-            fields.warn("TOML too large or too deep, left out")
+            fields.warn("TOML too large or nested too deeply, ignored")
             return True
         try:
             table = tomllib.loads(block)
         except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-            fields.warn(f"bad TOML ({error}), left out")
+            fields.warn(f"bad TOML ({error}), ignored")
             return True
         for key, value in table.items():
             if key.lower() in KNOWN_KEYS:
@@ -408,7 +408,7 @@ def _add_pairs(node: yaml.MappingNode, fields: Fields) -> None:
 def _add_node(key: str, node: yaml.Node, fields: Fields) -> None:
     texts, has_tables = node_texts(node)
     if has_tables:
-        fields.warn(f"{key}: expected text or a list, what is neither was left out")
+        fields.warn(f"{key}: expected text or a list; anything else was ignored")
     fields.add(key, texts, is_list=isinstance(node, yaml.SequenceNode))
 
 
@@ -447,6 +447,6 @@ def _add_toml(key: str, value: Any, fields: Fields) -> None:  # noqa: ANN401  to
     is_list = isinstance(value, list)
     values = cast(list[Any], value) if is_list else [value]
     if any(isinstance(item, dict | list) for item in values):
-        fields.warn(f"{key}: expected text or a list, left out")
+        fields.warn(f"{key}: expected text or a list, ignored")
     else:
         fields.add(key, [str(item) for item in values[:MAX_VALUES]], is_list=is_list)

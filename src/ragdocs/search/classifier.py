@@ -123,7 +123,7 @@ _LETTERS_OF = {
     "KATAKANA": "Japanese",
     "CJK": "Chinese or Japanese",
 }
-_ANOTHER = "another language than English"
+_ANOTHER = "a language other than English"
 _LEAST_LETTERS = 2
 _LETTERS_SHARE = 0.25
 """The least share of letters of another script; fewer are a symbol or name in an English text."""
@@ -165,7 +165,7 @@ class ForeignQuestion:
 
     def note(self, model: str) -> str:
         return (
-            f"this question seems to be in {self.language}, and {model} knows English only: "
+            f"this question seems to be in {self.language}, but {model} only knows English: "
             "translate the question into English, or use a multilingual model"
         )
 

@@ -44,8 +44,8 @@ FIELD_NAMES = {name.value: name for name in QueryField} | {
     "body": QueryField.CONTENT,
 }
 
-QUOTE_IS_TEXT = "A quotation mark that encloses nothing was read as text."
-BRACKET_IS_TEXT = "A bracket without its other half was read as text."
+QUOTE_IS_TEXT = "A quotation mark without its pair was read as text."
+BRACKET_IS_TEXT = "An unmatched bracket was read as text."
 TOO_DEEP = f"Brackets more than {MAX_DEPTH} deep were all read as text."
 OR_IS_IDLE = "OR without a term on both sides was ignored."
 
@@ -300,8 +300,10 @@ def _is_boost(figure: str) -> bool:
 # or sentence marks, in one of phrases and at most three words, or if the request asks for it.
 # Otherwise any word may match, and a quotation is a wish.
 
-TOO_MANY = "The operators of this query were ignored: they bind more than {most} words and phrases."
-ONLY_EXCLUDES = "Nothing is looked for, only excluded: add what should be found."
+TOO_MANY = (
+    "The operators of this query were ignored: they apply to more than {most} words and phrases."
+)
+ONLY_EXCLUDES = "The query only excludes: add words to search for."
 
 FILTERS = (QueryField.TREE, QueryField.PATH)
 
@@ -311,18 +313,18 @@ MOST_TERMS_BESIDE_PHRASES = 3
 
 REASONS = {
     QueryReading.REQUESTED: "the request asks for it",
-    QueryReading.OPERATORS: f"it has operators, at most {MOST_TERMS} terms, and is no sentence",
-    QueryReading.PHRASES: f"it is phrases and at most {MOST_TERMS_BESIDE_PHRASES} other words",
+    QueryReading.OPERATORS: f"it has operators and at most {MOST_TERMS} terms, and is no sentence",
+    QueryReading.PHRASES: f"it has phrases and at most {MOST_TERMS_BESIDE_PHRASES} other words",
     QueryReading.NO_OPERATOR: "it has no operator",
-    QueryReading.SENTENCE: "it has a question word or a sentence mark",
+    QueryReading.SENTENCE: "it has a question word or punctuation",
     QueryReading.FUNCTION_WORDS: "it has words such as `the` or `in` beside or around its phrases",
     QueryReading.COMMAND: "it looks like a command line",
-    QueryReading.MANY_TERMS: "it has too many terms for a query that is plainly written in the "
-    f"language: {MOST_TERMS}, or {MOST_TERMS_BESIDE_PHRASES} beside phrases",
-    QueryReading.LITERAL: "what is quoted is a pattern or code, or stands beside brackets",
-    QueryReading.UNFULFILLED: "no passage has its phrases and all its other words, or a phrase is "
-    "two common words",
-    QueryReading.MANY_CONDITIONS: "its operators bind too many words and phrases",
+    QueryReading.MANY_TERMS: "it has too many terms for a query in the query language: more than "
+    f"{MOST_TERMS}, or {MOST_TERMS_BESIDE_PHRASES} beside phrases",
+    QueryReading.LITERAL: "the quoted text is a pattern or code, or is next to brackets",
+    QueryReading.UNFULFILLED: "no passage has its phrases and all its other words, or a phrase "
+    "consists of two common words",
+    QueryReading.MANY_CONDITIONS: "its operators apply to too many words and phrases",
 }
 """Why a query is strict, or plain."""
 

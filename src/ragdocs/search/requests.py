@@ -148,16 +148,16 @@ def _check_strict(strict: bool | tuple[bool, ...], queries: int) -> None:
     for each in strict if isinstance(strict, tuple) else (strict,):
         _check_kind("strict", each, bool, "true or false")
     if isinstance(strict, tuple) and len(strict) != queries:
-        raise QueryError(f"strict has {len(strict)} values: there are {queries} queries")
+        raise QueryError(f"strict has {len(strict)} values, but there are {queries} queries")
 
 
 def _check_texts(queries: tuple[str, ...], hypothesis: str) -> None:
     for text in (*queries, hypothesis):
         _check_kind("a query", text, str, "a text")
     if not hypothesis.strip() and not any(query.strip() for query in queries):
-        raise QueryError("the query is empty: ask for something")
+        raise QueryError("the query is empty")
     if len(queries) > MAX_QUERIES:
-        raise QueryError(f"{len(queries)} queries at once: at most {MAX_QUERIES} are answered")
+        raise QueryError(f"a request can have at most {MAX_QUERIES} queries, not {len(queries)}")
     longest = max((len(query) for query in queries), default=0)
     _check_range("the query's length", longest, 0, MAX_QUERY_CHARS)
     _check_range("the length of all queries", sum(map(len, queries)), 0, MAX_QUERIES_CHARS)
@@ -210,7 +210,7 @@ def topics(request: QueryRequest, *, is_enabled: bool) -> tuple[Topic, ...]:
         return tuple(Topic(text, None, is_strict) for text, is_strict in asked)
     if not is_enabled:
         raise QueryError(
-            "search by a hypothetical answer is switched off: set hyde_enabled = true in "
-            "[search.advanced], or ask with a query"
+            "search by a hypothetical answer is off: set hyde_enabled = true in "
+            "[search.advanced], or use a query"
         )
     return tuple(Topic(text, request.hypothesis, is_strict) for text, is_strict in asked)

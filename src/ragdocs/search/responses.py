@@ -42,7 +42,7 @@ class WishExplanation:
         if self.passages is None:
             return self.phrase
         counted = f"{self.passages} passage{'' if self.passages == 1 else 's'}"
-        return f"{self.phrase} (in {counted}; brought forward by {self.strength:.2f})"
+        return f"{self.phrase} (in {counted}; raised by {self.strength:.2f})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class Readiness(StrEnum):
 
 
 _USUAL_REASONS = {
-    Readiness.DEGRADED: "passages are found by their words only",
+    Readiness.DEGRADED: "search uses keywords only",
     Readiness.UNAVAILABLE: "there is nothing to search yet",
 }
 
@@ -185,7 +185,7 @@ class IndexState:
         if self.reason:
             return self.reason
         if self.files_waiting is None:
-            return "not all files have been looked at yet"
+            return "not all files have been read yet"
         if self.files_waiting:
             return f"{number_of(self.files_waiting, 'file')} to be read"
         return f"{self.passages - self.vectors_pending:,} of {passages} have vectors"

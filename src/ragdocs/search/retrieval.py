@@ -641,7 +641,7 @@ def _emptiness_notes(found: RunningQuery) -> tuple[str, ...]:
     if found.satisfying == 0:
         return (NONE_HAS_ALL if _is_of_words(found.understanding.parsed.expression) else NOTHING,)
     if query.condition is not None and not query.units:
-        return ("this query only filters: add words to look for",)
+        return ("this query has only filters: add words to search for",)
     return ()
 
 

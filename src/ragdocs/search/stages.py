@@ -90,9 +90,9 @@ def inside_another(item: Candidate, left: Sequence[Candidate]) -> str:
 
 def _like(what: str, likeness: Sequence[float], left: Sequence[Candidate]) -> str:
     if not likeness:
-        return f"its {what} is that of a better one"
+        return f"its {what} is the same as that of a better one"
     best = max(range(len(likeness)), key=likeness.__getitem__)
-    return f"its {what} is {likeness[best]:.2f} like that of {left[best].id}"
+    return f"its {what} is {likeness[best]:.0%} similar to that of {left[best].id}"
 
 
 # A second opinion by a cross-encoder (P6): it reads the query and each passage together.
@@ -358,7 +358,7 @@ def _limit_candidates(settings: SearchConfig) -> Stage | None:
     limit = settings.candidate_limit
     if limit <= 0:
         return None
-    words = f"{limit} were found that are better, and more are not judged"
+    words = f"there are {limit} better ones, and no more are considered"
     return Stage(StageName.CANDIDATES, partial(take_first, top_n=limit), always(words))
 
 
@@ -396,7 +396,7 @@ def _require_filters(request: QueryRequest) -> Stage | None:
     if request.filters == Filters():
         return None
     keep = partial(filter_matching, filters=request.filters)
-    return Stage(StageName.FILTERS, keep, always("a filter leaves its document out"))
+    return Stage(StageName.FILTERS, keep, always("a filter excludes its document"))
 
 
 def _put_named_first(tools: StageTools) -> Stage | None:
@@ -410,7 +410,7 @@ def _cut_off(settings: SearchConfig, request: QueryRequest) -> Stage | None:
     if settings.cutoff_ratio <= 0 or len(request.queries) > 1:
         return None
     cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
-    words = f"from here on scores fall below {settings.cutoff_ratio:g} of the one before"
+    words = f"its score or an earlier one is below {settings.cutoff_ratio:g} of the one before it"
     return Stage(StageName.CUTOFF, cut, always(words))
 
 
@@ -443,7 +443,7 @@ def _diversify(settings: SearchConfig, request: QueryRequest) -> Stage | None:
     if not _is_diversified(settings, request):
         return None
     select = partial(select_mmr, mmr_lambda=settings.mmr_lambda)
-    words = f"others are as relevant and less alike, or {MAX_CANDIDATES} came before it"
+    words = f"others are as relevant and less similar, or {MAX_CANDIDATES} came before it"
     return Stage(StageName.MMR, select, always(words))
 
 
@@ -531,7 +531,7 @@ def _limit_per_document(settings: SearchConfig, request: QueryRequest) -> Stage 
     keep = partial(limit_per_document, limit=limit)
     if not _hard_limit(settings, request):
         keep = partial(prefer_other_documents, limit=limit, top_n=request.top_n)
-    words = f"its document has better ones, and only {limit} may stay"
+    words = f"its document has {limit} better ones, the most that are shown"
     return Stage(StageName.DOCUMENT_LIMIT, keep, always(words))
 
 

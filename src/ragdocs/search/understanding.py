@@ -51,8 +51,8 @@ FUZZY_WEIGHT = 0.5
 MAX_ADDED = 48
 """For one query: three for each of sixteen words."""
 TOO_MANY_WORDS = (
-    "this query has {count:,} different words: {left_out:,} of them, the commonest, are "
-    "searched by meaning only"
+    "this query has {count:,} different words: the {left_out:,} most common ones are searched by "
+    "meaning only"
 )
 
 
@@ -509,14 +509,14 @@ class _WishScores:
 # beside words is not a name in these documents (specs/0075).
 
 RELAXED = (
-    "no passage has all words of this query: those without an operator were only ranked, "
-    "and what is quoted, excluded or in a field was required"
+    "no passage has all words of this query: quotations, exclusions and fields were required, "
+    "other words only affected the ranking"
 )
 
-NOTHING = "no passage fulfils every part of this query: its operators make all of it binding"
-NONE_HAS_ALL = "no passage has every word of this query, and strict makes each of them binding"
+NOTHING = "no passage matches this query: because of its operators, all of it is required"
+NONE_HAS_ALL = "no passage has every word of this query, and strict requires all of them"
 NOWHERE = (
-    "no passage has all of this query: it was read as plain words, and what is quoted as a wish"
+    "no passage has all of this query: it was read as plain words, with its quotations preferred"
 )
 
 Count = Callable[[Condition], int]

@@ -128,7 +128,7 @@ _T = TypeVar("_T")
 Pending = Future[QueryEmbedding]
 """A vector that is being computed."""
 
-TOO_LONG = "the text is too long to embed: the last {cut:,} characters are searched by words only"
+TOO_LONG = "the text is too long to embed: its last {cut:,} characters are searched by words only"
 
 
 @dataclass(frozen=True, slots=True)

