@@ -304,7 +304,7 @@ def test_the_question_that_is_shown_is_asked(typed, project, monkeypatch):
     monkeypatch.chdir(folder)
     done = typed(command.removeprefix("$ ").split())
     assert done.stdout.splitlines() == lines
-    assert "no terminal to ask at" in done.stderr
+    assert "no terminal to ask on" in done.stderr
     assert question == "Do you trust the project with these? [y/N]:"
 
 

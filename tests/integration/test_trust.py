@@ -281,7 +281,7 @@ def test_without_a_terminal_nothing_is_trusted(repository):
     write(repository, ".ragdocs.toml", '[embedding]\nprovider = "http"\n')
     done = ragdocs(repository, "trust", code=2)
     assert 'line 2: embedding.provider = "http"' in done.stdout
-    assert "no terminal to ask at" in done.stderr
+    assert "no terminal to ask on" in done.stderr
     assert "--yes" in done.stderr
     assert "No project file is trusted" in run("trust", "--list").stdout
 
@@ -379,7 +379,7 @@ def test_what_was_damaged_is_replaced_and_said(repository, home):
     kept = write(home, ".local/share/mcp-markdown-ragdocs/trust.json", "{")
     kept.parent.chmod(0o700)
     assert "it is damaged" in run("trust", "--list").stdout
-    assert "has to be trusted again" in run("trust", "--yes").stderr
+    assert "Trust again what you trusted before" in run("trust", "--yes").stderr
     assert "is trusted." in run("trust").stdout
 
 

@@ -38,7 +38,7 @@ def trust(
     asks again, other edits do not. DIR means all project files that apply there.
 
     Exits with 0 when nothing needs trust, 1 when something still does, 2 when there is no terminal
-    to ask at.
+    to ask on.
 
     \b
     Examples:
