@@ -52,7 +52,20 @@ MAX_RELATED = 50
 MAX_FILTER_CHARS = 1_000
 """Characters of a tree's name, a tag, an author or a date."""
 MAX_FILTER_ITEMS = 50
-"""Tags or paths in one filter."""
+"""Tags or paths in one filter, and values in a filter text."""
+MAX_FILTER_TEXT_CHARS = 2_000
+"""Characters of a filter text (`status:active -tag:old`)."""
+
+# Properties of a document
+
+MAX_PROPERTIES = 200
+"""Properties of a document that are kept."""
+MAX_PROPERTY_CHARS = 1_000
+"""Characters of a property's value that are kept."""
+MAX_PROPERTY_VALUES = 1_000
+"""Values that are kept of all properties of a document: a list has several."""
+MAX_PROPERTY_VALUES_SHOWN = 10
+"""Most frequent values that a list of properties shows for each."""
 
 # Source files for `context`
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType, Self
+from typing import NamedTuple, NewType, Self
 
 
 class Closable(ABC):
@@ -171,6 +171,16 @@ class FrontMatter:
     dates: Mapping[DateSource, datetime] = field(default_factory=dict[DateSource, datetime])
 
 
+class Property(NamedTuple):
+    """A front-matter property or an inline field (`key:: value`), with the texts of its values.
+
+    The key is as filters name it: lower case, without blanks, nested keys joined by dots.
+    """
+
+    key: str
+    values: tuple[str, ...]
+
+
 class WarningKind(StrEnum):
     """A problem of a file that was indexed nevertheless."""
 
@@ -193,6 +203,8 @@ class WarningKind(StrEnum):
     """The rest can be found as text, not as tags."""
     TOO_MANY_CODE_BLOCKS = "too_many_code_blocks"
     """The rest can be found as text, not as code."""
+    TOO_MANY_PROPERTIES = "too_many_properties"
+    """No filter finds the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +259,7 @@ class Document:
     code_blocks: tuple[CodeBlock, ...]
     blocks: tuple[Block, ...]
     warnings: tuple[DocumentWarning, ...] = ()
+    properties: tuple[Property, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 import frontmatter
 import pytest
 
+from ragdocs.dates import parse_date
 from ragdocs.models import DateSource
-from ragdocs.parsers.front_matter import parse_date, read_front_matter
+from ragdocs.parsers.front_matter import read_front_matter
 from tests.support.documents import chunk, leaves, parse
 from tests.support.machine import record_calls, takes_less_than
 

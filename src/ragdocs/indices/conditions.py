@@ -14,6 +14,8 @@ from functools import reduce
 from pathlib import PurePosixPath
 from typing import NamedTuple, assert_never
 
+from ragdocs.dates import parse_calendar
+from ragdocs.filter_language import fold_value, read_number, read_value
 from ragdocs.memory import BoundedCache
 from ragdocs.models import DocId, QueryField
 from ragdocs.parsers.ids import encode_path
@@ -44,6 +46,9 @@ class FilterField(StrEnum):
     MODIFIED = "modified"
     DOCUMENT = "document"
     """The document's id."""
+    TITLE = "title"
+    PROPERTY = "property"
+    """A front-matter property or inline field, named by the comparison's key."""
     LANGUAGE = "language"
     """The language of a code block in the passage: the only field that is not a document's."""
 
@@ -60,18 +65,31 @@ class Operator(StrEnum):
     """A path that begins with these characters, as in the query language."""
     AT_LEAST = "at least"
     AT_MOST = "at most"
+    WITHIN = "within"
+    """Between the bounds of an interval: less, greater and a range are one operator."""
+    EXISTS = "exists"
 
 
-Value = str | datetime | frozenset[str] | tuple[str, ...]
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The numbers and the moments between two bounds, both included; None for values of that kind
+    lets none of them through."""
+
+    numbers: tuple[float, float] | None = None
+    moments: tuple[datetime, datetime] | None = None
+
+
+Value = str | datetime | frozenset[str] | tuple[str, ...] | Interval | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One field compared with one value."""
+    """One field compared with one value; `key` names the property."""
 
     field: FilterField
     operator: Operator
-    value: Value
+    value: Value = None
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +210,8 @@ def _check(condition: Condition) -> IsMatch:
 
 
 def _compare(comparison: Comparison) -> IsMatch:
+    if comparison.field is FilterField.PROPERTY:
+        return _compare_property(comparison)
     make = _MAKERS.get((comparison.field, comparison.operator))
     if make is None:
         raise ValueError(f"documents cannot be compared by {comparison}")
@@ -249,6 +269,23 @@ def _has_author(wanted: str) -> IsMatch:
     return lambda document: _is_one_of(wanted, document.front_matter.author)
 
 
+def _has_any_tag(_: None) -> IsMatch:
+    return lambda document: bool(document.tags)
+
+
+def _has_any_category(_: None) -> IsMatch:
+    return lambda document: bool(document.front_matter.category)
+
+
+def _has_any_author(_: None) -> IsMatch:
+    return lambda document: bool(document.front_matter.author)
+
+
+def _is_titled(titles: tuple[str, ...]) -> IsMatch:
+    wanted = frozenset(map(fold_value, titles))
+    return lambda document: fold_value(document.title) in wanted
+
+
 def _is_since(moment: datetime) -> IsMatch:
     return lambda document: _aware(document.date) >= _aware(moment)
 
@@ -266,10 +303,78 @@ _MAKERS: dict[tuple[FilterField, Operator], Callable[..., IsMatch]] = {
     (FilterField.TAG, Operator.IS): _has_tag,
     (FilterField.CATEGORY, Operator.IS): _has_category,
     (FilterField.AUTHOR, Operator.IS): _has_author,
+    (FilterField.TAG, Operator.EXISTS): _has_any_tag,
+    (FilterField.CATEGORY, Operator.EXISTS): _has_any_category,
+    (FilterField.AUTHOR, Operator.EXISTS): _has_any_author,
+    (FilterField.TITLE, Operator.ONE_OF): _is_titled,
     (FilterField.MODIFIED, Operator.AT_LEAST): _is_since,
     (FilterField.MODIFIED, Operator.AT_MOST): _is_until,
 }
 """A new field is one more line here, and one in every other engine."""
+
+
+# Properties. A list matches if any of its members does. Texts are compared without regard to case,
+# numbers as numbers, and a date without a time is the whole day, month or year. A value with commas
+# is also the list of its parts, and a tag stands for those nested below it.
+
+
+def values_of(document: StoredDocument, key: str) -> tuple[str, ...]:
+    """The values of a property, as they are written."""
+    for name, values in document.properties:
+        if name == key:
+            return values
+    return ()
+
+
+def _compare_property(comparison: Comparison) -> IsMatch:
+    key = comparison.key
+    match comparison.operator, comparison.value:
+        case Operator.EXISTS, None:
+            return lambda document: bool(values_of(document, key))
+        case Operator.ONE_OF, tuple(texts):
+            is_value = _one_of(texts)
+        case Operator.WITHIN, Interval() as interval:
+            is_value = _within(interval)
+        case _:
+            raise ValueError(f"a property cannot be compared by {comparison}")
+    return lambda document: any(map(is_value, values_of(document, key)))
+
+
+def _one_of(texts: tuple[str, ...]) -> Callable[[str], bool]:
+    wanted = frozenset(map(fold_value, texts))
+    numbers = {number for text in wanted if (number := read_number(text)) is not None}
+    # A number of four digits is also a year, but `1999` is that number first.
+    periods = tuple(period for text in wanted if (period := parse_calendar(text)) is not None)
+
+    def is_one(value: str) -> bool:
+        found = read_value[value]
+        if found.text in wanted or (found.number is not None and found.number in numbers):
+            return True
+        if found.period is not None:
+            return any(one.first <= found.period.first <= one.last for one in periods)
+        if "," in found.text and any(part.strip() in wanted for part in found.text.split(",")):
+            return True
+        return "/" in found.text and value.lstrip().startswith("#") and _is_below(found.text)
+
+    def _is_below(tag: str) -> bool:
+        parts = tag.split("/")
+        return any("/".join(parts[:end]) in wanted for end in range(1, len(parts)))
+
+    return is_one
+
+
+def _within(interval: Interval) -> Callable[[str], bool]:
+    def is_within(value: str) -> bool:
+        found = read_value[value]
+        if found.number is not None:
+            return interval.numbers is not None and (
+                interval.numbers[0] <= found.number <= interval.numbers[1]
+            )
+        if found.period is None or interval.moments is None:
+            return False
+        return interval.moments[0] <= found.period.first <= interval.moments[1]
+
+    return is_within
 
 
 def _split(path: str) -> tuple[str, ...]:

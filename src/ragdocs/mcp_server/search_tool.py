@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
+from ragdocs.dates import DATE_FORMS, parse_period
 from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
     MAX_EXPLAINED_CHARS,
@@ -47,7 +48,6 @@ from ragdocs.mcp_server.answer import (
     word_field,
 )
 from ragdocs.mcp_server.host import Backend
-from ragdocs.parsers.front_matter import parse_date
 from ragdocs.search import responses
 from ragdocs.search.budget import Extent, LeftOut, tokens
 from ragdocs.search.candidates import Strategy
@@ -590,11 +590,10 @@ def _moment(name: str, given: str, *, is_end: bool = False) -> datetime | None:
     """As an end, a day means its last moment."""
     if not given.strip():
         return None
-    moment = parse_date(given)
-    if moment is None:
-        raise BadArguments(f"{name} is not a date: write 2026-01-31 or 2026-01-31T14:00:00Z")
-    is_day = ":" not in given
-    return moment + timedelta(days=1, microseconds=-1) if is_end and is_day else moment
+    period = parse_period(given)
+    if period is None:
+        raise BadArguments(f"{name} is not a date: write {DATE_FORMS}")
+    return period.last if is_end else period.first
 
 
 # The two searches, from checked arguments to an answer that fits its budget.

@@ -4,8 +4,8 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
-from itertools import islice
+from datetime import datetime
+from itertools import chain, islice
 from typing import Any, cast
 
 import frontmatter
@@ -13,74 +13,10 @@ import yaml
 from frontmatter.default_handlers import BaseHandler
 
 from ragdocs.config.layers import DEEP_KEY
+from ragdocs.dates import parse_date
+from ragdocs.limits import MAX_PROPERTIES
 from ragdocs.models import DateSource, FrontMatter
-
-# Dates as people write them in front matter. No zone means UTC, so that results are stable.
-
-_NUMBERS = re.compile(
-    r"""(?P<year>\d{4}) (?:[-/.](?P<month>\d{1,2}))? (?:[-/.](?P<day>\d{1,2}))?
-        (?:[T,\s]+ (?P<hour>\d{1,2}):(?P<minute>\d{2}) (?::(?P<second>\d{2}))? (?:[.,]\d+)?
-           \s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})? )?""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_EPOCH_SECONDS = re.compile(r"\d{9,10}")
-_WRITTEN = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y")
-_MAX_CHARS = 64
-_EPOCH = datetime.fromtimestamp(0, UTC)
-
-
-def parse_date(text: str) -> datetime | None:
-    """None for a text that is not an existing date."""
-    text = text.strip().removeprefix("[[").removesuffix("]]").strip()
-    if len(text) > _MAX_CHARS:
-        return None
-    try:
-        return _parse_numbers(text) or _parse_words(text)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _parse_numbers(text: str) -> datetime | None:
-    if _EPOCH_SECONDS.fullmatch(text):
-        return datetime.fromtimestamp(int(text), UTC)
-    found = _NUMBERS.fullmatch(text)
-    if found is None:
-        return None
-    parts = [int(found[name] or least) for name, least in zip(_PARTS, _LEAST, strict=True)]
-    return datetime(*parts, tzinfo=_zone(found["zone"] or "Z")).astimezone(UTC)
-
-
-_PARTS = ("year", "month", "day", "hour", "minute", "second")
-_LEAST = (1, 1, 1, 0, 0, 0)
-
-
-def _zone(text: str) -> timezone:
-    if text[0] not in "+-":
-        return UTC
-    digits = text[1:].replace(":", "")
-    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    return timezone(-offset if text[0] == "-" else offset)
-
-
-def _parse_words(text: str) -> datetime | None:
-    for form in _WRITTEN:
-        try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC)
-        except ValueError:
-            continue
-    from email.utils import parsedate_to_datetime  # rarely needed, and slow to import
-
-    moment = parsedate_to_datetime(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def from_mtime(mtime_ns: int) -> datetime:
-    """The file's modification time; an impossible one (a broken clock) counts as 1970."""
-    try:
-        return datetime.fromtimestamp(mtime_ns / 1e9, UTC)
-    except (ValueError, OverflowError, OSError):
-        return _EPOCH
-
+from ragdocs.parsers.properties import PropertyCollector, add_toml, add_yaml
 
 # Cleans known metadata: whatever was written, the result has these fields and types.
 
@@ -289,6 +225,7 @@ MAX_BLOCK_CHARS = 65_536
 MAX_JUDGED_LINES = 200
 
 _KEY_LINE = re.compile(r"[\"']?[\w%][\w .\-]{0,60}[\"']?[ \t]*:(?=[ \t]|$)", re.MULTILINE)
+_TOP_KEY = re.compile(r"^[\"']?([\w%][\w .\-]{0,60}?)[\"']?[ \t]*:(?=[ \t]|$)", re.MULTILINE)
 _KNOWN_LINE = re.compile(
     rf"^[\"']?({'|'.join(sorted(KNOWN_KEYS))})[\"']?[ \t]*:(?=[ \t]|$)",
     re.MULTILINE | re.IGNORECASE,
@@ -299,11 +236,12 @@ _TOP_LINE = re.compile(r"^[^\s#].*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class FoundFrontMatter:
-    """The cleaned metadata, the start of the body, and warnings."""
+    """The cleaned metadata, the start of the body, warnings, and every property."""
 
     metadata: FrontMatter
     body_start: int
     warnings: tuple[str, ...]
+    properties: PropertyCollector
 
 
 def read_front_matter(text: str) -> FoundFrontMatter:
@@ -311,8 +249,8 @@ def read_front_matter(text: str) -> FoundFrontMatter:
         if block.detect(text):
             metadata, _ = frontmatter.parse(text, handler=block)
             cleaned = FrontMatter(**cast("dict[str, Any]", metadata))
-            return FoundFrontMatter(cleaned, block.body_start, block.warnings)
-    return FoundFrontMatter(FrontMatter(), 0, ())
+            return FoundFrontMatter(cleaned, block.body_start, block.warnings, block.properties)
+    return FoundFrontMatter(FrontMatter(), 0, (), PropertyCollector())
 
 
 class _Block(BaseHandler):
@@ -326,6 +264,7 @@ class _Block(BaseHandler):
         self._text = text
         self.body_start = 0
         self.warnings: tuple[str, ...] = ()
+        self.properties = PropertyCollector()
 
     def split(self, text: str) -> tuple[str, str]:  # noqa: ARG002  the copy without blanks
         """The block, without a copy of the body. Raises ValueError for an unclosed block, which
@@ -346,6 +285,7 @@ class _Block(BaseHandler):
         fields = Fields()
         if not self.read(fm, fields):
             self.body_start = 0
+            self.properties = PropertyCollector()
             self.warnings = ("front matter: not made of keys and values, read as text",)
             return {}
         metadata = fields.clean()
@@ -366,14 +306,15 @@ class _YamlBlock(_Block):
     def read(self, block: str, fields: Fields) -> bool:
         if len(block) > MAX_BLOCK_CHARS:
             fields.warn(f"over {MAX_BLOCK_CHARS} characters; only known keys were read")
-            return _salvage(block, fields)
+            return _salvage(block, fields, self.properties)
         block = block.replace("\t", "  ")  # YAML does not allow tabs for indentation
         node, problem = compose(block)
         if problem:
-            fields.warn(f"{problem}; known keys were read one by one")
-            return _salvage(block, fields)
+            fields.warn(f"{problem}; keys were read one by one")
+            return _salvage(block, fields, self.properties)
         if isinstance(node, yaml.MappingNode):
             _add_pairs(node, fields)
+            add_yaml(node, self.properties)
         return node is None or isinstance(node, yaml.MappingNode)
 
 
@@ -392,6 +333,7 @@ class _TomlBlock(_Block):
         except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
             fields.warn(f"bad TOML ({error}), ignored")
             return True
+        add_toml(table, self.properties)
         for key, value in table.items():
             if key.lower() in KNOWN_KEYS:
                 _add_toml(key.lower(), value, fields)
@@ -412,15 +354,24 @@ def _add_node(key: str, node: yaml.Node, fields: Fields) -> None:
     fields.add(key, texts, is_list=isinstance(node, yaml.SequenceNode))
 
 
-def _salvage(block: str, fields: Fields) -> bool:
+def _salvage(block: str, fields: Fields, properties: PropertyCollector) -> bool:
+    """Known keys one by one; every other key too, unless the block is too long."""
     if not _is_mostly_keys(block):
         return False
-    for key, value in _known_blocks(block, fields):
+    others: Iterator[tuple[str, str]] = iter(())
+    if len(block) <= MAX_BLOCK_CHARS:
+        others = _other_blocks(block)
+        properties.left_out += max(0, len(_TOP_KEY.findall(block)) - MAX_PROPERTIES)
+    for key, value in chain(_known_blocks(block, fields), others):
         node, problem = compose(f"{key}:{value}")
         if isinstance(node, yaml.MappingNode) and not problem:
             _add_pairs(node, fields)
+            add_yaml(node, properties)
         else:
-            fields.add(key, [value.split("\n")[0].strip().strip("\"'")], is_list=False)
+            text = value.split("\n")[0].strip().strip("\"'")
+            properties.add(key, text)
+            if key in KNOWN_KEYS:
+                fields.add(key, [text], is_list=False)
     return True
 
 
@@ -441,6 +392,17 @@ def _known_blocks(block: str, fields: Fields) -> Iterator[tuple[str, str]]:
         following = _NEXT_KEY.search(block, line.end() + 1)
         end = following.start() if following else len(block)
         yield line[1].lower(), block[line.end() : min(end, line.end() + MAX_BLOCK_CHARS)]
+
+
+def _other_blocks(block: str) -> Iterator[tuple[str, str]]:
+    """The other keys at the beginning of a line, with their values."""
+    for line in islice(_TOP_KEY.finditer(block), MAX_PROPERTIES):
+        if line[1].strip().lower() not in KNOWN_KEYS:
+            following = _NEXT_KEY.search(block, line.end() + 1)
+            yield (
+                line[1].strip(),
+                block[line.end() : following.start() if following else len(block)],
+            )
 
 
 def _add_toml(key: str, value: Any, fields: Fields) -> None:  # noqa: ANN401  tomllib's own type

@@ -1,4 +1,4 @@
-"""Finds links and tags in inline Markdown, and the plain text of a heading.
+"""Finds links, tags and fields in inline Markdown, and the plain text of a heading.
 
 Scans in CommonMark's precedence (escapes, code spans and HTML before brackets) with one regular
 expression for each step, in linear time. Code blocks are not scanned.
@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ragdocs.limits import MAX_PROPERTY_VALUES
 from ragdocs.memory import BoundedCache
 from ragdocs.models import LinkKind, LinkSyntax, WarningKind
+from ragdocs.parsers.properties import FIELD_MARK, inline_fields
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -85,17 +87,19 @@ class RawLink:
 
 @dataclass(frozen=True, slots=True)
 class InlineFinds:
-    """The links and tags of one run of inline text."""
+    """The links, tags and fields of one run of inline text."""
 
     links: list[RawLink]
     tags: dict[str, str]
     """In their first spelling, by their casefolded form."""
+    fields: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Inline fields: keys and values as they are written."""
     left_out: Counter[WarningKind] = field(default_factory=Counter[WarningKind])
-    """How many links and tags exceed their limits."""
+    """How many links, tags and fields exceed their limits."""
 
 
 class InlineScanner:
-    """Scans ranges of one text, collecting links and tags in order."""
+    """Scans ranges of one text, collecting links, tags and fields in order."""
 
     def __init__(self, text: str, references: Mapping[str, str]) -> None:
         self.found = InlineFinds([], {})
@@ -110,6 +114,7 @@ class InlineScanner:
         self._dead_before = start
         unclosed: set[str] = set()
         ticks = _TickRuns(text, end)
+        skipped: list[Range] = []
         position = start
         while (special := _SPECIAL.search(text, position, end)) is not None:
             step = _STEP.match(text, special.start(), end)
@@ -120,14 +125,26 @@ class InlineScanner:
             kind = step.lastgroup
             if kind == "ticks":
                 position = ticks.after_code(step)
+                skipped.append((step.start(), position))
             elif kind == "comment":
                 position = _skip_comment(text, step, end, unclosed)
+                skipped.append((step.start(), position))
             elif kind == "open":
                 self._openers.append(2 * step.start() + (step[0][0] == "!"))
             elif kind == "close":
                 position = self._close(step.end(), end)
             elif kind:
                 self._wikilink_or_tag(step)
+        self._find_fields(start, end, skipped)
+
+    def _find_fields(self, start: int, end: int, skipped: list[Range]) -> None:
+        if self._text.find(FIELD_MARK, start, end) < 0:
+            return
+        for each in inline_fields(self._text, start, end, skipped):
+            if len(self.found.fields) < MAX_PROPERTY_VALUES:
+                self.found.fields.append(each)
+            else:
+                self.found.left_out[WarningKind.TOO_MANY_PROPERTIES] += 1
 
     def _wikilink_or_tag(self, step: re.Match[str]) -> None:
         if step["wiki"]:

@@ -20,6 +20,8 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
+from ragdocs.dates import from_mtime
+from ragdocs.limits import MAX_PROPERTIES, MAX_PROPERTY_CHARS, MAX_PROPERTY_VALUES
 from ragdocs.models import (
     Block,
     BlockKind,
@@ -38,9 +40,10 @@ from ragdocs.models import (
     WarningKind,
 )
 from ragdocs.parsers.decoding import decode
-from ragdocs.parsers.front_matter import FoundFrontMatter, from_mtime, read_front_matter
+from ragdocs.parsers.front_matter import FoundFrontMatter, read_front_matter
 from ragdocs.parsers.ids import SlugCounter, document_id
 from ragdocs.parsers.inline import MAX_LINKS, MAX_TAGS, InlineFinds, InlineScanner, heading_text
+from ragdocs.parsers.properties import FIELD_MARK, PropertyCollector
 
 # markdown-it's block parser as a stream: each token is passed on and not kept.
 #
@@ -311,7 +314,7 @@ class _Walk:
             level, start, end = self._heading_at
             self.found.headings.append(RawHeading(level, content, start, end))
             self._heading_at = None
-        if self._table is None and ("[" in content or "#" in content):
+        if self._table is None and ("[" in content or "#" in content or FIELD_MARK in content):
             self.found.inline_ranges.append(self._range(token))
 
     def _code(self, token: Token) -> None:
@@ -378,9 +381,13 @@ def parse_document(data: bytes, origin: Origin) -> Document:
         front = read_front_matter(source.text)
         structure = parse_blocks(source, front.body_start)
     else:
-        front = FoundFrontMatter(FrontMatter(), 0, ())
+        front = FoundFrontMatter(FrontMatter(), 0, (), PropertyCollector())
         structure = plain_structure(source)
     inline = _scan_inline(source.text, structure)
+    properties = front.properties
+    for key, value in inline.fields:
+        properties.add(key, value)
+    inline.left_out[WarningKind.TOO_MANY_PROPERTIES] += properties.left_out
     headings = _headings(source, structure.headings)
     date, date_source = _date(front.metadata, origin.mtime_ns)
     return Document(
@@ -403,6 +410,7 @@ def parse_document(data: bytes, origin: Origin) -> Document:
             *_metadata_warnings(front),
             *_limit_warnings(structure.left_out + inline.left_out),
         ),
+        properties=properties.found(),
     )
 
 
@@ -449,6 +457,8 @@ _KEPT = {
     WarningKind.TOO_MANY_TAGS: f"only the first {MAX_TAGS:,} tags count",
     WarningKind.TOO_MANY_CODE_BLOCKS: f"only the first {MAX_CODE_BLOCKS:,} code blocks are "
     "found as code",
+    WarningKind.TOO_MANY_PROPERTIES: f"only {MAX_PROPERTIES:,} properties, "
+    f"{MAX_PROPERTY_VALUES:,} values and {MAX_PROPERTY_CHARS:,} characters of a value are kept",
 }
 
 

@@ -16,6 +16,7 @@ from ragdocs.models import (
     FileState,
     FrontMatter,
     Link,
+    Property,
     Slug,
     TreeName,
 )
@@ -74,6 +75,7 @@ class StoredDocument:
     lines: int
     body_start: int
     warnings: tuple[DocumentWarning, ...]
+    properties: tuple[Property, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def span_values(span: Span) -> tuple[int, int, int, int]:
 #
 # `row_hash` comes before the long columns, so that comparing all hashes reads no overflow pages.
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 _SPAN = """byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL,
     line_start INTEGER NOT NULL, line_end INTEGER NOT NULL"""
@@ -99,7 +99,7 @@ _REBUILT = (
     lines INTEGER NOT NULL, body_start INTEGER NOT NULL, headings INTEGER NOT NULL,
     links INTEGER NOT NULL, code_blocks INTEGER NOT NULL, chunks INTEGER NOT NULL,
     tags TEXT NOT NULL,
-    front_matter TEXT NOT NULL, warnings TEXT NOT NULL)""",
+    front_matter TEXT NOT NULL, warnings TEXT NOT NULL, properties TEXT NOT NULL)""",
     "CREATE INDEX documents_warned ON documents (id) WHERE warnings <> '[]'",
     """CREATE TABLE names (match_key TEXT NOT NULL, doc INTEGER NOT NULL
     REFERENCES documents (key), PRIMARY KEY (match_key, doc)) WITHOUT ROWID""",

@@ -23,6 +23,7 @@ from ragdocs.models import (
     Heading,
     IndexedFile,
     NodeKind,
+    Property,
     Slug,
     Span,
     TreeName,
@@ -295,11 +296,13 @@ _MICROSECOND = timedelta(microseconds=1)
 _TEXT_FIELDS = ("title", "description", "author", "category")
 _LIST_FIELDS = ("keywords", "tags", "aliases", "related")
 _DOCUMENT = """id, tree, path, title, date, date_us, date_source, encoding, size, lines,
-    body_start, headings, links, code_blocks, chunks, tags, front_matter, warnings, digest"""
+    body_start, headings, links, code_blocks, chunks, tags, front_matter, warnings, properties,
+    digest"""
 SELECT_DOCUMENTS = f"SELECT row_hash, {_DOCUMENT} FROM documents"
 SELECT_HEADINGS = """SELECT h.row_hash, d.id, h.position, h.level, h.text, h.slug, h.byte_start,
     h.byte_end, h.line_start, h.line_end FROM headings h JOIN documents d ON d.key = h.doc"""
 
+PROPERTIES_BYTES = 2 << 20
 _DOCUMENT_OBJECTS_BYTES = 1200
 """The size of a row's objects apart from its texts."""
 
@@ -334,6 +337,7 @@ def document_values(file: IndexedFile) -> Values:
             strings_json(document.tags),
             _front_matter_json(document.front_matter),
             _warnings_json(document.warnings),
+            _properties_json(document.properties),
         )
     )
 
@@ -367,7 +371,7 @@ def read_document(row: Row) -> StoredDocument:
     hashed, *values = row
     check_row("document", values, hashed)
     doc_id, tree, path, title, date, _, date_source, encoding, size, lines = values[:10]
-    body_start, _, _, _, _, tags, front_matter, warnings, _ = values[10:]
+    body_start, _, _, _, _, tags, front_matter, warnings, properties, _ = values[10:]
     return StoredDocument(
         id=DocId(doc_id),
         tree=TreeName(tree),
@@ -382,6 +386,7 @@ def read_document(row: Row) -> StoredDocument:
         lines=lines,
         body_start=body_start,
         warnings=_warnings_of(warnings),
+        properties=_properties_of(properties),
     )
 
 
@@ -393,6 +398,24 @@ def _warnings_of(encoded: str) -> tuple[DocumentWarning, ...]:
     return tuple(
         DocumentWarning(WarningKind(kind), count, text) for kind, count, text in json.loads(encoded)
     )
+
+
+def _properties_json(properties: Iterable[Property]) -> str:
+    return to_json(
+        [[without_surrogates(text) for text in (key, *values)] for key, values in properties]
+    )
+
+
+def _properties_of(encoded: str) -> tuple[Property, ...]:
+    return tuple(_known_properties[tuple(texts)] for texts in json.loads(encoded))
+
+
+def _property_of(texts: tuple[str, ...]) -> Property:
+    return Property(sys.intern(texts[0]), texts[1:])
+
+
+_known_properties = BoundedCache(_property_of, PROPERTIES_BYTES)
+"""Shared, because all documents are in memory and thousands have the same `status: active`."""
 
 
 def heading_values(doc_id: DocId, headings: Sequence[Heading]) -> Iterator[Values]:
