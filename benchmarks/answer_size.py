@@ -1,4 +1,5 @@
-"""How long the default answer to a question is, and whether the lines that answer are in it.
+"""How long the default answer to a question is, and whether the lines that answer are in it; and
+how long the list of tools is.
 
 The questions of obsidian-help, each asked as a client asks it: `query_documents` with the question
 and nothing else. A token is four bytes of UTF-8, rounded up, as in the search's own budget. Which
@@ -19,7 +20,9 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from mcp.types import ListToolsResult
 from places import shared_set
+from pydantic import BaseModel
 from quality import index
 from readings import Reading, note
 
@@ -28,7 +31,7 @@ from ragdocs.evaluation.labelled_set import LabelledSet, read_set
 from ragdocs.evaluation.run import settings_for
 from ragdocs.mcp_server.answer import compact_json
 from ragdocs.mcp_server.host import ServedApp
-from ragdocs.mcp_server.tools import TOOLS
+from ragdocs.mcp_server.tools import TOOLS, to_result
 from ragdocs.search.budget import tokens
 
 SET = "obsidian-help"
@@ -46,9 +49,11 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One answer: its tokens in each form, and how much of a marked passage its text has."""
+    """One answer: its tokens in each form, the bytes of all that is sent, and how much of a marked
+    passage its text has."""
 
     question: str
+    sent: int
     text: int
     links: int
     structured: int
@@ -95,12 +100,18 @@ def measure(labelled: LabelledSet, labels: Mapping[str, Sequence[Passage]]) -> I
             wanted = (_marked(labelled.folder, each) for each in labels[query.id])
             yield Measured(
                 question=query.id,
+                sent=bytes_of(to_result(given)),
                 text=tokens(given.text),
                 links=sum(tokens(compact_json(asdict(link))) for link in given.links),
                 structured=tokens(compact_json(given.structured)),
                 results=len(given.structured["results"]),
                 share=max(share(lines, sent) for lines in wanted),
             )
+
+
+def bytes_of(sent: BaseModel) -> int:
+    """Of the JSON on the wire."""
+    return len(sent.model_dump_json(by_alias=True, exclude_none=True).encode())
 
 
 def share(wanted: Sequence[str], sent: Sequence[str]) -> float:
@@ -119,10 +130,10 @@ def _lines(text: str) -> list[str]:
 
 
 def show_each(measured: Sequence[Measured]) -> None:
-    print("| question | tokens, text | tokens, structured | results | share of lines |")
-    print("|---|--:|--:|--:|--:|")
+    print("| question | bytes | tokens, text | tokens, structured | results | share of lines |")
+    print("|---|--:|--:|--:|--:|--:|")
     for one in measured:
-        sizes = f"{one.text} | {one.structured} | {one.results}"
+        sizes = f"{one.sent} | {one.text} | {one.structured} | {one.results}"
         print(f"| {one.question} | {sizes} | {one.share:.2f} |")
     print()
 
@@ -140,6 +151,13 @@ def show(measured: Sequence[Measured], name: str) -> None:
         print(f"| {form} | {middle:,.0f} | {high:,.0f} | {max(sizes):,} |")
         for at, value in (("median", middle), ("p90", high)):
             note(Reading(what="tokens", of=form, where=name, at=at, value=value, unit="tokens"))
+    every = [one.sent for one in measured]
+    middle, high = statistics.median(every), statistics.quantiles(every, n=10)[-1]
+    print(f"\nBytes of both forms and the links: median {middle:,.0f}, p90 {high:,.0f}.")
+    note(Reading(what="sent", of="both forms", where=name, at="median", value=middle, unit="bytes"))
+    tools = bytes_of(ListToolsResult(tools=[tool.to_tool() for tool in TOOLS.values()]))
+    print(f"Bytes of the list of tools: {tools:,}.")
+    note(Reading(what="sent", of="list of tools", where=name, value=tools, unit="bytes"))
     answered = statistics.mean(one.has_answer for one in measured)
     lines = statistics.mean(one.share for one in measured)
     count = sum(one.has_answer for one in measured)

@@ -90,6 +90,10 @@ MIN_ANSWER_TOKENS = 300
 """The smallest budget of an MCP tool; less would not fit a citation."""
 MAX_ANSWER_TOKENS = 10_000
 """Tokens of any answer."""
+LOW_CONFIDENCE = 0.3
+"""Confidence below which a passage is not a sure answer."""
+LAST_HOPE = 0.1
+"""Confidence below which an MCP answer shows a passage's text only if nothing is better."""
 MAX_LEFT_OUT = 10
 """Passages over budget that an MCP answer names, with the call that fetches them."""
 MAX_MATCHES_SHOWN = 6

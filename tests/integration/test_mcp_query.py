@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ragdocs.mcp_server.host import Host, ServedApp
+from ragdocs.search.responses import least_to_read
 from tests.support.documents import documentation
 from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app
 
@@ -31,7 +32,9 @@ def server(tmp_path_factory):
 
 @pytest.mark.parametrize("era", ERAS)
 def test_both_forms_of_the_answer_have_all_of_it(server, era):
-    asked = server.call("query_documents", era, query="renewing access tokens", top_n=3)
+    asked = server.call(
+        "query_documents", era, query="renewing access tokens", top_n=3, min_score=0
+    )
     assert not asked.is_error
     assert asked.data["index"]["state"] == "ready"
     assert asked.data["index"]["complete"] is True
@@ -68,7 +71,7 @@ def test_where_the_words_match_is_said_in_both_forms(server):
 
 
 def test_every_passage_has_a_link_that_can_be_read(server):
-    asked = server.call("query_documents", query="renewing access tokens")
+    asked = server.call("query_documents", query="renewing access tokens", min_score=0)
     for link, found in zip(asked.links, asked.data["results"], strict=True):
         read = server.use(lambda client, uri=link.uri: client.read_resource(uri))
         assert found["text"].strip() in read.contents[0].text
@@ -114,7 +117,11 @@ def test_the_other_parameters_change_the_answer(server):
     assert len(ask(uniqueness="document").paths) == len(set(ask(uniqueness="document").paths))
     assert len(ask(uniqueness="off").paths) >= len(ask(uniqueness="content").paths)
     assert len(ask(similarity_threshold=0.01).paths) < len(ask(uniqueness="off").paths)
-    assert ask(query_type="navigational").data["query_types"] == ["navigational"]
+    typed = ask(query_type="navigational", explain=True)
+    assert typed.data["query_types"] == ["navigational"]
+    assert "Query type: navigational" in typed.text
+    assert not {"query_types", "stats", "explanation"} & set(ask().data)
+    assert "Query type" not in ask().text
     assert ask(show_stats=True).data["stats"]["original_count"] > 0
     assert "Stages: original_count " in ask(show_stats=True).text
     assert "stats" not in ask().data
@@ -167,7 +174,7 @@ def test_text_from_a_file_cannot_end_its_fence(server):
 
 @pytest.mark.parametrize("limit", [300, 700, 2_000, 5_000])
 def test_an_answer_keeps_to_its_budget_and_says_what_is_missing(server, limit):
-    arguments = {"query": "server token job", "top_n": 50, "uniqueness": "off"}
+    arguments = {"query": "server token job", "top_n": 50, "uniqueness": "off", "min_score": 0}
     asked = server.call("query_documents", max_tokens=limit, **arguments)
     assert asked.tokens <= limit
     assert asked.data["results"]
@@ -220,6 +227,36 @@ def test_an_answer_that_must_be_shorter_is_not_searched_again(counted, tool, arg
     shorter = server.call(tool, max_tokens=limit, **arguments)
     assert limit < whole.tokens > shorter.tokens
     assert backend.searches == 2
+
+
+@pytest.mark.parametrize("query", ["renewing access tokens", "zebra xylophone quantum"])
+def test_a_passage_that_is_unlikely_to_answer_is_one_line_with_its_place(server, query):
+    asked = server.call("query_documents", query=query, top_n=10)
+    whole = server.call("query_documents", query=query, top_n=10, min_score=0)
+    least = least_to_read(found["confidence"] for found in whole.data["results"])
+    brief = [found for found in asked.data["results"] if found.get("extent") == "brief"]
+    assert [found["id"] for found in asked.data["results"]] == [
+        found["id"] for found in whole.data["results"]
+    ]
+    assert 0 < len(brief) < len(asked.data["results"])
+    assert len(asked.links) == len(asked.data["results"]) - len(brief)
+    lines = asked.text.splitlines()
+    assert "Unlikely to answer, so without their text:" in lines
+    for number, found in enumerate(asked.data["results"], start=1):
+        assert (found in brief) == (found["confidence"] < least)
+        assert ("text" in found) == (found not in brief)
+        if found in brief:
+            where = f"{found['path']}:{found['line_start']}-{found['line_end']}"
+            [line] = [line for line in lines if line.startswith(f"[{number}] ")]
+            assert line.startswith(f"[{number}] {where} · {found['heading_path'][0]}")
+            assert line.endswith(f" · confidence {found['confidence']:.2f}")
+            got = server.call("get_document", document=where)
+            assert (got.data["path"], got.data["line_start"]) == (
+                found["path"],
+                found["line_start"],
+            )
+    assert all(found["text"] for found in whole.data["results"])
+    assert asked.tokens < whole.tokens
 
 
 @pytest.mark.parametrize("explain", [False, True])

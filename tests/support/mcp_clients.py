@@ -49,8 +49,8 @@ class Asked:
     @property
     def tokens(self) -> int:
         """Tokens of the longer of the two forms: a client may show either."""
-        content = [each.model_dump(exclude_none=True) for each in self.links]
-        shown = tokens(self.text) + sum(tokens(json.dumps(each)) for each in content)
+        links = (each.model_dump_json(by_alias=True, exclude_none=True) for each in self.links)
+        shown = tokens(self.text) + sum(map(tokens, links))
         return max(shown, tokens(json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))))
 
 

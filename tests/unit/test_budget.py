@@ -2,11 +2,14 @@
 
 import time
 
+import pytest
+
 from ragdocs.indices.keyword import compile_query
 from ragdocs.models import ChunkId, DocId
 from ragdocs.search.budget import CITATION_TOKENS, Extent, Item, fences, pack, tokens
 from ragdocs.search.passages import Passage, match_ranges
 from ragdocs.search.query_language import parse_query
+from ragdocs.search.responses import least_to_read
 from tests.support.documents import parse
 from tests.support.stores import ANALYZER
 
@@ -164,6 +167,34 @@ def test_at_least_one_result_is_given_even_over_the_budget():
     assert [(packed.place, packed.extent) for packed in made.results] == [(0, Extent.CITED)]
     assert [gone.extent for gone in made.left_out] == [Extent.CITED, Extent.LEFT_OUT]
     assert pack([], 1).results == ()
+
+
+def test_of_a_brief_result_only_the_place_is_kept_and_it_is_not_called_missing():
+    items = [item(SENTENCE), item(SENTENCE * 40), item("b")]
+    made = pack(items, 100, brief={1, 2})
+    assert [(packed.extent, packed.text) for packed in made.results] == [
+        (Extent.WHOLE, items[0].passage.text),
+        (Extent.BRIEF, ""),
+        (Extent.BRIEF, ""),
+    ]
+    assert made.left_out == ()
+    assert made.tokens == items[0].tokens + items[1].place_tokens + items[2].place_tokens
+    crowded = pack(items, items[0].tokens + items[1].place_tokens, brief={1, 2})
+    assert [gone.extent for gone in crowded.left_out] == [Extent.LEFT_OUT]
+
+
+@pytest.mark.parametrize(
+    ("confidences", "least"),
+    [
+        ((0.9, 0.3, 0.2), 0.3),
+        ((0.28, 0.29, 0.1, 0.09), 0.1),
+        ((0.09, 0.05), 0.09),
+        ((0.0,), 0.0),
+        ((), 0.0),
+    ],
+)
+def test_what_is_worth_reading_depends_on_the_best(confidences, least):
+    assert least_to_read(confidences) == pytest.approx(least)
 
 
 def test_text_is_cut_only_where_its_bytes_are_certain():

@@ -11,7 +11,7 @@ import click
 
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
-from ragdocs.limits import MAX_TOP_N
+from ragdocs.limits import LOW_CONFIDENCE, MAX_TOP_N
 from ragdocs.text import advised, escaped, escaped_line, json_text
 
 if TYPE_CHECKING:
@@ -152,8 +152,6 @@ def _with_zone(moment: datetime | None) -> datetime | None:
 # An answer on a terminal: whole passages, one line each, or the lines that match.
 
 _INDENT = "   "
-DOUBTFUL = 0.3
-"""Below this confidence the best passage is more often wrong than right."""
 
 
 def full(response: SearchResponse) -> Iterator[str]:
@@ -207,7 +205,7 @@ def remarks(response: SearchResponse) -> Iterator[str]:
 
 def _worth(response: SearchResponse) -> Iterator[str]:
     results = response.results
-    if results and max(result.confidence for result in results) >= DOUBTFUL:
+    if results and max(result.confidence for result in results) >= LOW_CONFIDENCE:
         return
     if results:
         listing = f"{advised('ls docs')} lists documents"

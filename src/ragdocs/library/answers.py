@@ -1,6 +1,5 @@
 """The answers of the library: documents, listings, related documents, context."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +8,7 @@ from ragdocs.chunking.chunker import MAX_TITLE_CHARS
 from ragdocs.limits import MAX_TAGS_SHOWN
 from ragdocs.parsers.ids import encode_path
 from ragdocs.search.budget import LeftOut
-from ragdocs.search.responses import Explanation, IndexState, Presented, SearchResult
+from ragdocs.search.responses import Explanation, IndexState, Packer, SearchResult
 from ragdocs.store.records import StoredDocument
 
 # The answers of `get` and `list`. Plain values, which become JSON as they are.
@@ -255,10 +254,8 @@ class ContextAnswer:
     index: IndexState | None
     explanation: ContextExplanation | None
     notes: tuple[str, ...] = ()
-    pack: "Callable[[int | None], Presented] | None" = field(
-        default=None, compare=False, repr=False
-    )
-    """Packs the results into a number of tokens; None if nothing was searched."""
+    pack: Packer | None = field(default=None, compare=False, repr=False)
+    """None if nothing was searched."""
 
     def within(self, max_tokens: int) -> "ContextAnswer":
         """The same answer in another budget: packed again, never searched again."""

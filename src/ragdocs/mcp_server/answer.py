@@ -586,12 +586,12 @@ class BriefIndexNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexNote(BriefIndexNote):
-    """The same, with figures."""
+    """The same, with figures; what is missing is counted only if something is."""
 
     documents: int
     passages: int
-    vectors_pending: int
-    failed_files: int
+    vectors_pending: int | None = None
+    failed_files: int | None = None
     files_waiting: int | None = None
     activity: str | None = None
 
@@ -619,9 +619,9 @@ def index_note(state: IndexState, activity: str = "") -> IndexNote:
         notices=_notices(state),
         documents=state.documents,
         passages=state.passages,
-        vectors_pending=state.vectors_pending,
-        failed_files=state.failed_files,
-        files_waiting=state.files_waiting,
+        vectors_pending=None if state.complete else state.vectors_pending,
+        failed_files=None if state.complete else state.failed_files,
+        files_waiting=None if state.complete else state.files_waiting,
         activity=activity or None,
     )
 

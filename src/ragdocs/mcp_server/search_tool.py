@@ -11,6 +11,7 @@ from pydantic import Field
 from ragdocs.dates import DATE_FORMS, parse_period
 from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
+    LOW_CONFIDENCE,
     MAX_EXPLAINED_CHARS,
     MAX_EXPLAINED_DROPS,
     MAX_EXPLAINED_RESULTS,
@@ -59,6 +60,7 @@ from ragdocs.search.responses import (
     ResultExplanation,
     SearchResponse,
     SearchResult,
+    least_to_read,
 )
 from ragdocs.search.stages import StageCount
 from ragdocs.text import Cleaner, number_of
@@ -174,7 +176,6 @@ def _pairs(values: Mapping[str, Any]) -> str:
 TOKENS_FOR_ONE = 400
 """Of the budget, for each passage over budget that is named."""
 TOO_LITTLE_ROOM = "max_tokens is too little for all of it: raise it."
-LOW_CONFIDENCE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,17 +215,18 @@ class FoundPassage:
     are the lines of the text if they differ, and `answer_lines` the lines that answer. With parent
     retrieval, `matched` is the passage that was found and `parent_chunk_id` the section returned
     for it. `score`, `found_by` and the first `matches` come with an explanation, `doc_id` with the
-    metadata, `extent` with a passage that is not shown whole.
+    metadata, `extent` with a passage that is not shown whole. One that is brief has a place and no
+    text.
     """
 
     id: str
     path: str
-    title: str
+    title: str | None = None
     heading_path: tuple[str, ...]
     line_start: int
     line_end: int
     confidence: float
-    text: str
+    text: str | None = None
     extent: str | None = None
     text_lines: tuple[int, int] | None = None
     answer_lines: tuple[int, int] | None = None
@@ -238,6 +240,10 @@ class FoundPassage:
     matches: tuple[Match, ...] | None = None
     doc_id: str | None = None
     metadata: Metadata | None = None
+
+    @property
+    def is_brief(self) -> bool:
+        return self.extent == Extent.BRIEF
 
     @property
     def where(self) -> str:
@@ -255,7 +261,7 @@ class SearchAnswer:
     notes: tuple[str, ...]
     did_you_mean: str | None = None
     nearest_terms: tuple[str, ...] | None = None
-    query_types: tuple[str, ...] = ()
+    query_types: tuple[str, ...] | None = None
     stats: dict[str, int] | None = None
     explanation: dict[str, Any] | None = None
 
@@ -275,7 +281,7 @@ def search_answer(
         notes=tuple(cleaner.clean(without_places(line)) for line in _notes(response)),
         did_you_mean=cleaner.clean(meant) if meant else None,
         nearest_terms=tuple(map(cleaner.clean, response.nearest_terms)) or None,
-        query_types=tuple(response.query_types),
+        query_types=tuple(response.query_types) if response.explanation else None,
         stats=to_json(response.stats) if has_stats else None,
     )
 
@@ -287,7 +293,7 @@ def found_passages(
 
 
 def links_to(results: Sequence[SearchResult]) -> tuple[AnswerLink, ...]:
-    """Links to the lines shown of each result."""
+    """Links to the lines shown of each result that has a text."""
     clean = Cleaner().clean
     return tuple(
         AnswerLink(
@@ -295,20 +301,21 @@ def links_to(results: Sequence[SearchResult]) -> tuple[AnswerLink, ...]:
             f"{clean(found.path)}:{found.line_start}-{found.line_end}",
         )
         for found in results
+        if found.extent is not Extent.BRIEF
     )
 
 
 def _passage(result: SearchResult, *, is_explained: bool) -> FoundPassage:
     cleaner = Cleaner()
     clean, is_all = cleaner.clean, result.text_lines == (result.line_start, result.line_end)
-    return FoundPassage(
+    found = FoundPassage(
         id=clean(result.id),
         path=clean(result.path),
         title=clean(result.title),
         heading_path=tuple(map(clean, result.heading_path)),
         line_start=result.line_start,
         line_end=result.line_end,
-        confidence=round(result.confidence, 2),
+        confidence=result.shown_confidence,
         text=clean(result.text),
         extent=None if result.extent is Extent.WHOLE else result.extent.value,
         text_lines=None if is_all else result.text_lines,
@@ -323,6 +330,18 @@ def _passage(result: SearchResult, *, is_explained: bool) -> FoundPassage:
         matches=_matches(result) if is_explained else None,
         doc_id=clean(result.doc_id) if result.metadata else None,
         metadata=result.metadata,
+    )
+    if result.extent is not Extent.BRIEF:
+        return found
+    return replace(
+        found,
+        title=None,
+        text=None,
+        text_lines=None,
+        answer_lines=None,
+        within=None,
+        snippet=None,
+        matches=None,
     )
 
 
@@ -391,9 +410,7 @@ def _lines(answer: SearchAnswer) -> Iterator[str]:
     if answer.nearest_terms:
         terms = one_line(", ".join(answer.nearest_terms))
         yield f"No document has these words; the nearest terms they have: {terms}."
-    for number, passage in enumerate(answer.results, start=1):
-        yield ""
-        yield from passage_lines(number, passage)
+    yield from _passages_lines(answer.results)
     yield from left_out_lines(answer.left_out, answer.left_out_total)
     if answer.stats:
         yield ""
@@ -403,20 +420,28 @@ def _lines(answer: SearchAnswer) -> Iterator[str]:
         yield from explanation_lines(answer.explanation)
 
 
+def _passages_lines(passages: Sequence[FoundPassage]) -> Iterator[str]:
+    was_brief = False
+    for number, passage in enumerate(passages, start=1):
+        if not (passage.is_brief and was_brief):
+            yield ""
+        if passage.is_brief and not was_brief:
+            yield "Unlikely to answer, so without their text:"
+        was_brief = passage.is_brief
+        yield from passage_lines(number, passage)
+
+
 def passage_lines(number: int, passage: FoundPassage) -> Iterator[str]:
-    about = [one_line(passage.where), heading_line(passage.title, passage.heading_path)]
+    title = passage.heading_path[0] if passage.title is None else passage.title
+    about = [one_line(passage.where), heading_line(title, passage.heading_path)]
     about.append(f"confidence {passage.confidence:.2f}")
     if passage.score is not None:
         about.append(f"score {passage.score:.2f}")
     if passage.found_by:
         about.append("+".join(passage.found_by))
     yield f"[{number}] {' · '.join(about)}"
-    part = f" ({passage.extent})" if passage.extent else ""
-    lines = ", ".join(dict.fromkeys(str(each.line_start) for each in passage.matches or ()))
-    matched = f" · words match on lines {lines}" if lines else ""
-    yield f"id: {one_line(passage.id)}{part}{matched}"
-    if told := " · ".join(_line_notes(passage)):
-        yield told
+    if not passage.is_brief:
+        yield from _citation_lines(passage)
     if passage.metadata:
         yield from _metadata_lines(passage.metadata)
     if passage.hidden_characters:
@@ -425,6 +450,15 @@ def passage_lines(number: int, passage: FoundPassage) -> Iterator[str]:
         yield fence(f"passage-{number}", passage.text)
     elif passage.snippet:
         yield fence(f"snippet-{number}", passage.snippet.text)
+
+
+def _citation_lines(passage: FoundPassage) -> Iterator[str]:
+    part = f" ({passage.extent})" if passage.extent else ""
+    lines = ", ".join(dict.fromkeys(str(each.line_start) for each in passage.matches or ()))
+    matched = f" · words match on lines {lines}" if lines else ""
+    yield f"id: {one_line(passage.id)}{part}{matched}"
+    if told := " · ".join(_line_notes(passage)):
+        yield told
 
 
 def _metadata_lines(metadata: Metadata) -> Iterator[str]:
@@ -487,7 +521,10 @@ class SearchArguments(Arguments):
     """The parameters of both searches. A model is shown those that it often needs."""
 
     top_n: Annotated[int, number_field(1, MAX_TOP_N, "How many passages.")] = 5
-    min_score: Annotated[float, share_field("Least confidence; default: as set.")] | None = None
+    min_score: (
+        Annotated[float, share_field("Least confidence; default: as set; 0: all, with text.")]
+        | None
+    ) = None
     path: Annotated[str, path_field("Only this folder or file.")] = ""
     tree: Annotated[str, word_field("Only this tree.")] = ""
     tags: Annotated[tuple[Word, ...], list_field("Only with all these tags.")] = ()
@@ -603,9 +640,12 @@ def search(backend: Backend, arguments: QueryArguments | HypothesisArguments) ->
     """Searches by a question, or by a hypothetical answer."""
     limit = arguments.max_tokens
     found = backend.search(arguments.to_request())
+    text_from = least_to_read(result.shown_confidence for result in found.results)
+    if arguments.min_score is not None:  # whoever asks for less sure passages wants to read them
+        text_from = min(text_from, arguments.min_score)
 
     def pack(room: int) -> ToolAnswer:
-        response = found.within(room)
+        response = found.within(room, text_from)
         has_stats = arguments.show_stats
         answer = search_answer(response, backend.activity(), limit, has_stats=has_stats)
         return _make_answer(_add_explanation(answer, response, limit), response)

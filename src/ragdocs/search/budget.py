@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -227,6 +227,8 @@ class Extent(StrEnum):
     SHORTENED = "shortened"
     CITED = "cited"
     """No text: only its place and its snippet."""
+    BRIEF = "brief"
+    """Only its place, because it is unlikely to answer."""
     LEFT_OUT = "left_out"
 
 
@@ -243,9 +245,13 @@ class Item:
     snippet: str = ""
 
     @property
-    def citation_tokens(self) -> int:
+    def place_tokens(self) -> int:
         headings = " > ".join(self.heading_path)
-        return CITATION_TOKENS + sum(map(tokens, (self.path, headings, self.snippet)))
+        return CITATION_TOKENS + sum(map(tokens, (self.path, headings)))
+
+    @property
+    def citation_tokens(self) -> int:
+        return self.place_tokens + tokens(self.snippet)
 
     @property
     def tokens(self) -> int:
@@ -256,8 +262,8 @@ class Item:
 class Packed:
     """A result in the answer: the item at `place` with this text, which is the file's at `span`.
 
-    If it is only cited, it has no text and the span of the whole. `matches` are those within the
-    text, counted from its beginning.
+    Cited or brief, it has no text and the span of the whole. `matches` are those within the text,
+    counted from its beginning.
     """
 
     place: int
@@ -278,7 +284,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A result that is not given in full, the cost of all of it, and how to get it."""
+    """A result that did not fit in full, the cost of all of it, and how to get it."""
 
     id: ChunkId
     path: str
@@ -291,7 +297,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Budgeted:
-    """The results in the order of the items, and those that are missing or not given in full."""
+    """The results in the order of the items, and those that did not fit in full."""
 
     results: tuple[Packed, ...]
     left_out: tuple[LeftOut, ...]
@@ -302,8 +308,9 @@ def tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
-def pack(items: Sequence[Item], max_tokens: int) -> Budgeted:
-    """Adds whole results while they fit; shortens the first that does not, or only cites it.
+def pack(items: Sequence[Item], max_tokens: int, brief: Set[int] = frozenset()) -> Budgeted:
+    """Adds whole results while they fit; shortens the first that does not, or only cites it. Of the
+    items at the places in `brief` it adds only the place.
 
     The one exception to the limit: the first result is cited even when nothing fits.
     """
@@ -311,7 +318,9 @@ def pack(items: Sequence[Item], max_tokens: int) -> Budgeted:
     left, is_first_over = max_tokens, True
     for place, item in enumerate(items):
         packed = None
-        if item.tokens <= left:
+        if place in brief:
+            packed = _brief(place, item) if item.place_tokens <= left else None
+        elif item.tokens <= left:
             packed = _whole(place, item)
         elif is_first_over:
             packed = _cut_down(place, item, left)
@@ -327,7 +336,7 @@ def pack(items: Sequence[Item], max_tokens: int) -> Budgeted:
     )
     return Budgeted(
         tuple(results),
-        tuple(item for item in left_out if item.extent is not Extent.WHOLE),
+        tuple(item for item in left_out if item.extent not in (Extent.WHOLE, Extent.BRIEF)),
         sum(packed.tokens for packed in results),
     )
 
@@ -355,6 +364,10 @@ def _cut_down(place: int, item: Item, left: int) -> Packed | None:
 
 def _cite(place: int, item: Item) -> Packed:
     return Packed(place, Extent.CITED, "", item.passage.span, (), item.citation_tokens)
+
+
+def _brief(place: int, item: Item) -> Packed:
+    return Packed(place, Extent.BRIEF, "", item.passage.span, (), item.place_tokens)
 
 
 def _anchors(item: Item, limit: int) -> list[Range]:

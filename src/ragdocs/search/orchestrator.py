@@ -267,10 +267,11 @@ class Drafts:
         self._results = tuple(result for result, _ in drafts)
         self._items = [item for _, item in drafts]
 
-    def within(self, max_tokens: int | None) -> Presented:
+    def within(self, max_tokens: int | None, text_from: float = 0.0) -> Presented:
         if max_tokens is None:
             return Presented(self._results)
-        packed = pack(self._items, max_tokens)
+        doubtful = (at for at, one in enumerate(self._results) if one.shown_confidence < text_from)
+        packed = pack(self._items, max_tokens, frozenset(doubtful))
         results = [self._pack(self._results[each.place], each) for each in packed.results]
         return Presented(tuple(results), packed.left_out)
 

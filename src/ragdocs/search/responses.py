@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
+from typing import Protocol
 
 from ragdocs.indices.view import View
-from ragdocs.limits import MAX_LINKS_SHOWN
+from ragdocs.limits import LAST_HOPE, LOW_CONFIDENCE, MAX_LINKS_SHOWN
 from ragdocs.models import Chunk, ChunkId, DateSource, DocId
 from ragdocs.search.budget import Extent, LeftOut
 from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
@@ -367,6 +368,11 @@ class SearchResult:
     metadata: Metadata | None = None
     """If the request asks for it."""
 
+    @property
+    def shown_confidence(self) -> float:
+        """As a reader sees it; limits apply to this figure."""
+        return round(self.confidence, 2)
+
     @classmethod
     def from_candidate(
         cls, candidate: Candidate, section: Chunk, within: Place | None
@@ -407,6 +413,20 @@ class Presented:
     left_out: tuple[LeftOut, ...] = ()
 
 
+class Packer(Protocol):
+    """Packs the results of one search into a number of tokens. Of those with less confidence than
+    `text_from` it keeps only the place."""
+
+    def __call__(self, max_tokens: int | None, text_from: float = 0.0) -> Presented: ...
+
+
+def least_to_read(confidences: Iterable[float]) -> float:
+    """The confidence from which the text of a result is worth its room. Where one is sure, the
+    unsure ones hold no further answers; where none is, one of several may (specs/0116)."""
+    best = max(confidences, default=0.0)
+    return next((least for least in (LOW_CONFIDENCE, LAST_HOPE) if best >= least), best)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResponse:
     """The results, best first, with the state of their index and the counts of every stage;
@@ -426,14 +446,12 @@ class SearchResponse:
     left_out: tuple[LeftOut, ...] = ()
     """The results that did not fit into `max_tokens`, and how to get them."""
     explanation: Explanation | None = None
-    pack: "Callable[[int | None], Presented] | None" = field(
-        default=None, compare=False, repr=False
-    )
-    """Packs the results into a number of tokens; None if there are no results."""
+    pack: Packer | None = field(default=None, compare=False, repr=False)
+    """None if there are no results."""
 
-    def within(self, max_tokens: int | None) -> "SearchResponse":
+    def within(self, max_tokens: int | None, text_from: float = 0.0) -> "SearchResponse":
         """The same answer in another budget: packed again, never searched again."""
         if self.pack is None:
             return self
-        shown = self.pack(max_tokens)
+        shown = self.pack(max_tokens, text_from)
         return replace(self, results=shown.results, left_out=shown.left_out)
