@@ -155,7 +155,7 @@ def test_from_the_first_build_to_a_rebuild(folder):
     assert built.code == 0
     assert set(answer) == KEYS
     assert (answer["complete"], answer["stopped"], answer["rebuilt"]) == (True, None, None)
-    assert answer["trees"] == [{"name": "docs", "root": str(folder.notes)}]
+    assert answer["trees"] == [{"name": "notes", "root": str(folder.notes)}]
     assert answer["index_directory"] == str(folder.index)
     assert (answer["added"], answer["documents"], answer["passages"]) == (4, 4, 4)
     assert (answer["vectors_stored"], answer["vectors_pending"]) == (4, 0)
@@ -240,7 +240,7 @@ def test_what_a_person_reads(folder):
     assert index == "Index: 2 documents, 2 passages: 0 with vectors, 2 still without"
     assert re.fullmatch(rf"In {re.escape(str(folder.index))}, \d+\.\d s", where)
     opening, *_, reading = first.err.splitlines()  # a slow machine tells more in between
-    assert opening == f"Indexing docs ({folder.notes})"
+    assert opening == f"Indexing notes ({folder.notes})"
     assert re.fullmatch(r"reading: 2 of 2 files, \d chunks, \d+/s", reading)
     assert (first.code, second) == (0, Result(0, "", ""))
 
@@ -340,7 +340,7 @@ def test_without_a_word_on_it_the_working_directory_is_indexed_and_that_is_said(
     done = call("update", TEXT_ONLY)
 
     assert done.code == 0
-    assert f"Indexing docs ({here}): the working directory" in done.err
+    assert f"Indexing here ({here}): the working directory" in done.err
     assert "/.cache/mcp-markdown-ragdocs/index-" in done.out
 
 
@@ -379,11 +379,11 @@ def test_files_that_cannot_be_indexed_are_named_every_time_until_they_can(folder
     for _ in range(2):
         done = folder.call("update", TEXT_ONLY)
         assert done.code == 1
-        assert "12 files could not be indexed:\n  docs:bad00.md: not text" in done.err
-        assert "docs:bad09.md" in done.err
-        assert "docs:bad10.md" not in done.err
+        assert "12 files could not be indexed:\n  notes:bad00.md: not text" in done.err
+        assert "notes:bad09.md" in done.err
+        assert "notes:bad10.md" not in done.err
         assert "  and 2 more (--json lists all)" in done.err
-        assert "docs:link.md is a broken symbolic link" in done.err
+        assert "notes:link.md is a broken symbolic link" in done.err
 
     answer = folder.call("update", TEXT_ONLY, "--json").json
     assert (answer["complete"], answer["documents"]) == (False, 1)
@@ -405,12 +405,12 @@ def test_files_whose_bytes_are_replaced_are_named_and_counted_every_time(folder)
     for _ in range(2):
         done = folder.call("update", TEXT_ONLY)
         assert "Indexed, but parts of these files cannot be found:" in done.err
-        assert "  docs: old.md: not valid UTF-8: 2 bytes shown as U+FFFD" in done.err
+        assert "  notes: old.md: not valid UTF-8: 2 bytes shown as U+FFFD" in done.err
         assert "good.md" not in done.err
     answer = folder.call("update", TEXT_ONLY, "--json").json
     (warning,) = answer["warnings"]
     assert (warning["path"], warning["kind"], warning["count"]) == ("old.md", "replaced_bytes", 2)
-    assert (warning["tree"], warning["is_loss"], answer["documents"]) == ("docs", True, 3)
+    assert (warning["tree"], warning["is_loss"], answer["documents"]) == ("notes", True, 3)
 
     write(folder.notes, "old.md", "# Café à la carte\n")
     done = folder.call("update", TEXT_ONLY, "--json")
@@ -422,7 +422,7 @@ def test_a_file_of_too_many_lines_is_indexed_and_named_by_every_command(folder):
     kind = "too_many_lines"
 
     done = folder.call("update", TEXT_ONLY)
-    assert "docs: heavy.md: read as plain text after the first 250,000 lines" in done.err
+    assert "notes: heavy.md: read as plain text after the first 250,000 lines" in done.err
     (warning,) = folder.call("update", TEXT_ONLY, "--json").json["warnings"]
     assert (warning["kind"], warning["is_loss"]) == (kind, True)
     status = folder.call("status", "--json").json
@@ -443,8 +443,8 @@ def test_a_file_that_may_not_be_read_and_a_folder_that_may_not_be_looked_into(fo
     assert done.code == 1
     assert done.err.splitlines() == [
         "1 file could not be indexed:",
-        "  docs:secret.md: permission denied; make it readable or exclude it",
-        "docs:closed cannot be read",
+        "  notes:secret.md: permission denied; make it readable or exclude it",
+        "notes:closed cannot be read",
     ]
 
 

@@ -28,7 +28,7 @@ def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 def test_the_tree_is_drawn_with_lines_and_sizes(tmp_path):
     (tmp_path / "a note.md").write_text(NOTE, encoding="utf-8")
     done = run_ragdocs("inspect", "doc", "a note.md", cwd=tmp_path)
-    assert done.stdout.startswith("Handbook  (docs:a note.md)\n")
+    assert done.stdout.startswith(f"Handbook  ({tmp_path.name}:a note.md)\n")
     assert "1 heading, 1 link, 1 code block" in done.stdout
     assert "└─ #guide  lines 5-11, 53 characters" in done.stdout
 
@@ -42,7 +42,10 @@ def test_json_has_every_node(tmp_path):
     (tmp_path / "a.md").write_text(NOTE, encoding="utf-8")
     found = json.loads(run("a.md", "--json", cwd=tmp_path).stdout)
     assert found["title"] == "Handbook"
-    assert [chunk["id"] for chunk in found["chunks"]] == ["docs:a.md", "docs:a.md#guide"]
+    assert [chunk["id"] for chunk in found["chunks"]] == [
+        f"{tmp_path.name}:a.md",
+        f"{tmp_path.name}:a.md#guide",
+    ]
     assert found["chunks"][1]["lines"] == [5, 11]
 
 
@@ -52,7 +55,7 @@ def test_docs_and_index_mean_what_they_mean_elsewhere(tmp_path):
     (notes / "deep" / "a.md").write_text(NOTE, encoding="utf-8")
     index = str(tmp_path / "index")
     done = run("notes/deep/a.md", "--docs", "notes", "--index", index, "--json", cwd=tmp_path)
-    assert json.loads(done.stdout)["id"] == "docs:deep/a.md"
+    assert json.loads(done.stdout)["id"] == "notes:deep/a.md"
     assert not Path(index).exists()
     (tmp_path / "others").mkdir()
     outside = run("notes/deep/a.md", "--docs", "others", cwd=tmp_path)
@@ -97,7 +100,7 @@ def test_a_file_that_is_not_indexed_is_shown_with_a_note(tmp_path):
 def test_a_link_named_by_the_user_is_followed(tmp_path):
     (tmp_path / "a.md").write_text(NOTE, encoding="utf-8")
     (tmp_path / "link.md").symlink_to("a.md")
-    assert run("link.md", cwd=tmp_path).stdout.startswith("Handbook  (docs:a.md)")
+    assert run("link.md", cwd=tmp_path).stdout.startswith(f"Handbook  ({tmp_path.name}:a.md)")
 
 
 def test_a_document_cannot_speak_to_the_terminal(tmp_path):

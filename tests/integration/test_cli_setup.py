@@ -42,10 +42,10 @@ def test_a_projects_configuration(project):
     said = run("init").stdout
     file = project / ".ragdocs.toml"
     assert "Written: ~/project/.ragdocs.toml\n" in said
-    assert "Searched from here: docs, ~/project\n" in said
+    assert "Searched from here: project, ~/project\n" in said
     assert "The configuration can be used." in run("check-config").stdout
     assert tomllib.loads(file.read_text(encoding="utf-8"))["indexing"] == {"documents_path": "."}
-    assert roots() == {"docs": project}
+    assert roots() == {"project": project}
 
 
 def test_what_is_commented_out_is_the_default(project):
@@ -126,13 +126,13 @@ def test_the_users_own_configuration(project):
     run("init", "--global", "--docs", "~/notes")
     assert roots() == {"notes": project.parent / "notes"}
     run("init")
-    assert roots() == {"docs": project, "notes": project.parent / "notes"}
+    assert roots() == {"project": project, "notes": project.parent / "notes"}
     assert "note:" not in run("check-config").stdout
     run("init", "--global", code=1)
     run("init", "--global", "--force")
     assert "#[tree.notes]" in (project.parent / OWN).read_text(encoding="utf-8")
     assert (project.parent / f"{OWN}.bak").exists()
-    assert roots() == {"docs": project}
+    assert roots() == {"project": project}
 
 
 def test_a_home_is_not_a_folder_of_documents(project, monkeypatch):

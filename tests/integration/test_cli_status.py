@@ -209,7 +209,7 @@ def test_replaced_bytes_are_named_and_counted_by_status_and_doctor(home):
     build(
         home, {"good.md": "# Café\n", **{f"old{n}.md": b"Caf\xe9 \xe0 la carte" for n in range(7)}}
     )
-    odd = "docs: old0.md: not valid UTF-8: 2 bytes shown as U+FFFD"
+    odd = "notes: old0.md: not valid UTF-8: 2 bytes shown as U+FFFD"
 
     said = run(home, "status", *PLACE).stdout
     assert f"warnings  {odd}" in said

@@ -233,7 +233,7 @@ def test_a_folder_that_is_away_at_the_start_is_said_and_served_when_it_comes(tmp
         until(lambda: next(found)["index"]["state"] != "building")  # as long as it has not looked
         for told in (next(found), next(listed)):
             assert (told["index"]["state"], told["index"]["complete"]) == ("degraded", False)
-            assert "the folder of docs is missing" in told["index"]["summary"]
+            assert "the folder of notes is missing" in told["index"]["summary"]
         told = next(status)
         assert told["state"] == "degraded"
         assert [tree["problem"] for tree in told["trees"]] == ["is missing"]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ragdocs.config.layers import Assigned, flatten, merge, unflatten
 from ragdocs.config.loading import ConfigReading, load_config, read_config
 from ragdocs.config.problems import OriginKind, SettingOrigin
-from ragdocs.config.resolved import Config, TreeScope
+from ragdocs.config.resolved import Config, TreeScope, name_tree
+from ragdocs.config.values import is_tree_name
 from ragdocs.errors import ConfigError
 from tests.support.machine import trust_files
 
@@ -53,12 +54,12 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path.resolve())
 
 
-def test_without_any_file_the_working_directory_is_the_tree_docs(place):
+def test_without_any_file_the_working_directory_is_a_tree_with_its_name(place):
     config = place.load()
 
     assert config.files == ()
     (tree,) = config.trees
-    assert (tree.name, tree.root, tree.scope) == ("docs", place.project, TreeScope.LOCAL)
+    assert (tree.name, tree.root, tree.scope) == ("project", place.project, TreeScope.LOCAL)
     assert tree.include == ("**/*.md", "**/*.markdown", "**/*.txt")
     assert tree.exclude == ()
 
@@ -264,15 +265,54 @@ def test_the_indexing_patterns_serve_every_tree(place):
     assert (b.include, b.exclude) == (("*.txt",), ("all", "own"))
 
 
-def test_documents_path_beside_other_trees_is_the_tree_docs_when_it_was_set(place):
+def test_documents_path_beside_other_trees_is_a_tree_when_it_was_set(place):
     place.user('[tree.notes]\npath = "notes"\n')
     assert [tree.name for tree in place.load().trees] == ["notes"]
 
     place.write(place.project / FILE_FORM, '[indexing]\ndocuments_path = "manual"\n')
 
-    docs, notes = place.load().trees
-    assert (docs.name, docs.root, docs.scope) == ("docs", place.project / "manual", TreeScope.LOCAL)
+    manual, notes = place.load().trees
+    assert (manual.name, manual.root) == ("manual", place.project / "manual")
+    assert manual.scope is TreeScope.LOCAL
     assert notes.scope is TreeScope.GLOBAL
+
+
+def test_a_tree_gets_another_name_than_its_folder_when_that_is_taken(place):
+    place.write(
+        place.project / FILE_FORM,
+        '[indexing]\ndocuments_path = "old/manual"\n[tree.manual]\npath = "manual"\n',
+    )
+
+    trees = [(tree.name, str(tree.root.relative_to(place.project))) for tree in place.load().trees]
+
+    assert trees == [("manual", "manual"), ("manual-2", "old/manual")]
+
+
+def test_a_tree_with_the_same_folder_is_not_doubled(place):
+    place.write(
+        place.project / FILE_FORM,
+        '[indexing]\ndocuments_path = "notes"\n[tree.mine]\npath = "notes"\n',
+    )
+
+    assert [tree.name for tree in place.load().trees] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("/home/ann/notes", "notes"),
+        ("/home/ann/My notes (old)", "My-notes-old"),
+        ("/home/ann/заметки", "заметки"),
+        ("/home/ann/.config", "config"),
+        ("/home/ann/---", "docs"),
+        ("/", "docs"),
+        ("/x/a\udcffb", "a-b"),
+        ("/x/" + "a" * 59 + "-b", "a" * 59),
+    ],
+)
+def test_the_name_of_a_tree_is_its_folders_simplified(folder, name):
+    assert name_tree(Path(folder)) == name
+    assert is_tree_name(name)
 
 
 def test_documents_path_of_the_users_file_is_global(place):
@@ -285,7 +325,7 @@ def test_documents_path_of_the_users_file_is_global(place):
     ("flags", "expected"),
     [
         ({"tree": {"only": {"path": "only"}}}, [("only", "only")]),
-        ({"indexing": {"documents_path": "only"}}, [("docs", "only")]),
+        ({"indexing": {"documents_path": "only"}}, [("only", "only")]),
     ],
 )
 def test_flags_that_name_documents_mean_exactly_those(place, flags, expected):
@@ -384,7 +424,7 @@ def test_advice_on_what_is_probably_not_meant(place):
 
     assert any("is not a folder" in note for note in notes)
     assert any("indexed twice" in note for note in notes)
-    assert any("has no effect when [tree.docs] is set" in note for note in notes)
+    assert any("has no effect, because [tree.docs] has the same folder" in note for note in notes)
     assert any("there is no tree dcos" in note for note in notes)
     assert len(notes) == 4
 

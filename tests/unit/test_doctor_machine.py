@@ -67,7 +67,6 @@ def test_trees_that_are_there_away_and_empty(bench):
     other.rename(bench.base / "moved")
     found = {one.message.split()[0]: one for one in only(bench.case(**trees), "trees")}
     assert {name: one.level.value for name, one in found.items()} == {
-        "docs": "ok",
         "here": "ok",
         "other": "warning",
         "void": "note",

@@ -191,7 +191,7 @@ def test_a_folder_is_outside_by_its_real_path(home, path):
     home.write(FILE, f'[tree.x]\npath = "{path}"\n[indexing]\ndocuments_path = "{path}"\n')
     assert set(home.ignored()) == {"tree.x", "indexing.documents_path"}
     (tree,) = home.load().trees
-    assert (tree.name, tree.root) == ("docs", home.project)
+    assert (tree.name, tree.root) == ("project", home.project)
 
 
 @pytest.mark.parametrize("path", [".git", ".venv/lib", "docs/.private"])

@@ -4,7 +4,6 @@ statuses, and the two commands that need nothing else (`mcp`, `completion`).
 
 import errno
 import os
-import re
 import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
@@ -260,7 +259,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 # Which documents and which index a command uses: the same three options everywhere.
 
-_MAX_NAME = 60
 _T = TypeVar("_T")
 
 
@@ -335,14 +333,11 @@ def warn_of_ignored(config: "Config") -> None:
 
 def name_folders(folders: tuple[Path, ...]) -> Mapping[str, Path]:
     """A name for each folder, made from its own; the order they are given in does not matter."""
+    from ragdocs.config.resolved import name_tree
+
     names: dict[str, Path] = {}
     for folder in sorted(folders):
-        stem = re.sub(r"[^\w.-]+", "-", folder.name).strip("-._")[:_MAX_NAME] or "docs"
-        name, number = stem, 1
-        while name in names:
-            number += 1
-            name = f"{stem}-{number}"
-        names[name] = folder
+        names[name_tree(folder, names)] = folder
     return names
 
 

@@ -25,6 +25,7 @@ from ragdocs.config.layers import (
     unflatten,
 )
 from ragdocs.config.locations import (
+    FORMER_NAME,
     PROJECT_FOLDER,
     SINGLE_FILE,
     IndexPlace,
@@ -46,7 +47,7 @@ from ragdocs.config.problems import (
     key_text,
     settings,
 )
-from ragdocs.config.resolved import DEFAULT_TREE, DOCUMENTS_PATH, Config, Tree, trees_of
+from ragdocs.config.resolved import DOCUMENTS_PATH, Config, Tree, trees_of
 from ragdocs.config.settings import NEEDS, IndexingConfig, Need, Settings
 from ragdocs.config.trust import (
     Ignored,
@@ -59,7 +60,7 @@ from ragdocs.config.trust import (
 )
 from ragdocs.errors import ConfigError
 from ragdocs.files import open_file, user_id
-from ragdocs.text import printable, toml_value
+from ragdocs.text import printable, toml_key, toml_value
 
 # Settings that are allowed but probably a mistake: reported as notes, never as errors.
 
@@ -143,8 +144,14 @@ def _overlaps(config: Config) -> Iterator[Problem]:
 
 def _idle_documents_path(config: Config) -> Iterator[Problem]:
     origin = config.origins[_DOCUMENTS]
-    if origin.kind is not OriginKind.DEFAULT and f"tree.{DEFAULT_TREE}" in config.origins:
-        yield Problem(origin, _DOCUMENTS, f"has no effect when [tree.{DEFAULT_TREE}] is set")
+    if origin.kind is OriginKind.DEFAULT:
+        return
+    folder = config.indexing.documents_path
+    for tree in config.trees:
+        if tree.root == folder and f"tree.{tree.name}" in config.origins:
+            named = f"[tree.{toml_key(tree.name)}]"
+            yield Problem(origin, _DOCUMENTS, f"has no effect, because {named} has the same folder")
+            return
 
 
 def _unknown_trees(config: Config) -> Iterator[Problem]:
@@ -661,7 +668,11 @@ def _config(
     patterns: _Patterns,
 ) -> Config:
     trees = trees_of(merged, whole, patterns.of)
-    default = default_index(cache, ((one.name, one.root) for one in trees))
+    configured = set(whole.tree)
+    default = default_index(
+        cache,
+        ((one.name if one.name in configured else FORMER_NAME, one.root) for one in trees),
+    )
     return Config(
         indexing=whole.indexing,
         context=whole.context,

@@ -13,6 +13,9 @@ PROJECT_FOLDER = f".{APPLICATION}"
 FOLDER_FILE = "config.toml"
 SINGLE_FILE = ".ragdocs.toml"
 TRUST_FILE = "trust.json"
+FORMER_NAME = "docs"
+"""The name of the tree of `documents_path` until 0.2. It still decides where the default index is,
+so that an index with the new names finds the vectors of the old one (specs/0118)."""
 
 
 @dataclass(frozen=True, slots=True)

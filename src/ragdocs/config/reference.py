@@ -15,7 +15,7 @@ from ragdocs.config.problems import (
     tables,
     unknown,
 )
-from ragdocs.config.resolved import DEFAULT_TREE
+from ragdocs.config.resolved import NAMELESS
 from ragdocs.text import plain_value, toml_value
 
 _ARRAY_NAME = re.compile(r"\[\[[a-z.]+\]\]")
@@ -90,9 +90,10 @@ See [Security](security.md) for the rest: what is recorded, where, and how to re
 
 A tree is a folder of documents with a name (letters, digits, `-`, `_`, `.`); the ids of its
 documents start with that name. Trees in the user's file are global, all others are local to the
-project. Without any `[tree.NAME]`, and whenever `documents_path` is set, there is a tree `docs` at
-`documents_path`. If `documents_path` is not set, it is the folder of the nearest project file, or
-else the working directory.
+project. Without any `[tree.NAME]`, and whenever `documents_path` is set, `documents_path` is a tree
+too, with the name of its folder (simplified, and with a number if that name is taken), unless a
+configured tree has the same folder. If `documents_path` is not set, it is the folder of the nearest
+project file, or else the working directory.
 
 `include` of `[indexing]` applies to every tree without its own; `exclude` of `[indexing]` is added
 to that of every tree. Your own trees use the patterns of your own file, not those of a project.
@@ -135,7 +136,7 @@ def _example_lines() -> Iterator[str]:
         is_rule = table.path[:2] == ("context", "rules")
         yield from _comment(table.description if table.path else "")
         if table.path:
-            header = table.header.replace("NAME", DEFAULT_TREE)
+            header = table.header.replace("NAME", NAMELESS)
             # A header would create a tree or rule, so those headers stay commented out; and a
             # rule has no defaults, so it is shown as prose.
             yield f"#   {header}" if is_rule else f"#{header}" if ANY in table.path else header

@@ -1,6 +1,7 @@
 """The effective configuration: sections, trees with absolute roots, the origin of each value."""
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -22,8 +23,21 @@ from ragdocs.config.trust import Ignored
 from ragdocs.models import TreeName
 from ragdocs.text import plain_value
 
-DEFAULT_TREE = TreeName("docs")
 DOCUMENTS_PATH: KeyPath = ("indexing", "documents_path")
+NAMELESS = "docs"
+"""The tree of a folder without a usable name of its own, such as the root of a disk."""
+_MAX_NAME = 60
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+
+
+def name_tree(folder: Path, taken: Collection[str] = ()) -> str:
+    """A tree's name, made from its folder's, and different from those that are taken."""
+    stem = _NOT_IN_NAMES.sub("-", folder.name).strip("-._")[:_MAX_NAME].rstrip("-._") or NAMELESS
+    name, number = stem, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    return name
 
 
 class TreeScope(StrEnum):
@@ -139,7 +153,8 @@ class Config:
 def trees_of(
     merged: Layer, whole: Settings, common: Callable[[Path, SettingOrigin], IndexingConfig]
 ) -> tuple[Tree, ...]:
-    """The configured trees by name; and `docs` if there are none, or if its folder was set.
+    """The configured trees by name; and the tree of `documents_path`, with the name of its folder,
+    if there are no others, or if it was set and no other tree has this folder.
 
     `common` returns the shared patterns that apply to a tree with that root and origin: not every
     project file affects every tree.
@@ -154,11 +169,11 @@ def trees_of(
 
     trees = [make_tree(name, merged[("tree", name)], tree) for name, tree in whole.tree.items()]
     documents = merged[DOCUMENTS_PATH]
-    is_given = documents.origin.kind is not OriginKind.DEFAULT and DEFAULT_TREE not in whole.tree
-    if not trees or is_given:
-        trees.append(
-            make_tree(DEFAULT_TREE, documents, TreeConfig(path=whole.indexing.documents_path))
-        )
+    folder = whole.indexing.documents_path
+    is_new = all(tree.root != folder for tree in trees)
+    if not trees or (is_new and documents.origin.kind is not OriginKind.DEFAULT):
+        name = name_tree(folder, whole.tree)
+        trees.append(make_tree(name, documents, TreeConfig(path=folder)))
     return tuple(sorted(trees, key=lambda tree: tree.name))
 
 

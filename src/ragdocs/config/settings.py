@@ -245,7 +245,7 @@ class IndexingConfig(SettingsSection):
 
     documents_path: Folder = setting(
         Path(),
-        "The folder of the tree `docs`, which exists if there is no [tree.NAME] or if this is set.",
+        "A folder that is a tree with its own name, if it is set or there is no [tree.NAME].",
         authority=_READS_ELSEWHERE,
     )
     index_path: OptionalFolder = setting(
