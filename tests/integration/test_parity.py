@@ -45,7 +45,7 @@ FEATURES = [
         "The thirteen proposals",
         "Strategies",
         "Fusion, calibration and the order of stages",
-        "What had to be reached",
+        "Acceptance criteria",
         "Commands and tools",
     )
     for row in table(heading)

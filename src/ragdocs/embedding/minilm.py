@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 as an ONNX graph that we write ourselves, in full or 8-bit precision."""
+"""Builds the ONNX graph of all-MiniLM-L6-v2, in full or 8-bit precision."""
 
 import json
 import struct
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ragdocs.embedding.model_files import WeightsLayout
 from ragdocs.errors import ModelCorrupt
 
-# Writes an ONNX model: the few protobuf messages that an inference graph needs.
+# Writes an ONNX model: only the protobuf messages that an inference graph needs.
 #
-# The `onnx` package would do the same and adds 33 MB to the install; the wire format is thirty
-# lines. Field numbers are those of onnx.proto. Constants stay outside the message and are given to
-# the session as arrays, so that a model is never copied through a file.
+# The `onnx` package could do this, but adds 33 MB to the install; the wire format takes thirty
+# lines. Field numbers are those of onnx.proto. Large constants are not part of the message: the
+# session gets them as arrays, so no model file is ever written.
 
 Attribute: TypeAlias = int | float | list[int]
 Array: TypeAlias = NDArray[Any]
@@ -30,14 +30,14 @@ _MICROSOFT_OPS = frozenset(
     | {"MultiHeadAttention"}
 )
 _ELEMENT_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7}
-# Constants this small go into the message itself: shapes and scalars must be visible to the
-# session when it plans the graph.
+# Constants up to this size are part of the message, because the session needs shapes and scalars
+# when it plans the graph.
 _INLINE_BYTES = 1024
 
 
 @dataclass
 class OnnxGraph:
-    """A graph under construction: every method returns the name of the value it made."""
+    """A graph under construction. Each method adds a value and returns its name."""
 
     constants: dict[str, Array] = field(default_factory=dict[str, Array])
     _nodes: list[bytes] = field(default_factory=list[bytes])
@@ -45,7 +45,7 @@ class OnnxGraph:
 
     def constant(self, array: Array) -> str:
         name = f"constant_{len(self.constants)}"
-        # Not ascontiguousarray, which would turn a scalar into a vector of one.
+        # `ascontiguousarray` would turn a scalar into a vector of length one.
         self.constants[name] = np.asarray(array, order="C")
         return name
 
@@ -78,11 +78,11 @@ class OnnxGraph:
 
     @property
     def outside(self) -> dict[str, Array]:
-        """The constants that the message only names."""
+        """The constants that the message refers to by name."""
         return {k: a for k, a in self.constants.items() if a.nbytes > _INLINE_BYTES}
 
     def serialise(self, output: str, dimensions: tuple[str | int, ...]) -> bytes:
-        """The model as onnxruntime reads it, with one float output."""
+        """The model in onnxruntime's format, with one float output."""
         graph = b"".join(_bytes(1, node) for node in self._nodes) + _bytes(2, "graph")
         graph += b"".join(_bytes(5, _tensor(*item)) for item in self.constants.items())
         graph += b"".join(_bytes(11, each) for each in self._inputs)
@@ -140,11 +140,11 @@ def _value_info(name: str, element_type: str, dimensions: tuple[str | int, ...])
     return _bytes(1, name) + _bytes(2, _bytes(1, tensor))
 
 
-# The model's tensors by name, from either container; linear weights as (inputs, outputs).
+# Reads the model's tensors by name, from either file format; linear weights as (inputs, outputs).
 #
-# The file's hash has been verified, so its layout is a fact; sizes are still checked, because a
-# wrong slice would give vectors that are silently wrong. Everything is copied into memory: a map
-# of the file would follow whatever happens to the file later.
+# The file's hash has been verified, so its layout is known. Sizes are still checked, because a
+# wrong slice would silently give wrong vectors. Everything is copied into memory, because a
+# memory map would change if the file were changed later.
 
 LAYERS = 6
 WIDTH = 384
@@ -189,7 +189,7 @@ def _from_onnx_data(data: NDArray[np.uint8]) -> Weights:
         tensors[name] = data[start:end].view(np.float32).reshape(shape).copy()
         start = end
     if start != len(data):
-        raise ModelCorrupt(f"the weights hold {len(data)} bytes, not {start}")
+        raise ModelCorrupt(f"the weights have {len(data)} bytes, not {start}")
     return tensors
 
 
@@ -198,7 +198,7 @@ def _is_linear(name: str) -> bool:
 
 
 def _shapes() -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Every tensor by its original name, in the order in which the ONNX data holds them."""
+    """Every tensor by its original name, in the order of the ONNX data file."""
     yield "embeddings.word_embeddings.weight", (VOCABULARY, WIDTH)
     yield "embeddings.token_type_embeddings.weight", (2, WIDTH)
     yield "embeddings.position_embeddings.weight", (POSITIONS, WIDTH)
@@ -226,12 +226,12 @@ def _norm(prefix: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield f"{prefix}.LayerNorm.bias", (WIDTH,)
 
 
-# The two ways to compute the model's 36 matrix products; the rest is the same for both.
+# The two ways to compute the model's 36 matrix products. Everything else is the same for both.
 
-# GELU is never below -0.16998, so that adding this makes it non-negative.
+# GELU is never below -0.16998, so adding this makes its output non-negative.
 GELU_FLOOR = 0.17
-# The channels in which this model's normalised activations are far larger than in all others, in
-# every layer and for every kind of text; computed in fp32 (specs/0014).
+# In these channels the model's normalised activations are far larger than in all others, in every
+# layer and for every kind of text. They are computed in fp32 (specs/0014).
 OUTLIERS = [63, 99, 157, 223, 338]
 
 
@@ -245,7 +245,7 @@ class Products(Protocol):
     def product_after_gelu(
         self, graph: OnnxGraph, x: str, weight: Tensor, bias: Tensor
     ) -> tuple[str, Tensor]:
-        """The product, and the bias to add to it in place of the one given."""
+        """The product, and the bias to add to it instead of the given one."""
         ...
 
 
@@ -265,27 +265,27 @@ class Fp32Products:
 
 
 class Int8Products:
-    """Integers: weights with a scale per output channel, activations with a scale per token.
+    """Integer products: a scale per output channel for weights, and per token for activations.
 
-    A scale per token, and not per batch as onnxruntime's own dynamic quantisation has it, keeps a
-    text's vector independent of its neighbours and loses half as much precision.
+    onnxruntime's own dynamic quantisation has one scale per batch. With a scale per token, a text's
+    vector does not depend on the other texts of its batch, and half as much precision is lost.
 
-    One of the two factors has 7 bits. Processors without VNNI add two products in 16 bits and
-    saturate: 2 x 255 x 63 and 2 x 127 x 127 fit, 2 x 255 x 127 does not. So every processor gives
-    the same result. Which factor has 8 was measured (specs/0014).
+    One of the two factors has only 7 bits. Processors without VNNI add two products in 16 bits,
+    with saturation: 2 x 255 x 63 and 2 x 127 x 127 fit, 2 x 255 x 127 does not. So every processor
+    gives the same result. Measurements decided which factor has 8 bits (specs/0014).
     """
 
     def product(self, graph: OnnxGraph, x: str, weight: Tensor) -> str:
         quantised, scales = quantise_columns(weight, 63)
         largest = graph.node("ReduceMax", graph.node("Abs", x), axes=[-1], keepdims=1)
-        # A token of zeros has the scale 0: 0/0 would spoil its row.
+        # The scale of an all-zero token would be 0, and 0/0 would make its row NaN.
         largest = graph.node("Max", largest, graph.scalar(1e-30))
         row_scale = graph.node("Mul", largest, graph.scalar(1 / 127))
         rounded = _to_uint8(graph, graph.node("Div", x, row_scale), 128)
         return _integer_product(graph, rounded, 128, quantised, scales, row_scale)
 
     def product_after_norm(self, graph: OnnxGraph, x: str, weight: Tensor) -> str:
-        # Left in, the outliers would set the scale and the other channels lose a bit or two.
+        # The outliers would determine the scale and cost the other channels a bit or two.
         others = np.ones(weight.shape[0], dtype=np.float32)
         others[OUTLIERS] = 0
         product = self.product(graph, graph.node("Mul", x, graph.constant(others)), weight)
@@ -295,8 +295,8 @@ class Int8Products:
     def product_after_gelu(
         self, graph: OnnxGraph, x: str, weight: Tensor, bias: Tensor
     ) -> tuple[str, Tensor]:
-        # Shifted, GELU's output uses the whole unsigned range; what the shift adds to the product
-        # is the same for every token, and is taken off the bias.
+        # After the shift, GELU's output uses the whole unsigned range. The shift adds the same to
+        # the product of every token, so it is subtracted from the bias.
         quantised, scales = quantise_columns(weight, 127)
         shifted = graph.node("Add", x, graph.scalar(GELU_FLOOR))
         largest = graph.node("ReduceMax", shifted, axes=[-1], keepdims=1)
@@ -308,7 +308,7 @@ class Int8Products:
 
 
 def quantise_columns(weight: Tensor, largest: int) -> tuple[NDArray[np.int8], Tensor]:
-    """Integers in [-largest, largest] and a scale for each column; zero stays zero."""
+    """Integers in [-largest, largest], and a scale for each column. Zero stays zero."""
     scales = np.abs(weight).max(axis=0) / largest
     scales[scales == 0] = 1
     return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)
@@ -334,11 +334,11 @@ def _integer_product(
     return graph.node("Mul", product, row_scale)
 
 
-# all-MiniLM-L6-v2 as an ONNX graph: token ids (texts, tokens) → mean of the token vectors.
+# The graph: token ids (texts, tokens) → mean of the token vectors.
 #
-# Every text of a run has the same number of tokens, so there is no padding and no mask to get
-# wrong. LayerNormalization stands alone on purpose: onnxruntime's SkipLayerNormalization, which its
-# own optimiser would put here, is four times slower on a CPU (specs/0012).
+# All texts of a run have the same number of tokens, so no padding and no mask are needed.
+# LayerNormalization is a separate node on purpose: onnxruntime's optimiser would use
+# SkipLayerNormalization, which is four times slower on a CPU (specs/0012).
 
 INPUT = "token_ids"
 _HEADS = 12
@@ -371,7 +371,7 @@ class _Builder:
 
     def _embeddings(self) -> str:
         weights, prefix = self._weights, "embeddings"
-        # One text, one segment: its vector is the same for every token.
+        # Each input is one segment, so all tokens have the same segment vector.
         segment = weights[f"{prefix}.token_type_embeddings.weight"][0]
         positions = weights[f"{prefix}.position_embeddings.weight"] + segment
         inputs = (
