@@ -37,7 +37,7 @@ def found(app, query):
 
 
 @pytest.mark.parametrize("engine", ["fts5", "whoosh", "tantivy"])
-def test_files_become_answers_and_stay_in_step(docs, engine):
+def test_files_become_answers_and_stay_up_to_date(docs, engine):
     with App(config_of(docs, search={"keyword_engine": engine})) as app:
         update(app)
         response = app.search(QueryRequest(queries=("how do I log in?",)))

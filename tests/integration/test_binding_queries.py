@@ -106,7 +106,7 @@ def test_a_question_with_an_operator_is_plain_words(engine, query, first):
 
 
 @pytest.mark.parametrize("query", ['"striped okapi" zebra', '"migration zebra report"'])
-def test_phrases_that_no_passage_has_are_wishes_and_a_note_tells_it(engine, query):
+def test_phrases_that_no_passage_has_are_preferences_and_noted(engine, query):
     response = ask(engine, query)
     assert response.results[0].path == "a.md"
     assert response.notes == (NOWHERE,)

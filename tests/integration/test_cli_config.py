@@ -118,7 +118,7 @@ def test_check_config_in_json(project):
     assert [note["key"] for note in answer["notes"]] == ["search.dedup_threshold"]
 
 
-def test_the_settings_in_force_are_toml_with_their_origins(project):
+def test_the_effective_settings_are_toml_with_their_origins(project):
     path = configure(project, "[search]\nmmr_lambda = 0.1\n[tree.'a.b']\npath = 'x'\n")
 
     done = run(project, "config", RAGDOCS_SEARCH__MIN_CONFIDENCE="0.6")
@@ -142,7 +142,7 @@ def test_only_what_was_changed(project):
     assert set(answer) == {"search", "tree"}
 
 
-def test_the_settings_in_force_in_json(project):
+def test_the_effective_settings_in_json(project):
     other = project / "other.toml"
     other.write_text("[search]\nfusion = 'score'\n", encoding="utf-8")
     configure(project, "[search]\nmmr_lambda = 0.1\n")

@@ -92,7 +92,7 @@ def test_another_configuration_is_compared(run, place):
     assert "Recall@10  0.6667  -0.3333" in shown
 
 
-def test_the_configuration_that_is_named_is_in_force(run, place):
+def test_the_named_configuration_is_used(run, place):
     write(place, "words.toml", "[search]\nsemantic_weight = 0.0\n")
     assert "Recall@10  0.6667" in run("set", "--config", "words.toml").stdout
 
@@ -217,7 +217,7 @@ def test_wrong_use_is_said_in_a_line(run, words, message):
     assert "Traceback" not in result.output
 
 
-def test_what_is_wrong_with_the_wishes_is_said_before_the_long_work(run, place):
+def test_wrong_options_are_reported_before_the_long_work(run, place):
     write(place, "broken.jsonl", '{"id": 1}\n')
     result = run("set", "--compare", "broken.jsonl")
     assert result.exit_code == 2

@@ -327,9 +327,7 @@ def test_wrong_use(tmp_path, monkeypatch, arguments, message):
     assert {file.name for file in tmp_path.iterdir()} == {"file.md"}
 
 
-def test_without_a_word_on_it_the_working_directory_is_indexed_and_that_is_said(
-    tmp_path, monkeypatch
-):
+def test_without_documents_the_working_directory_is_indexed_and_reported(tmp_path, monkeypatch):
     here = tmp_path.resolve() / "here"
     write(here, "a.md", "# A\n")
     monkeypatch.chdir(here)

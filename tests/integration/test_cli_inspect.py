@@ -62,7 +62,7 @@ def test_docs_and_index_mean_what_they_mean_elsewhere(tmp_path):
     assert "note: outside every tree" in outside.stdout
 
 
-def test_settings_are_obeyed(tmp_path):
+def test_inspecting_uses_the_settings(tmp_path):
     (tmp_path / "a.md").write_text("word " * 1000, encoding="utf-8")
     (tmp_path / ".ragdocs.toml").write_text("[chunking]\nmax_leaf_chars = 500\n", encoding="utf-8")
     found = json.loads(run("a.md", "--json", cwd=tmp_path).stdout)

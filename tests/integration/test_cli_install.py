@@ -159,7 +159,7 @@ def test_a_file_that_would_lose_something_is_left_alone_and_the_entry_printed(ho
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_what_is_no_file_is_left_alone(home, make):
+def test_a_path_that_is_not_a_regular_file_is_left_alone(home, make):
     (home / ".cursor").mkdir()
     make(home / ".cursor" / "mcp.json")
     assert "not a regular file" in install("cursor", "--docs", "~/notes", code=1).stderr
@@ -235,7 +235,7 @@ def args(*words):
     return json.loads(install("other", *words).stdout)["mcpServers"]["ragdocs"]["args"]
 
 
-def test_without_a_word_on_documents_it_is_what_is_in_force_here(home, monkeypatch):
+def test_without_docs_the_entry_names_what_is_configured_here(home, monkeypatch):
     assert args() == ["mcp", "--docs", str(home / "project")]
     own = write(home, ".config/mcp-markdown-ragdocs/config.toml", '[tree.n]\npath = "~/notes"\n')
     assert args() == ["mcp"]

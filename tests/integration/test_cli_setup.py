@@ -226,7 +226,7 @@ def test_marks_that_make_no_sense_are_left_alone(project, text):
     assert file.read_text(encoding="utf-8") == text
 
 
-def test_the_models(project):
+def test_models_are_listed_with_their_state(project):
     shown = run("models").stdout
     assert "Built in: all-MiniLM-L6-v2, 384 dimensions\n  90.8 MB from " in shown
     assert "verified by sha256" in shown

@@ -66,7 +66,7 @@ def test_files_of_the_time_that_comes_again_are_seen(place):
     assert place.is_as_new()
 
 
-def test_a_server_whose_clock_goes_back_keeps_in_step(tmp_path):
+def test_a_server_whose_clock_goes_back_stays_up_to_date(tmp_path):
     index = tmp_path / "index"
     shim, hardship = shim_for(tmp_path, index), Hardship(tmp_path, index)
     with hardship.server(shim.environment) as server:

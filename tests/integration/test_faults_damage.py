@@ -24,7 +24,7 @@ def scene(tmp_path_factory):
 @pytest.mark.parametrize(
     ("heal", "by"), [(Scene.heal_at_rest, "rest"), (Scene.heal_by_command, "command")]
 )
-def test_damage_at_rest_is_healed_by_the_next_start_or_update(scene, number, heal, by):
+def test_damage_at_rest_is_repaired_by_the_next_start_or_update(scene, number, heal, by):
     """Commands, and programs that open an index, have no indexing thread that would look."""
     left = scene.at_rest[number % 2]
     pair = some_pairs(shapes_of(left), 4, f"{SEED} {by}")[number]
@@ -32,7 +32,7 @@ def test_damage_at_rest_is_healed_by_the_next_start_or_update(scene, number, hea
     assert heal(scene, left, pair, SEED) < scene.patience
 
 
-def test_damage_under_a_server_is_healed_without_a_restart(scene):
+def test_damage_under_a_server_is_repaired_without_a_restart(scene):
     with scene.running() as running:
         # Cut short under a process that has it mapped, it would end the process.
         pairs = [("store.db-shm", "emptied"), ("store.db", "old file")]

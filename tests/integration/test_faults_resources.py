@@ -14,7 +14,7 @@ def assert_endured(hardship, server, trouble):
     assert hardship.endure(server, trouble, is_answered=True)["cpu_seconds"] < CPU_SHARE
 
 
-def test_a_server_says_what_it_lacks_and_heals(tmp_path, index):
+def test_a_server_reports_what_is_missing_and_recovers(tmp_path, index):
     shim, hardship = shim_for(tmp_path, index), Hardship(tmp_path, index, HEALED_SECONDS)
     with hardship.server(shim.environment) as server:
         hardship.settle(server)

@@ -61,7 +61,7 @@ def test_a_model_that_may_know_the_language_gives_no_advice(home):
             assert not any(str(home) in note for note in notes)
 
 
-def test_the_command_line_tells_it(home, one_model):
+def test_the_command_line_shows_the_advice_to_translate(home, one_model):
     docs = write_all(home / "docs", documentation())
     words = ["query", "как сбросить пароль", "--docs", str(docs), "--index", str(home / "index")]
     told = CliRunner().invoke(main, words, catch_exceptions=False)

@@ -119,7 +119,7 @@ def test_a_folder_that_is_away_is_said_in_every_answer(apps, docs, index):
     until(lambda: is_ready(app) and is_ready(second))
 
 
-def test_who_watches_says_how(apps, docs, index):
+def test_the_watching_process_reports_its_mode(apps, docs, index):
     started(apps, docs, index)
     holder = until(lambda: (found := watching(index)) and "last_scan" in found.says and found)
     assert holder.pid == os.getpid()
@@ -128,7 +128,7 @@ def test_who_watches_says_how(apps, docs, index):
     assert said["last_scan"]
 
 
-def test_what_cannot_be_written_is_said_and_heals_by_itself(apps, docs, index):
+def test_a_write_error_is_reported_and_recovers_automatically(apps, docs, index):
     index.write_text("in the way", encoding="utf-8")
     app = started(apps, docs, index)
     # While it tries again, it is starting, and the error is still said.
@@ -141,7 +141,7 @@ def test_what_cannot_be_written_is_said_and_heals_by_itself(apps, docs, index):
     assert until(lambda: not app.service.state.error)
 
 
-def test_a_store_damaged_under_way_is_noticed_and_made_anew(apps, docs, index):
+def test_a_store_damaged_while_in_use_is_noticed_and_rebuilt(apps, docs, index):
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
     store = index / "store.db"
@@ -157,7 +157,7 @@ def test_a_store_damaged_under_way_is_noticed_and_made_anew(apps, docs, index):
     assert paths(ask(app, "lark"))[0] == "dawn.md"
 
 
-def test_an_older_copy_of_the_store_is_brought_in_step(apps, docs, index):
+def test_an_older_copy_of_the_store_is_brought_up_to_date(apps, docs, index):
     with served(docs, index) as app:
         app.service.start()
         until(lambda: is_ready(app))
@@ -173,7 +173,7 @@ def test_an_older_copy_of_the_store_is_brought_in_step(apps, docs, index):
     assert_finds(app, "lizards", "noon.md")
 
 
-def test_a_deleted_index_directory_is_made_again(apps, docs, index):
+def test_a_deleted_index_directory_is_created_again(apps, docs, index):
     app = started(apps, docs, index)
     until(lambda: is_ready(app))
     index.rename(index.with_name("gone"))
@@ -297,7 +297,7 @@ def test_it_ends_at_once_though_it_waits_for_changes(apps, docs, index, monkeypa
     assert app.service.stop(60)
 
 
-def test_what_those_found_who_only_read_is_said_in_the_next_answer(apps, docs, index, monkeypatch):
+def test_a_problem_found_by_a_reader_is_reported_in_the_next_answer(apps, docs, index, monkeypatch):
     """What is related was told from an older copy, and the next answer knew nothing of it."""
     app = started(apps, docs, index)
     until(lambda: is_ready(app))

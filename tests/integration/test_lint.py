@@ -117,7 +117,7 @@ LINKS = [
 
 
 @pytest.mark.parametrize(("link", "rule", "message"), LINKS)
-def test_a_link_that_leads_nowhere_is_found_with_what_was_meant(folder, link, rule, message):
+def test_a_broken_link_is_found_with_a_suggestion(folder, link, rule, message):
     folder.write(
         {
             "home.md": f"# Home\n\nSee [[engine]].\nAlso {link}.\n",

@@ -35,7 +35,7 @@ def test_the_page_of_limits_is_the_table_of_limits():
     assert re.findall(r"^\| [\d,.]+ \| `(\w+)` \|", page, re.MULTILINE) == known
 
 
-def test_other_pages_name_the_limits_in_force():
+def test_other_pages_state_the_right_limits():
     page = " ".join((DOCS / "search.md").read_text(encoding="utf-8").split())
     assert f"at most {limits.MAX_QUERIES} queries of {limits.MAX_QUERY_CHARS:,} characters" in page
     assert f"{limits.MAX_QUERIES_CHARS:,} together" in page

@@ -316,7 +316,7 @@ def test_before_there_is_an_index_it_is_said_and_nothing_waits(tmp_path):
     ("tool", "arguments"),
     [("query_documents", {"query": "token"}), ("get_document", {"document": "auth.md"})],
 )
-def test_who_asks_first_waits_for_the_first_documents_and_not_for_long(tmp_path, tool, arguments):
+def test_the_first_question_waits_briefly_for_the_first_documents(tmp_path, tool, arguments):
     app = served(write_all(tmp_path / "docs", TEXTS), tmp_path / "index")
     with InMemory(Host(lambda: ServedApp(app, patience=60))) as server:
         app.service.start()

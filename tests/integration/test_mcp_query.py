@@ -260,7 +260,7 @@ def test_a_passage_that_is_unlikely_to_answer_is_one_line_with_its_place(server,
 
 
 @pytest.mark.parametrize("explain", [False, True])
-def test_without_a_word_on_it_an_answer_is_at_most_5000_tokens(server, explain):
+def test_an_answer_is_at_most_5000_tokens_by_default(server, explain):
     asked = server.call("query_documents", query="server token", top_n=50, explain=explain)
     assert asked.tokens <= 5_000
     most = server.call("query_documents", query="server", top_n=50, max_tokens=10_000)

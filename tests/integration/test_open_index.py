@@ -47,7 +47,7 @@ def test_a_folder_becomes_answers_in_two_lines(docs):
     assert response.index.state is Readiness.READY
 
 
-def test_opening_brings_it_in_step_unless_told_not_to(docs):
+def test_opening_updates_the_index_unless_told_not_to(docs):
     with open_index(docs, embedder=MeaningEmbedder()) as index:
         assert index.state.documents == 2
     (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
@@ -61,7 +61,7 @@ def test_opening_brings_it_in_step_unless_told_not_to(docs):
         assert index.state.documents == 3
 
 
-def test_a_running_server_is_left_to_keep_the_index_in_step(docs):
+def test_a_running_server_keeps_the_index_up_to_date(docs):
     with open_index(docs, embedder=MeaningEmbedder()) as index:
         directory = index.directory
     (docs / "boats.md").write_text("# Boats\n\nA storm.\n", encoding="utf-8")
@@ -145,7 +145,7 @@ def test_settings_are_those_of_a_configuration_file(docs, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "why"), [("nowhere", "does not exist"), ("f.md", "not a folder")])
-def test_a_folder_that_is_none_is_refused(docs, name, why):
+def test_a_path_that_is_not_a_folder_is_refused(docs, name, why):
     (docs.parent / "f.md").write_text("# F\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=why):
         open_index(name)

@@ -115,7 +115,7 @@ def test_every_named_setting_exists(setting):
 
 
 @pytest.mark.parametrize("row", DIFFERING, ids=lambda row: row[0])
-def test_the_defaults_are_those_in_force(row):
+def test_the_defaults_on_the_page_are_right(row):
     setting, there, here, why = row
     value = default(setting.strip("`"))
     assert here.strip("`") == toml_value(value)

@@ -75,7 +75,7 @@ def test_it_is_answered_from_one_commit(tmp_path, keyword_engine, times):
     assert response.index.complete
 
 
-def test_when_that_never_ends_it_is_said(tmp_path):
+def test_an_index_that_keeps_changing_during_a_search_is_reported(tmp_path):
     response, _ = search_while_edited(tmp_path, "whoosh", times=10)
     assert response.index.state is Readiness.BUILDING
     assert "changed while" in response.index.reason

@@ -88,7 +88,7 @@ def test_files_that_are_being_compared(bench):
         assert_agree(READY, app)
 
 
-def test_indexing_that_fails_heals_and_is_known_to_all(apps, docs, index):
+def test_failed_indexing_is_reported_everywhere_and_recovers(apps, docs, index):
     """The server's disk is full, so to speak: its files must not grow."""
     with ServedProcess(docs, index) as server:
         until(lambda: server.ask("lark")["readiness"] == "ready", PATIENCE)
@@ -202,7 +202,7 @@ def test_a_store_that_cannot_be_used(bench, damage):
         assert_agree(UNAVAILABLE, app)
 
 
-def test_an_index_directory_that_is_none(bench):
+def test_an_index_directory_that_is_not_a_directory(bench):
     bench.index.write_text("in the way", encoding="utf-8")
     with bench.app() as app:
         assert_agree(UNAVAILABLE, app)

@@ -269,7 +269,7 @@ def test_every_look_at_the_settings_tells_what_is_ignored(repository, home):
     assert (finding["check"], finding["level"]) == ("configuration", "warning")
 
 
-def test_python_is_told_too(repository, caplog):
+def test_python_programs_are_warned_about_ignored_settings(repository, caplog):
     write(repository, ".ragdocs.toml", '[embedding]\nprovider = "http"\n')
     with caplog.at_level(logging.WARNING), open_index() as index:
         assert [one.key for one in index.config.ignored] == ["embedding.provider"]

@@ -154,7 +154,7 @@ def test_links_after_any_history_are_as_resolved_from_scratch(history):
 
 @settings(max_examples=60, deadline=None)
 @given(histories)
-def test_a_view_that_replays_the_change_log_equals_one_made_anew(history):
+def test_a_view_that_replays_the_change_log_equals_a_new_one(history):
     with temporary_store() as (writer, reader):
         view, seen, model = {}, writer.position, {}
         for batch in history:

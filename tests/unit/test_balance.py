@@ -43,7 +43,7 @@ def test_one_word_may_be_a_name_and_says_as_much_as_four():
     assert share(words=0) == share(words=1) == share(words=4)
 
 
-def test_one_typed_name_is_asked_of_what_has_it():
+def test_a_name_that_prose_has_limits_the_share_of_meaning():
     name = {"is_name": True, "prose": 0.3}
     assert share(similarity=0.2, **name) == share(similarity=0.4, **name) == pytest.approx(0.3)
     assert share(similarity=0.45, **name) == pytest.approx(0.45)  # more as something is near

@@ -39,7 +39,7 @@ def test_what_is_asked_for_again_and_again_stays():
     assert make.made.count("often") == 1
 
 
-def test_what_is_not_asked_for_goes():
+def test_an_unused_value_is_dropped():
     make = Counted()
     cache = BoundedCache(make, 100_000)
     assert cache["once"]
@@ -82,7 +82,7 @@ def test_what_cannot_be_made_is_tried_again():
             cache["x"]
 
 
-def test_forgotten():
+def test_forget_empties_the_cache():
     make = Counted()
     cache = BoundedCache(make, 10_000)
     assert cache["x"]

@@ -64,7 +64,7 @@ def test_only_the_first_are_read():
     assert list(gains("rotate logs", *texts).values()) == pytest.approx([1.0] * READ + [0.0] * 2)
 
 
-def test_the_order_is_made_anew_and_the_gain_told():
+def test_candidates_are_reordered_and_the_gain_is_recorded():
     first, second = candidates("Nothing of it.", "A rotating log.")
     first, second = first.with_changes(score=0.6), second.with_changes(score=0.5)
     terms = ["rotat", "log"]

@@ -23,7 +23,7 @@ def test_it_is_afterwards_as_it_was_before(is_enabled):
     assert gc.isenabled() == is_enabled
 
 
-def test_whatever_happens_it_goes_on():
+def test_collection_resumes_after_an_error():
     gc.enable()
     with pytest.raises(KeyError), no_collection():
         raise KeyError

@@ -166,7 +166,7 @@ def test_nothing_near_is_no_suggestion(tmp_path):
         (b"#" * 10_000_000, ".ragdocs.toml: is larger than 1,000,000 bytes"),
     ],
 )
-def test_a_file_that_is_no_toml(tmp_path, text, expected):
+def test_a_file_that_is_not_toml(tmp_path, text, expected):
     (found,) = problems(tmp_path, text)
 
     assert found.startswith(expected)
@@ -254,7 +254,7 @@ def test_a_bad_value_is_told_even_where_a_nearer_one_hides_it(tmp_path):
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_a_configuration_that_is_no_file(tmp_path, make):
+def test_a_configuration_that_is_not_a_file(tmp_path, make):
     make(tmp_path / ".ragdocs.toml")
 
     (problem,) = read_config(cwd=tmp_path, environ={}).problems
@@ -262,7 +262,7 @@ def test_a_configuration_that_is_no_file(tmp_path, make):
     assert str(problem) == f"{tmp_path}/.ragdocs.toml: is not a regular file"
 
 
-def test_a_link_to_nowhere(tmp_path):
+def test_a_broken_link(tmp_path):
     (tmp_path / ".ragdocs.toml").symlink_to(tmp_path / "gone")
 
     (problem,) = read_config(cwd=tmp_path, environ={}).problems

@@ -294,7 +294,7 @@ def test_devices(device):
 
 
 @pytest.mark.parametrize("device", ["", "gpu", "cuda:", "cuda:x", "cpu:0", "CPU"])
-def test_devices_that_are_none(device):
+def test_invalid_device_names(device):
     with pytest.raises(ValidationError):
         EmbeddingConfig(device=device)
 

@@ -58,5 +58,5 @@ def test_a_year_a_month_and_a_moment(text, first, last):
 @pytest.mark.parametrize(
     "text", ["", "soon", "2026-02-30", "9999y", "-3d", "3", "3x", "w2", "1" * 100_000]
 )
-def test_what_is_no_date_is_none(text):
+def test_other_text_is_not_a_date(text):
     assert parse_period(text, NOW) is None

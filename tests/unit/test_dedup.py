@@ -62,7 +62,7 @@ def test_what_has_no_vector_yet_is_like_nothing():
     assert places(drop_similar(items, 0.0)) == [0, 1, 2]
 
 
-def test_what_fell_makes_nothing_fall():
+def test_a_dropped_candidate_drops_no_other():
     # Each is like the one before it, the third is not like the first.
     items = candidates(*"abc", vectors=[(1, 0), (0.8, 0.6), (0.28, 0.96)])
     assert places(drop_similar(items, 0.75)) == [0, 2]

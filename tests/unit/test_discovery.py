@@ -546,7 +546,7 @@ def test_a_root_that_is_gone_is_not_an_empty_tree(tmp_path: Path):
     assert scan(root) == before
 
 
-def test_a_root_that_is_no_folder(tmp_path: Path):
+def test_a_root_that_is_not_a_folder(tmp_path: Path):
     write(tmp_path, "a.md")
     (tmp_path / "loop").symlink_to("loop")
     os.mkfifo(tmp_path / "fifo")

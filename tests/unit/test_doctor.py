@@ -74,7 +74,7 @@ def test_repairs_are_made_once_and_in_order():
     assert "not permitted" in done[1].message
 
 
-def test_what_counts_as_fine():
+def test_only_warnings_and_errors_count_as_problems():
     assert is_fine([FINE, Finding(Level.NOTE, "")])
     assert not is_fine([FINE, Finding(Level.WARNING, "")])
     assert not is_fine([Finding(Level.ERROR, "")])

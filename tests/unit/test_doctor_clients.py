@@ -184,7 +184,7 @@ def test_json_of_another_shape(bench, text):
     ],
     ids=["empty", "cut", "utf-16", "deep", "unclosed", "comments", "deep tables"],
 )
-def test_what_is_no_json(bench, data):
+def test_a_file_that_is_not_json(bench, data):
     write(bench.docs, ".mcp.json", data)
     (found,) = clients(bench)
     assert found.level is Level.NOTE

@@ -130,7 +130,7 @@ def test_who_holds_the_locks(bench):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
-def test_a_lock_that_is_none(bench, kind):
+def test_a_lock_file_that_is_not_a_regular_file(bench, kind):
     path = bench.index / "write.lock"
     path.unlink()
     if kind == "pipe":

@@ -86,7 +86,7 @@ def test_a_tree_that_is_a_file(bench):
 # files and links
 
 
-def test_files_that_failed_and_links_that_lead_nowhere(built, bench):
+def test_failed_files_and_broken_links_are_listed(built, bench):
     assert levels(only(built.case(), "files", "links")) == ["ok", "ok"]
     links = "".join(f"\n[[nowhere {number}]]\n" for number in range(7))
     bench.build({**NOTES, "pic.md": b"\x89PNG\r\n\x1a\n\0\0\0", "x.md": f"# X\n{links}"})
@@ -145,7 +145,7 @@ def test_a_model_that_does_not(built, embedder, problem):
     assert problem in found.message
 
 
-def test_what_a_model_notes(built):
+def test_notes_of_the_model_are_findings(built):
     assert levels(only(built.case(Noting()), "model")) == ["note", "ok"]
 
 
@@ -294,7 +294,7 @@ def test_half_written_files(bench):
     assert (dead.exists(), kept.exists()) == (False, True)
 
 
-def test_what_whoever_watches_says_is_told(tmp_path):
+def test_the_report_of_the_watching_process_is_shown(tmp_path):
     bench = Bench(tmp_path)
     bench.build()
     with try_watch_lock(bench.index) as lock:

@@ -38,7 +38,7 @@ def words(item, score, kind=Strategy.KEYWORD):
     return replace(item, evidence={kind: Evidence(1, score)})
 
 
-def test_others_change_nothing():
+def test_other_candidates_do_not_change_the_evidence():
     items = candidates("a", "b", "c")
     alone = [judged([item], [near])[0] for item, near in zip(items, (0.5, 0.4, 0.1), strict=True)]
     assert judged(items, [0.5, 0.4, 0.1]) == pytest.approx(alone)
@@ -57,7 +57,7 @@ def test_words_count_for_more_in_a_longer_question():
     assert combine(0.3, 0.3, 40) == pytest.approx(0.3)
 
 
-def test_who_types_one_word_wants_what_has_it():
+def test_a_single_word_prefers_passages_that_have_it():
     assert combine(0.1, 1.0, 1) > 0.5 > combine(0.1, 1.0, 2)
     assert combine(0.9, 0.0, 1) == pytest.approx(combine(0.9, 0.0, 2))
 
@@ -111,7 +111,7 @@ def test_half_of_the_passages_change_little():
     assert 0 < SearchConfig().score_calibration_steepness * half / 4 < 0.1
 
 
-def test_a_tiny_folder_is_no_reason_to_be_sure():
+def test_a_tiny_folder_does_not_raise_confidence():
     smallest = question_evidence(QUESTION._replace(passages=1))
     assert smallest == pytest.approx(question_evidence(QUESTION._replace(passages=100)))
 
@@ -195,7 +195,7 @@ def test_what_the_evidence_was_made_from_is_kept():
     assert found.relevance == pytest.approx(worth(found.grounds, 5) + question_evidence(QUESTION))
 
 
-def test_nothing_is_nothing():
+def test_candidates_without_measures_get_the_questions_evidence():
     assert with_evidence([], Measures({}, {})) == []
     (item,) = with_evidence(candidates("a"), Measures(None, {}))
     assert item.relevance == pytest.approx(question_evidence(Question()))

@@ -183,7 +183,7 @@ def test_one_transaction_that_fails_changes_nothing(place: Sabotaged, act: Act):
     assert held(place.index) == before
 
 
-def test_a_rebuild_that_fails_while_it_makes_the_indices_anew(place: Sabotaged):
+def test_a_rebuild_that_fails_while_rebuilding_the_indices(place: Sabotaged):
     place.edit(0)
     place.update()
     before = held(place.index)

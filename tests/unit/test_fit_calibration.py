@@ -106,7 +106,7 @@ def test_nothing_found_is_no_confidence(script):
     assert fit.confidence(nothing) == pytest.approx(0.0)
 
 
-def test_what_users_are_told_is_judged_too(script, capsys):
+def test_the_shipped_constants_are_judged_too(script, capsys):
     """By the shipped constants, which made these data: they are right as often as they say. Sets
     that are only reported are not in the last line."""
     chance = random.Random(SEED)

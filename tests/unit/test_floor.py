@@ -43,7 +43,7 @@ def test_a_document_of_which_nothing_was_found_takes_no_place():
     assert paths(found) == paths(items[:10])
 
 
-def test_who_asks_for_one_result_gets_the_surest():
+def test_a_request_for_one_result_gets_the_most_confident():
     items = candidates(12)
     found = take_first(items, 1, surest_first, floored={items[-1].document.id})
     assert paths(found) == paths(items[:1])

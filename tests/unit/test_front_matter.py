@@ -92,7 +92,7 @@ def test_odd_types_are_normalised(yaml, field, value):
         ("title: ok\nauthor:\n  - name: X", "ok"),
     ],
 )
-def test_what_cannot_be_read_costs_a_warning_and_nothing_else(yaml, title):
+def test_an_unreadable_file_costs_one_warning(yaml, title):
     found = read(yaml)
     assert found.metadata.title == title
     assert found.warnings
@@ -232,7 +232,7 @@ def test_only_the_first_of_several_documents_is_metadata():
     assert body_of("---\ntitle: a\n---\ntitle: b\n---\n") == "title: b\n---\n"
 
 
-def test_dots_may_close_it():
+def test_dots_may_close_front_matter():
     assert body_of("---\ntitle: a\n...\nBody.") == "Body."
 
 

@@ -100,7 +100,7 @@ def test_within_a_restriction_or_of_many_rows_not_all_scores_are_known(tmp_path)
         assert QUICK.rank(snapshot, asked, 5).scores is None
 
 
-def test_both_ways_are_taken(tmp_path, monkeypatch):
+def test_both_ways_of_scoring_are_used(tmp_path, monkeypatch):
     """Else the tests above would compare the plain way with itself."""
     from ragdocs.indices.fts5 import _Search
 

@@ -112,7 +112,7 @@ def test_scales_stay_between_zero_and_one():
     assert by_range(KEYWORD, []) == []
 
 
-def test_nothing_found_is_nothing():
+def test_fusing_empty_lists_gives_an_empty_list():
     assert fuse_by_rank({}, {}) == []
     assert fuse_by_score({SEMANTIC: [], KEYWORD: []}, {}, by_range) == []
 

@@ -70,7 +70,7 @@ def test_edges_have_the_kind_of_their_link(writer, reader):
     }
 
 
-def test_links_to_nowhere_and_to_itself_join_nothing(writer, reader):
+def test_broken_links_and_self_links_connect_nothing(writer, reader):
     put(writer, note("a", "a", "gone"), note("b"))
     graph = graph_of(reader)
     assert graph.edges() == frozenset()

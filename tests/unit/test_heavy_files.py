@@ -101,7 +101,7 @@ def test_what_is_beyond_a_limit_is_counted_and_still_text(name: str):
     assert "lastword" in chunk(text)[-1].text
 
 
-def test_within_the_limits_nothing_is_said():
+def test_a_file_within_the_limits_causes_no_warning():
     assert parse("# a\n" * MAX_HEADINGS).warnings == ()
     assert len(parse("".join(f"[[n{n}]] " for n in range(MAX_LINKS))).links) == MAX_LINKS
 

@@ -475,7 +475,7 @@ def hits(place: Place, query: str) -> int:
         "DELETE FROM code_terms",
     ],
 )
-def test_a_rebuild_makes_the_indices_inside_the_store_anew(place: Place, damage: str):
+def test_a_rebuild_rebuilds_the_indices_inside_the_store(place: Place, damage: str):
     """What no checksum tells of: rows of an index that are whole, and wrong."""
     for number in range(3):
         place.write(f"{number}.md", f"# Note {number}\n\nzebra\n\n```python\nzebra = 1\n```\n")
@@ -494,7 +494,7 @@ def test_a_rebuild_makes_the_indices_inside_the_store_anew(place: Place, damage:
     assert place.is_as_new()
 
 
-def test_a_rebuild_makes_no_index_anew_that_is_right(place: Place, monkeypatch: pytest.MonkeyPatch):
+def test_a_rebuild_keeps_indices_that_are_right(place: Place, monkeypatch: pytest.MonkeyPatch):
     place.write("a.md", "# A\n\nzebra\n\n```python\nzebra = 1\n```\n")
     place.write("empty.md", "---\ntitle: Nothing\n---\n")
     place.update()

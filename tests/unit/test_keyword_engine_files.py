@@ -96,7 +96,7 @@ def test_too_many_commits_without_text_are_noted(notes, monkeypatch):
     assert notes.current() != before
 
 
-def test_a_worn_index_is_made_anew(tmp_path):
+def test_a_worn_index_is_rebuilt(tmp_path):
     notes = FolderCorpus(tmp_path, {f"{n}.md": f"word{n}\n" for n in range(60)}, "whoosh")
     for turn in TURNS * 2:
         notes.update({f"{n}.md": f"word{n} {turn}\n" for n in range(25)})
@@ -375,7 +375,7 @@ def test_a_query_does_not_wait_for_another_threads_rebuild(notes, monkeypatch):
     assert notes.paths("zebra") == ["z.md"]
 
 
-def test_who_waits_for_the_lock_takes_over_what_the_other_made(notes):
+def test_a_process_that_waited_for_the_lock_uses_what_the_other_built(notes):
     other = FolderCorpus(notes.folder, {}, notes.settings.keyword_engine.value)
     other.search("engine")
     notes.update({"z.md": "# Zebra\n"})
@@ -461,7 +461,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_state(tmp_path, engine):
     assert len([path for path in notes.files.iterdir() if path.is_dir()]) == 1
 
 
-def test_a_full_disk_is_a_clear_error_and_heals(notes):
+def test_a_full_disk_is_a_clear_error_and_recovers(notes):
     engine = notes.settings.keyword_engine.value
     notes.update({"z.md": "# Zebra\n\n" + " ".join(f"w{n}" for n in range(5000))})
     code = (

@@ -115,7 +115,7 @@ def test_putting_the_same_again_changes_nothing(notes):
     assert notes.ask("engine fuel") == before
 
 
-def test_tables_of_another_version_are_made_anew(notes, tmp_path):
+def test_tables_of_another_version_are_rebuilt(notes, tmp_path):
     from ragdocs.store.writer import StoreWriter
 
     tables = keyword_tables()
@@ -125,7 +125,7 @@ def test_tables_of_another_version_are_made_anew(notes, tmp_path):
     assert notes.paths("petrol") == ["fuel.md"]
 
 
-def test_tables_that_missed_a_commit_are_made_anew(notes, tmp_path):
+def test_tables_that_missed_a_commit_are_rebuilt(notes, tmp_path):
     from ragdocs.store.writer import StoreWriter
     from tests.support.stores import indexed
 

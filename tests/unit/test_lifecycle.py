@@ -319,7 +319,7 @@ def handlers() -> tuple[object, ...]:
     return signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT), wakeup
 
 
-def test_all_is_given_back(monkeypatch: pytest.MonkeyPatch):
+def test_handlers_and_descriptors_are_restored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(shutdown, "LAST_SECONDS", DEADLINE)  # for its thread to end
     before, files = handlers(), len(os.listdir("/dev/fd"))
     with Ending(limit=None) as ending:

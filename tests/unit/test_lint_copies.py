@@ -83,7 +83,7 @@ def test_short_passages_are_no_copies():
     assert found({"a.md": "See also the guide.", "b.md": "See also the guide."}) == {}
 
 
-def test_nothing_is_found_in_nothing():
+def test_a_single_document_has_no_copies():
     assert found({}) == {} == found({"a.md": passage(1)})
 
 

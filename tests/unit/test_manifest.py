@@ -108,7 +108,7 @@ def test_what_must_be_read_again(known: ManifestEntry, now: FoundFile):
         (entry("a.md", ""), found("a.md")),
     ],
 )
-def test_what_is_settled(known: ManifestEntry, now: FoundFile):
+def test_an_entry_that_is_up_to_date_is_unchanged(known: ManifestEntry, now: FoundFile):
     assert compared([known], scan(now)) == Diff()
 
 

@@ -300,7 +300,7 @@ def test_a_value_that_does_not_is_refused(name, given):
 
 
 @pytest.mark.parametrize("name", ["modified_after", "modified_before"])
-def test_a_date_that_is_none_is_refused(name):
+def test_an_invalid_date_is_refused(name):
     with pytest.raises(BadArguments, match=f"{name} is not a date: write 2026-01-31"):
         QueryArguments.read({"query": "a", name: "some day"}).to_request()
 

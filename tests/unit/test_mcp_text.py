@@ -67,7 +67,7 @@ def test_matches_are_found_again_in_what_is_shown(text, words):
     assert found == [Cleaner().clean(word) for word in words]
 
 
-def test_a_match_of_which_nothing_is_shown_is_none():
+def test_a_match_outside_the_shown_text_is_dropped():
     assert map_ranges("a\u200b\u200bb", [(1, 3), (3, 4)]) == ((1, 2),)
 
 

@@ -102,7 +102,7 @@ def test_a_client_that_reads_no_more_is_survived(pipes):
     anyio.run(main)
 
 
-def test_an_answer_that_is_no_json_is_an_error_and_not_the_end(pipes):
+def test_an_answer_that_is_not_json_is_an_error(pipes):
     async def main():
         async with opened(pipes) as (incoming, outgoing):
             pipes.send(1, 2)

@@ -22,7 +22,7 @@ def test_the_surest_comes_first():
     assert ordered(0.2, 0.9, 0.5) == pytest.approx([0.9, 0.5, 0.2])
 
 
-def test_those_that_are_alike_stay_as_they_came():
+def test_near_ties_keep_their_order():
     assert ordered(0.86, 0.9, 0.88) == pytest.approx([0.86, 0.9, 0.88])
     assert ordered(0.84, 0.9, 0.88) == pytest.approx([0.9, 0.84, 0.88])
 

@@ -128,7 +128,7 @@ def test_marks_do_not_change_what_is_meant(query, text):
         ('what is "half a quotation?', ()),
     ],
 )
-def test_a_quotation_in_a_question_is_a_wish(query, wishes):
+def test_a_quotation_in_a_question_is_a_preference(query, wishes):
     parsed = parse_query(query)
     assert parsed.wishes == wishes
     assert not parsed.is_strict

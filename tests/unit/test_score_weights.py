@@ -37,7 +37,7 @@ def test_the_sum_stays_and_indices_without_scores_keep_their_weight():
     assert after[GRAPH] == pytest.approx(0.5)
 
 
-def test_a_single_hit_is_no_sign_of_doubt():
+def test_a_single_hit_keeps_its_indexs_weight():
     scores = {SEMANTIC: SPREAD, KEYWORD: [1.0]}
     assert score_aware_weights(EVEN, scores, 0.1, 0.5) == pytest.approx(EVEN)
 

@@ -81,7 +81,7 @@ def test_the_last_one_that_closes_puts_the_log_into_the_store_and_seals_that(tmp
     assert is_sealed(tmp_path, position)
 
 
-def test_what_fails_may_leave_pages_in_the_log_that_count_for_nothing(writer, tmp_path):
+def test_a_failed_write_may_leave_ignored_pages_in_the_log(writer, tmp_path):
     before = writer.position, look_at(tmp_path / "store.db-wal")
 
     def fail():
@@ -102,7 +102,7 @@ def test_what_fails_may_leave_pages_in_the_log_that_count_for_nothing(writer, tm
 
 @pytest.mark.parametrize("name", ["store.db", "store.db-wal"])
 @pytest.mark.parametrize("kind", sorted(DAMAGES))
-def test_damage_breaks_it(writer, tmp_path, name, kind):
+def test_damage_breaks_the_seal(writer, tmp_path, name, kind):
     log_into_store(writer)
     older = (tmp_path / name).read_bytes()
     position = put(writer, file("b.md"))
@@ -164,7 +164,7 @@ def test_looking_at_it_frees_no_lock(writer, tmp_path):
         run_code(ask_for_lock, memory)
 
 
-def test_nothing_stays_open(tmp_path):
+def test_no_descriptor_stays_open(tmp_path):
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         with StoreWriter.open(tmp_path, FINGERPRINT) as writer, Reader.open(tmp_path) as reader:
@@ -286,7 +286,7 @@ def test_a_process_that_holds_on_to_deleted_memory_has_doubts(tmp_path):
 
 
 @pytest.mark.parametrize("kind", sorted(DAMAGES))
-def test_a_damaged_seal_is_a_doubt_and_made_anew(tmp_path, kind):
+def test_a_damaged_seal_causes_a_check_and_is_rewritten(tmp_path, kind):
     reports = []
     with StoreWriter.open(tmp_path, FINGERPRINT) as writer:
         put(writer, file("a.md"))
@@ -418,7 +418,7 @@ def test_embedding_that_meets_an_older_copy_does_not_make_it_complete(tmp_path):
 
 
 @pytest.mark.parametrize("watch", [True, False])
-def test_whoever_keeps_it_in_step_looks_at_all_files_when_that_was_not_done(tmp_path, watch):
+def test_the_updating_process_checks_all_files_if_nobody_has(tmp_path, watch):
     """Another process may have opened the store, and ended before it had looked."""
     docs, index = tmp_path / "docs", tmp_path / "index"
     docs.mkdir()

@@ -236,7 +236,7 @@ def test_every_stage_is_counted_with_what_fell_there():
     assert CompressionStats.from_counts(4, counts) == CompressionStats(4, 3, 2, 2, 2, 2, 0)
 
 
-def test_nothing_in_nothing_out():
+def test_an_empty_list_stays_empty():
     tools = replace(TOOLS, judge=judge, boosts=BoostRules(now=NOW))
     settings = SearchConfig(mmr_enabled=True, rerank_enabled=True, max_chunks_per_doc=1)
     assert run([], settings, tools=tools) == []

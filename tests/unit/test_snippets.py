@@ -186,7 +186,7 @@ def test_sentences_end_at_marks_headings_items_and_blank_lines():
     ]
 
 
-def test_nothing_gives_nothing():
+def test_an_empty_text_or_query_has_no_snippet_to_choose():
     assert snippet("", "x").text == ""
     assert snippet(" \n ", "x").text == ""
     assert snippet("some text", SnippetQuery("")).text == "some text"

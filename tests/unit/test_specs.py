@@ -18,7 +18,7 @@ def test_they_are_numbered_without_a_gap_and_none_twice():
     assert [int(path.name[:4]) for path in FILES] == list(range(1, len(FILES) + 1))
 
 
-def test_none_says_what_another_says():
+def test_no_spec_repeats_another():
     titles = [path.read_text(encoding="utf-8").partition("\n")[0][8:] for path in FILES]
     assert len(set(titles)) == len(titles)
     lines: dict[str, str] = {}

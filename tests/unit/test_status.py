@@ -139,7 +139,7 @@ def test_other_settings_that_another_process_keeps(built, tmp_path):
     assert status.watcher.pid == pid
 
 
-def test_another_format(built, tmp_path):
+def test_an_index_of_another_format_is_unavailable(built, tmp_path):
     bench = built.copy_to(tmp_path)
     run_sql(bench.index, "PRAGMA user_version = 1")
     status = status_of(bench)
@@ -232,7 +232,7 @@ def test_standing_by_means_what_the_lock_says(built, tmp_path):
     assert status.watcher.mode == "watching"
 
 
-def test_a_file_that_failed_and_a_link_to_nowhere(bench):
+def test_a_failed_file_and_a_broken_link(bench):
     bench.build({**NOTES, "pic.md": b"\x89PNG\r\n\x1a\n\0\0\0", "x.md": "[[nowhere]]\n"})
     status = status_of(bench)
     assert status.state is Readiness.READY
@@ -351,7 +351,7 @@ def test_engines_are_looked_for_where_they_are(tmp_path, engine):
 
 
 @pytest.mark.parametrize("make", ODD)
-def test_whatever_lies_there_it_says_something(bench, make):
+def test_status_survives_anything_in_the_folder(bench, make):
     make(bench)
     status = status_of(bench)
     assert status.summary

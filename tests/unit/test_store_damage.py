@@ -284,7 +284,7 @@ def test_a_zeroed_header(store, whole):
 
 
 @pytest.mark.parametrize("junk", [b"# Not a database\n" * 500, bytes(8192)])
-def test_a_file_that_is_no_database(tmp_path, junk):
+def test_a_file_that_is_not_a_database(tmp_path, junk):
     claim_folder(tmp_path)
     (tmp_path / "store.db").write_bytes(junk)
     with pytest.raises(IndexCorrupt):

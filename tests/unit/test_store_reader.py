@@ -235,7 +235,7 @@ def test_a_directory_in_the_place_of_a_file_makes_way(tmp_path, name, is_full):
     assert len(list(tmp_path.glob(f"{name}.moved-*/precious"))) == is_full
 
 
-def test_a_link_that_leads_nowhere_makes_way(tmp_path):
+def test_a_broken_symlink_at_the_stores_path_is_replaced(tmp_path):
     claim_folder(tmp_path)
     (tmp_path / "store.db").symlink_to("nowhere")
     with StoreWriter.open(tmp_path, FINGERPRINT) as writer:

@@ -49,7 +49,7 @@ def test_shared_memory_that_was_cut_off_does_not_end_the_process(tmp_path):
         assert process.wait(timeout=60) == 0
 
 
-def test_who_writes_is_the_last_of_its_process_and_leaves_no_log(tmp_path):
+def test_the_last_writer_of_a_process_leaves_no_log(tmp_path):
     """One that only reads cannot put the log into the store."""
     docs, index = tmp_path / "docs", tmp_path / "index"
     write(docs, "a.md", "# A\n\nOne.\n")

@@ -66,7 +66,7 @@ def test_others_that_close_leave_the_files_as_their_last_commit_did(place):
     assert place.manager.look().is_sound
 
 
-def test_others_that_make_the_indices_anew_do_not_look_like_damage(place):
+def test_another_process_that_rebuilds_the_indices_does_not_look_like_damage(place):
     assert place.manager.look().is_sound
     given = setup(place.index, place.tree)
     with StoreWriter.open(place.index, given.fingerprint, indices=given.tables) as other:
@@ -99,7 +99,7 @@ def test_what_was_lost_is_not_sound_before_an_update_has_opened_it_again(place):
     assert place.manager.look().is_sound
 
 
-def test_a_damaged_seal_of_our_own_is_made_again_and_nothing_is_looked_at(place):
+def test_our_own_damaged_seal_is_rewritten_without_a_check(place):
     """Nobody sealed it again before the next commit, and until then no answer was sure."""
     reports = []
     place.write("new.md", "# New\n")
@@ -130,7 +130,7 @@ def test_a_store_that_is_changed_again_and_again_is_not_checked_all_the_time(pla
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
-def test_a_damaged_row_of_an_index_is_made_anew(place, is_sealed):
+def test_a_damaged_row_of_an_index_is_rebuilt(place, is_sealed):
     """Every question that met it was refused, and nobody looked at it: it stayed so for good."""
     run_sql(place.index, "UPDATE signatures SET ngrams = zeroblob(length(ngrams))")
     if is_sealed:
@@ -214,7 +214,7 @@ def test_a_reader_has_doubts_about_another_history_even_if_it_is_longer(place, t
         assert len(reports) == 1
 
 
-def test_a_store_emptied_under_those_who_read_it_is_made_anew(place):
+def test_a_store_emptied_while_others_read_it_is_rebuilt(place):
     with Reader.open(place.index), Reader.open(place.index):
         with (place.index / "store.db").open("r+b") as opened:
             opened.truncate(0)
@@ -226,7 +226,7 @@ def test_a_store_emptied_under_those_who_read_it_is_made_anew(place):
     held(place.index)
 
 
-def test_a_damaged_list_of_words_is_made_anew(tmp_path):
+def test_a_damaged_list_of_words_is_rebuilt(tmp_path):
     """No page and no row is damaged: only what FTS5 made of them."""
     corpus = Corpus(tmp_path, {"a.md": "# Lark\n", "b.md": "# Owl\n", "c.md": "# Zebra\n"})
     assert corpus.paths("zebra") == ["c.md"]

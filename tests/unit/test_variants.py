@@ -162,7 +162,7 @@ def texts_of(directory: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("column", ["vector", "row_hash", "text_hash"])
-def test_a_damaged_vector_is_made_again_and_never_taken(place: Path, column: str):
+def test_a_damaged_vector_is_computed_again_and_never_copied(place: Path, column: str):
     other = build(place, OTHER)
     run_sql(other, f"UPDATE embeddings SET {column} = 'damaged' WHERE key = 1")
     second = CountingEmbedder()
@@ -311,7 +311,7 @@ def test_what_a_kill_left_of_a_variant_is_deleted_the_next_time(place: Path):
     assert names(place) == sorted([OWN, f"dropped-{'0' * 16}"])
 
 
-def test_one_who_waited_for_the_lock_of_a_dropped_variant_begins_anew(place: Path):
+def test_a_process_that_waited_for_a_dropped_variants_lock_starts_over(place: Path):
     own, other = build(place, OWN), build(place, OTHER)
     age(other, 31)
     drop_unused(own, NOW)

@@ -295,7 +295,7 @@ def test_the_longest_words_can_be_read(tmp_path: Path):
         assert watching(tmp_path).says == {name: text[:300] for name, text in facts.items()}
 
 
-def test_who_asks_while_it_speaks_finds_all_of_its_words(tmp_path: Path):
+def test_a_report_is_read_whole_while_it_is_written(tmp_path: Path):
     """The old ones or the new ones, and no mixture that means nothing."""
     words = [{"error": "x" * 250}, {"error": ""}]
     stop = threading.Event()

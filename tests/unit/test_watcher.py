@@ -824,7 +824,7 @@ def test_hints_wait_for_quiet():
     assert pending.due() == float("inf")
 
 
-def test_but_not_for_ever():
+def test_a_file_that_keeps_changing_is_due_after_the_maximum_delay():
     pending = Pending(0.5)
     for tick in range(100):
         pending.touch(at("a.md"), 10.0 + tick * 0.4)
