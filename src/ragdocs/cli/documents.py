@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from ragdocs.cli.failures import NOTHING_FOUND
 from ragdocs.cli.indexing import OpenedIndex, reading_options
-from ragdocs.cli.main import NOTHING_FOUND
 from ragdocs.errors import QueryError
 from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,

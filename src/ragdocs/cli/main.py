@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ragdocs import __version__
-from ragdocs.errors import (
-    ConfigError,
-    EvaluationError,
-    IndexStoreError,
-    NotThere,
-    QueryError,
-    RagdocsError,
+from ragdocs.cli.failures import (
+    INTERRUPTED,
+    NO_SPACE,
+    STOPPED,
+    Failure,
+    failure,
+    print_json,
+    wants_json,
 )
+from ragdocs.errors import ConfigError, RagdocsError
 from ragdocs.text import escaped, remember_typed
 
 if TYPE_CHECKING:
@@ -62,35 +64,7 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(script.source_template % script.source_vars())
 
 
-# Exit statuses of the commands; 0 is success, click itself uses 2.
-
-NOTHING_FOUND = 1
-WRONG_USE = 2
-UNUSABLE = 3
-"""The index cannot be used."""
-
-
 # The command line's front door: the group that every command joins.
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells report it."""
-
-
-class _Failure(click.ClickException):
-    """An expected error: only its message is shown, on stderr."""
-
-
-class _WrongUse(_Failure):
-    """An error caused by what the user typed or by the user's files."""
-
-    exit_code = WRONG_USE
-
-
-class _Unusable(_Failure):
-    """There is no usable index."""
-
-    exit_code = UNUSABLE
-
 
 _COMMANDS = {
     "mcp": "main:serve",
@@ -119,6 +93,9 @@ _COMMANDS = {
 """The module and name of each command; only the command that is called is imported."""
 
 
+_WANTS_JSON = "ragdocs.json"
+
+
 class _Commands(UserDict[str, click.Command]):
     """All commands by name, each imported when it is looked up."""
 
@@ -137,36 +114,42 @@ class _Program(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.commands)
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: object,
+    ) -> click.Context:
+        is_json = wants_json(args)  # parsing empties the list
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta[_WANTS_JSON] = is_json
+        return context
+
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
-        except RagdocsError as error:
-            raise _failure(error) from error
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            raise _Failure("the output could not be written: no space left") from error
-        except KeyboardInterrupt:
-            ctx.exit(INTERRUPTED)
+            return self._invoke(ctx)
+        except click.ClickException as error:
+            if ctx.meta.get(_WANTS_JSON):
+                print_json(error, ctx.invoked_subcommand or "")
+            raise
         finally:
             remember_typed(())  # one process may call several commands, each with its own options
 
-
-class _NothingFound(_Failure):
-    """No such document, heading or file."""
-
-    exit_code = NOTHING_FOUND
-
-
-def _failure(error: RagdocsError) -> _Failure:
-    message = escaped(str(error))  # a folder's name may contain terminal control sequences
-    if isinstance(error, NotThere):
-        return _NothingFound(message)
-    if isinstance(error, (ConfigError, EvaluationError, QueryError)):
-        return _WrongUse(message)
-    if isinstance(error, IndexStoreError):
-        return _Unusable(message)
-    return _Failure(message)
+    def _invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except RagdocsError as error:
+            raise failure(error) from error
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            message = "the output could not be written: no space left"
+            raise Failure(message, kind=NO_SPACE, advice="free space on the disk") from error
+        except KeyboardInterrupt:
+            if ctx.meta.get(_WANTS_JSON):
+                print_json(Failure("interrupted", INTERRUPTED, STOPPED), "")
+            ctx.exit(INTERRUPTED)
 
 
 @click.group(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragdocs.cli.main import NOTHING_FOUND, config_option, json_option, warn_of_ignored
+from ragdocs.cli.failures import NOTHING_FOUND
+from ragdocs.cli.main import config_option, json_option, warn_of_ignored
 from ragdocs.cli.status import short
 from ragdocs.config.choices import EmbeddingProvider
 from ragdocs.text import escaped, json_text, size_text

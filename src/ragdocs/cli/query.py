@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
 
+from ragdocs.cli.failures import NOTHING_FOUND, UNUSABLE
 from ragdocs.cli.indexing import OpenedIndex, reading_options
-from ragdocs.cli.main import NOTHING_FOUND, UNUSABLE
 from ragdocs.limits import LOW_CONFIDENCE, MAX_TOP_N
 from ragdocs.text import advised, escaped, escaped_line, json_text
 

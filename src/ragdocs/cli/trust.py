@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragdocs.cli.main import NOTHING_FOUND
+from ragdocs.cli.failures import NOTHING_FOUND
 from ragdocs.cli.status import short
 from ragdocs.errors import ConfigError, FileKept
 from ragdocs.text import escaped, json_text, plain_value, toml_value
