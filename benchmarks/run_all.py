@@ -1,7 +1,7 @@
 """Runs every benchmark in turn and keeps the results as one dated run: `make bench`.
 
 The run's folder has a page (command, versions, machine, raw output, figures, pictures) and the
-numbers as data; the index of all runs and the pictures beside it are written anew. What a benchmark
+numbers as data; the index of all runs and the pictures beside it are rewritten. What a benchmark
 fails with is kept too, and the rest goes on. `--full` takes longer, `--tiny` is over in a minute
 or two and says nothing about speed: it is there to try the benchmarks themselves.
 

@@ -1,7 +1,7 @@
 """How soon a client has its handshake and its first answer, compared with an empty server.
 
 Three servers are started in turns, each as a process that a client would start, and the clock runs
-from the spawn: `ragdocs mcp` over an index of synthetic notes that is there and in step; the SDK's
+from the spawn: `ragdocs mcp` over an index of synthetic notes that is up to date; the SDK's
 low-level server with no tools over its own stdio transport, the least that the SDK can do; and
 its `MCPServer` with no tools, which its tutorial begins with. All get the same two lines; `ragdocs`
 is then asked one question, for which the client waits for the handshake as clients do. CPU time is

@@ -1,7 +1,7 @@
 """LlamaIndex over a folder of Markdown: our search as its retriever, our chunker as its parser.
 
     pip install 'mcp-markdown-ragdocs[llama-index]'
-    python examples/llama_index_retriever.py docs "how is the index kept in step?"
+    python examples/llama_index_retriever.py docs "how is the index kept up to date?"
 
 No service and no key: the built-in model embeds, and no language model is asked.
 """

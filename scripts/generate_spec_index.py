@@ -6,9 +6,9 @@ from pathlib import Path
 SPECS = Path(__file__).parents[1] / "specs"
 HEAD = """# Decisions
 
-One file for each decision, or for a few that hold together: what it answers (context), what was
-decided, what was measured, and what follows. What was measured is given with how; what was only
-reasoned says so. A decision that is taken back stays, with a word on what replaced it. This page is
+One file per decision, or for a few that belong together: the context, the decision, the
+measurements and the consequences. Each measurement is given with its command; what was only
+reasoned is marked. A reversed decision stays, with a note on what replaced it. This page is
 generated (`make docs`).
 """
 
