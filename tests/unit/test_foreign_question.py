@@ -79,3 +79,10 @@ def test_models_for_english_alone(name):
 )
 def test_models_that_may_know_more(name):
     assert not is_english_only(name)
+
+
+def test_of_a_very_long_text_only_the_beginning_is_read():
+    long = foreign_question("привет" * 1_300)
+    assert long is not None
+    assert sum(map(len, long.words)) <= 500
+    assert foreign_question("the " * 200 + "привет " * 1_000) is None

@@ -107,8 +107,9 @@ def adaptive_weights(weights: Weights, query_type: QueryType) -> dict[Strategy, 
 # dictionary. In doubt it is English, because names and code look like anything.
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-# Text in backticks, or with digits or marks inside, is not a word of a language.
-_NOT_WORDS = re.compile(r"`[^`]*`|\S*(?:[_/\\@=<>{}$#]|\w\.\w|\d)\S*|--?\w\S*")
+# Text in backticks, or with digits or marks inside, is not a word of a language. Tried only where a
+# word begins: a long word would otherwise be read again from each of its letters.
+_NOT_WORDS = re.compile(r"`[^`]*`|(?<![^\s`])\S*(?:[_/\\@=<>{}$#]|\w\.\w|\d)\S*|--?\w\S*")
 _CODE = re.compile(r"[={};]|\w\(")
 _LETTERS_OF = {
     "CYRILLIC": "Russian or a language with the same letters",
@@ -133,6 +134,7 @@ _KNOWN_SHARE = 1 / 3
 """The share of a question's words that a corpus in its language has; some are always new."""
 _LEAST_WORDS = 2
 _MANY_UNKNOWN = 3
+_CHARS_READ = 500
 
 
 class Sign(StrEnum):
@@ -171,7 +173,9 @@ class ForeignQuestion:
 
 
 def foreign_question(text: str) -> ForeignQuestion | None:
-    """None for English, for too short a text, and in doubt."""
+    """None for English, for too short a text, and in doubt. Reads only the beginning of a long
+    text, which is enough to recognise a language."""
+    text = text[:_CHARS_READ]
     natural = unicodedata.normalize("NFC", _NOT_WORDS.sub(" ", text))
     found = None if natural.isascii() else _by_letters(natural)
     if found is not None or _CODE.search(text):
