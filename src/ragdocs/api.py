@@ -24,6 +24,7 @@ from ragdocs.errors import (
     QueryError,
 )
 from ragdocs.models import Closable
+from ragdocs.places import working_directory
 from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Index(Closable):
 
     def __init__(self, config: "Config", embedder: "Embedder | None" = None) -> None:
         self._app = App(config, embedder)
+        self._app.places = self._app.places.based_on(working_directory())
         self._is_closed = False
 
     @property

@@ -30,6 +30,7 @@ from ragdocs.errors import (
     SourceUnreadable,
 )
 from ragdocs.models import Closable, TreeName
+from ragdocs.places import Places
 
 if TYPE_CHECKING:
     from ragdocs.embedding.base import Embedder
@@ -67,6 +68,8 @@ class Assembly:
 
     def __init__(self, config: Config, embedder: "Embedder | None" = None) -> None:
         self.config = config
+        self.places = Places.of(config.trees)
+        """Where the documents are; an edge replaces it by one with its base folder."""
         self._given_embedder = embedder
 
     @cached_property
@@ -213,6 +216,7 @@ class Assembly:
             local_trees=frozenset(local),
             parent_size=size,
             parent_overlap=chunking.parent_overlap_chars,
+            places=lambda: self.places,
         )
 
     @property
@@ -523,7 +527,8 @@ class App(Assembly, Closable):
         except IndexStoreError as error:
             answer = no_answer(self.report_error(error), before)
             return replace(answer, index=self._add_notices(answer.index))
-        return replace(response, index=self._judge(response.index, before))
+        answer = replace(response, index=self._judge(response.index, before))
+        return self.places.with_files(answer)
 
     def lint(self, request: "LintRequest") -> "LintReport":
         """Problems of the documents, from what is indexed; needs no model.
@@ -539,7 +544,9 @@ class App(Assembly, Closable):
         refuse_unknown_trees(request.trees, [tree.name for tree in self.config.trees])
         with self.index.view(for_search=False) as view:
             files = TreeFiles(self.config)
-            return lint(view, self.config.lint, request, datetime.now(UTC), files)
+            now = datetime.now(UTC)
+            report = lint(view, self.config.lint, request, now, files, self.places)
+        return self.places.with_files(report)
 
     def index_state(self) -> "IndexState":
         """How complete an answer would be now; does not raise if the index cannot be used."""
@@ -626,6 +633,7 @@ class App(Assembly, Closable):
 
         return LibrarySetup(
             trees=self.config.trees,
+            places=lambda: self.places,
             context=self.config.context,
             search=self.search,
             matches=matches_any,

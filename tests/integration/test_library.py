@@ -27,6 +27,7 @@ from ragdocs.library.requests import (
     ListRequest,
     RelatedRequest,
 )
+from ragdocs.places import Places
 from ragdocs.search.budget import tokens
 from ragdocs.search.orchestrator import QueryOrchestrator
 from ragdocs.store.reader import Reader
@@ -59,6 +60,7 @@ class IndexedLibrary:
     def configured(self, **more) -> Library:
         usual = {
             "trees": self.trees,
+            "places": lambda: Places.of(self.trees),
             "context": ContextConfig(),
             "search": self.orchestrator.search,
             "files": TreeFiles(self.parts.config),
@@ -540,7 +542,7 @@ def test_references_that_lead_out_never_touch_the_file_system(indexed, monkeypat
         "../../etc/passwd",
         "docs:../../etc/passwd",
         "/etc/passwd",
-        str(indexed.folder / "docs" / "garden.md"),
+        str(indexed.folder / "docs2" / "garden.md"),
         "a\0.md",
         "\ud800.md",
         "etc/passwd",
@@ -607,10 +609,9 @@ def test_documents_are_listed_in_order_with_what_they_are(indexed):
         ({"tree": "notes"}, ["notes:garden.md", "notes:guide/auth.md"]),
         ({"path": "api"}, ["docs:api/cache.md"]),
         ({"path": "api/"}, ["docs:api/cache.md"]),
-        ({"path": "ap"}, []),
         ({"tags": ("GUIDE",)}, ["docs:api/cache.md", "docs:guide/auth.md"]),
         ({"tags": ("security",)}, ["docs:guide/auth.md"]),
-        ({"tags": ("security", "nothing")}, []),
+        ({"path": "api", "tags": ("security",)}, []),
         ({"tree": "docs", "path": "guide/auth.md"}, ["docs:guide/auth.md"]),
     ],
 )
@@ -669,6 +670,11 @@ def test_what_comes_and_goes_between_pages_hides_nothing_else(tmp_path):
         ({"max_tokens": 10_001}, "10,000"),
         ({"path": "../.."}, "not accepted"),
         ({"path": "/etc"}, "absolute"),
+        ({"path": "ap"}, "no document is at or below `ap`; the nearest is `docs:api`"),
+        (
+            {"tags": ("security", "guid")},
+            "no document has the tag `guid`; the nearest is `(Guide|guide)`",
+        ),
         ({"path": "x" * 100_000}, "too long"),
         ({"tags": ("a",) * 51}, "from 0 to 50"),
         ({"cursor": "nonsense"}, "cursor"),

@@ -226,7 +226,8 @@ def test_passages_that_nearly_repeat_another_document_are_found(folder):
     near, same = report["findings"]
     assert re.fullmatch(r"nearly repeats a\.md:1-3 \(9\d% the same wording\)", near["message"])
     assert same["message"] == "repeats a.md:1-3 (the same wording)"
-    assert near["related"] == [{"tree": "docs", "path": "a.md", "line_start": 1, "line_end": 3}]
+    first = {"tree": "docs", "path": "a.md", "file": "docs/a.md", "line_start": 1, "line_end": 3}
+    assert near["related"] == [first]
 
 
 def test_pages_are_stale_from_the_configured_age_on(folder):

@@ -65,7 +65,7 @@ def test_where_the_words_match_is_said_in_both_forms(server):
     matched = list(dict.fromkeys(match["line_start"] for match in found["matches"]))
     assert lines[matched[-1] - 1].startswith("Press")
     said = ", ".join(map(str, matched))
-    assert f"id: {found['id']} · words match on lines {said}\n" in asked.text
+    assert f"id: {found['id']} · file {found['file']} · words match on lines {said}\n" in asked.text
     unmatched = server.call("query_documents", query="zzzyx", top_n=1, explain=True)
     assert all(not each["matches"] for each in unmatched.data["results"])
 

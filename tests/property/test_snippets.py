@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ragdocs.errors import SourceBinary
 from ragdocs.indices.keyword import compile_query
-from ragdocs.models import ChunkId, DocId, Span
+from ragdocs.models import ChunkId, DocId, Span, TreeName
 from ragdocs.search.budget import Extent, Item, fences, pack, tokens
 from ragdocs.search.passages import REPLACEMENT, Passage, match_ranges
 from ragdocs.search.query_language import parse_query
@@ -195,6 +195,7 @@ def items(draw):
         given_item = Item(
             chunk_id=ChunkId(f"docs:{number}.md"),
             doc_id=DocId(f"docs:{number}.md"),
+            tree=TreeName("docs"),
             path=f"{number}.md",
             heading_path=("T",) * (number % 3),
             passage=passage,

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from ragdocs.indices.keyword import compile_query
-from ragdocs.models import ChunkId, DocId
+from ragdocs.models import ChunkId, DocId, TreeName
 from ragdocs.search.budget import CITATION_TOKENS, Extent, Item, fences, pack, tokens
 from ragdocs.search.passages import Passage, match_ranges
 from ragdocs.search.query_language import parse_query
@@ -24,6 +24,7 @@ def item(text, query="", name="a"):
     return Item(
         chunk_id=ChunkId(f"docs:{name}.md"),
         doc_id=DocId(f"docs:{name}.md"),
+        tree=TreeName("docs"),
         path=f"{name}.md",
         heading_path=("Title",),
         passage=passage,

@@ -6,7 +6,7 @@ import pytest
 from ragdocs.config.settings import SearchConfig
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.candidates import rescore
-from ragdocs.search.requests import Filters, QueryRequest, Uniqueness
+from ragdocs.search.requests import Filters, QueryRequest, Uniqueness, to_filter
 from ragdocs.search.sections import names_all
 from ragdocs.search.stages import CompressionStats, StageName, StageTools, build_stages, run_stages
 from tests.support.engine import ParsedCorpus, candidates, places, scores, slugs
@@ -57,9 +57,14 @@ def test_all_stages_run_in_the_order_of_the_design():
         candidate_limit=50, min_confidence=0.1, dedup_enabled=True, rerank_enabled=True
     )
     tools = replace(
-        TOOLS, boosts=BoostRules(now=NOW), judge=judge, parent_size=object(), naming=lambda _: 0
+        TOOLS,
+        boosts=BoostRules(now=NOW),
+        judge=judge,
+        parent_size=object(),
+        naming=lambda _: 0,
+        within=to_filter(Filters(paths=("a",))),
     )
-    request = asked(filters=Filters(paths=("a",)))
+    request = asked()
 
     def without(*left_out):
         return [name for name in StageName if name not in left_out]
@@ -121,7 +126,8 @@ def test_a_similarity_threshold_in_the_request_drops_what_is_as_similar():
 
 
 def test_filters_are_checked_again():
-    assert places(run(candidates(*"abc"), request=asked(filters=Filters(paths=("1.md",))))) == [1]
+    tools = replace(TOOLS, within=to_filter(Filters(paths=("1.md",))))
+    assert places(run(candidates(*"abc"), tools=tools)) == [1]
 
 
 def test_mmr_picks_the_set_and_the_results_are_in_the_order_of_their_scores():

@@ -93,6 +93,7 @@ class OpenedIndex:
         Raises click's Exit when that was interrupted.
         """
         from ragdocs.app import App
+        from ragdocs.places import working_directory
 
         config = self.place.config()
         if not self.no_update:
@@ -101,6 +102,7 @@ class OpenedIndex:
             if interrupted is not None:
                 raise click.exceptions.Exit(interrupted)
         with App(config) as app:
+            app.places = app.places.based_on(working_directory())
             yield app
 
 

@@ -1,6 +1,5 @@
 """`lint`: problems of the documents, as lines, JSON or SARIF."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -73,7 +72,7 @@ def lint(context: click.Context, reading: OpenedIndex, **options: Unpack[_Option
         select=options["select"],
         ignore=options["ignore"],
         trees=frozenset(options["trees"]),
-        paths=tuple(_in_tree(path, config) for path in options["paths"]),
+        paths=options["paths"],
     )
     with reading.app(vectors=False) as app:
         report = app.lint(request)
@@ -86,20 +85,6 @@ def lint(context: click.Context, reading: OpenedIndex, **options: Unpack[_Option
     else:
         _show(report, _prefixes(config))
     context.exit(FINDINGS if report.findings else 0)
-
-
-def _in_tree(path: str, config: "Config") -> str:
-    """A path on disk as `tree:path`; anything else as it is, for a path relative to its tree."""
-    try:
-        real = Path(os.path.expanduser(path)).resolve()
-    except (OSError, RuntimeError, ValueError):
-        return path
-    if not os.path.lexists(real):
-        return path
-    for tree in sorted(config.trees, key=lambda one: -len(one.root.parts)):
-        if real.is_relative_to(tree.root):
-            return f"{tree.name}:{real.relative_to(tree.root).as_posix()}"
-    return path
 
 
 def _prefixes(config: "Config") -> Mapping[str, str]:

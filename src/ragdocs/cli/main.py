@@ -445,9 +445,11 @@ def serve(place: CommandPlace, log_level: str) -> None:
 def _open(place: CommandPlace) -> "Backend":
     from ragdocs.app import App
     from ragdocs.mcp_server.host import FIRST_SECONDS, ServedApp
+    from ragdocs.places import clients_folder
 
     config = place.config()
     refuse_everything(config)
     app = App(config)
+    app.places = app.places.based_on(clients_folder())
     app.service.start()
     return ServedApp(app, FIRST_SECONDS)

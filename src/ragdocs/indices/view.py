@@ -239,6 +239,10 @@ class Documents(Protocol):
         """The ids of all documents, ordered."""
         ...
 
+    def languages(self) -> list[str]:
+        """The languages of code blocks, ordered."""
+        ...
+
     def some_paths(self, limit: int) -> list[str]:
         """The paths of at most `limit` documents."""
         ...

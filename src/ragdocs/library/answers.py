@@ -6,12 +6,12 @@ from enum import StrEnum
 
 from ragdocs.chunking.chunker import MAX_TITLE_CHARS
 from ragdocs.limits import MAX_TAGS_SHOWN
-from ragdocs.parsers.ids import encode_path
 from ragdocs.search.budget import LeftOut
 from ragdocs.search.responses import Explanation, IndexState, Packer, SearchResult
 from ragdocs.store.records import StoredDocument
 
-# The answers of `get` and `list`. Plain values, which become JSON as they are.
+# The answers of `get` and `list`. Plain values, which become JSON as they are. `file` is the real
+# path of a document, which the edges add (`Places.with_files`).
 
 
 class DocumentPart(StrEnum):
@@ -43,11 +43,15 @@ class TextState(StrEnum):
 class OutlineEntry:
     """A heading, and the size of its section: down to the next heading of its level or above.
 
-    `id` is a reference for `get`. The text before the first heading has the level 0.
+    `id` is a reference for `get`. The text before the first heading has the level 0. Only a list of
+    several documents names the document of each.
     """
 
     id: str
     doc_id: str
+    tree: str | None = None
+    path: str | None = None
+    file: str | None = None
     level: int
     text: str
     slug: str
@@ -71,6 +75,7 @@ class DocumentText:
     doc_id: str
     tree: str
     path: str
+    file: str | None = None
     title: str
     tags: tuple[str, ...]
     modified: datetime
@@ -110,6 +115,7 @@ class DocumentEntry:
     id: str
     tree: str
     path: str
+    file: str | None = None
     title: str
     tags: tuple[str, ...]
     modified: datetime
@@ -134,6 +140,9 @@ class ChunkEntry:
 
     id: str
     doc_id: str
+    tree: str
+    path: str
+    file: str | None = None
     parent_id: str | None
     kind: str
     depth: int
@@ -166,14 +175,6 @@ class Listing:
 # The names of documents and their parts in answers: always valid text, of limited length.
 
 
-def shown_path(document: StoredDocument) -> str:
-    """The path; a name that is not UTF-8 is encoded as in the id."""
-    path = document.path
-    if path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path):
-        return path
-    return encode_path(path)
-
-
 def shown_tags(document: StoredDocument) -> tuple[str, ...]:
     """Limited, because one front matter may have thousands."""
     return tuple(map(short, document.tags[:MAX_TAGS_SHOWN]))
@@ -204,7 +205,9 @@ class IncludedDocument:
     """A document that a rule always includes; `because` is the pattern that matched."""
 
     doc_id: str
+    tree: str
     path: str
+    file: str | None = None
     title: str
     lines: int
     tokens: int
@@ -277,7 +280,9 @@ class LinkEntry:
     """
 
     doc_id: str | None
+    tree: str | None
     path: str
+    file: str | None = None
     title: str
     slug: str | None
     kind: str
@@ -291,7 +296,9 @@ class NeighbourEntry:
     """A document of the same community; `is_linked`: a link joins the two, in either direction."""
 
     doc_id: str
+    tree: str
     path: str
+    file: str | None = None
     title: str
     is_linked: bool
 
@@ -306,7 +313,9 @@ class SimilarEntry:
 
     id: str
     doc_id: str
+    tree: str
     path: str
+    file: str | None = None
     title: str
     heading_path: tuple[str, ...]
     line_start: int
@@ -326,7 +335,9 @@ class Related:
 
     id: str
     doc_id: str
+    tree: str
     path: str
+    file: str | None = None
     title: str
     heading_path: tuple[str, ...]
     links: tuple[LinkEntry, ...]

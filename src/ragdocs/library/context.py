@@ -16,10 +16,8 @@ from ragdocs.library.answers import (
     ContextTerm,
     IncludedDocument,
     short,
-    shown_path,
 )
 from ragdocs.library.documents import PathMatcher
-from ragdocs.library.references import printable_name
 from ragdocs.library.requests import ContextRequest
 from ragdocs.library.source_code import ReadSource, TermPlace, read_diff, read_sources
 from ragdocs.library.terms import FoundTerm, TermChoice, TermFrequencies
@@ -27,6 +25,7 @@ from ragdocs.limits import MAX_QUERIES, MAX_QUERIES_CHARS, MAX_QUERY_CHARS
 from ragdocs.models import Boost, DocId, Or, Phrase, QueryExpression, Term, TreeName
 from ragdocs.parsers.ids import document_id
 from ragdocs.parsers.link_targets import match_key
+from ragdocs.places import printable_name, shown_path
 from ragdocs.search.budget import BYTES_PER_TOKEN
 from ragdocs.search.query_language import format_expression
 from ragdocs.search.requests import Filters, QueryRequest, refuse_unknown_trees
@@ -156,7 +155,8 @@ def _ids(inclusion: str, trees: Sequence[Tree]) -> list[DocId]:
 def _included(document: StoredDocument, because: str) -> IncludedDocument:
     return IncludedDocument(
         doc_id=document.id,
-        path=shown_path(document),
+        tree=document.tree,
+        path=shown_path(document.path),
         title=short(document.title),
         lines=document.lines,
         tokens=-(-document.size // BYTES_PER_TOKEN),

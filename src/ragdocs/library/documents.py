@@ -13,7 +13,6 @@ from ragdocs.library.answers import (
     OutlineEntry,
     TextState,
     short,
-    shown_path,
     shown_tags,
 )
 from ragdocs.library.paging import (
@@ -23,13 +22,6 @@ from ragdocs.library.paging import (
     entry_tokens,
     pack_page,
     page_end,
-)
-from ragdocs.library.references import (
-    MAX_NAMED,
-    ReferenceTarget,
-    Resolver,
-    nearest,
-    printable_name,
 )
 from ragdocs.library.requests import DocumentRequest
 from ragdocs.limits import MAX_LINE
@@ -47,6 +39,8 @@ from ragdocs.models import (
 )
 from ragdocs.parsers.decoding import decode
 from ragdocs.parsers.link_targets import Anchors
+from ragdocs.places import Places, printable_name, shown_path
+from ragdocs.references import MAX_NAMED, ReferenceTarget, Resolver, nearest
 from ragdocs.search.budget import BYTES_PER_TOKEN, tokens
 from ragdocs.search.candidates import ChunkTree
 from ragdocs.search.passages import Passage
@@ -360,9 +354,9 @@ class _Wanted:
 class DocumentReader:
     """Answers from one view."""
 
-    def __init__(self, view: View, trees: Sequence[TreeName], files: TextSource | None) -> None:
+    def __init__(self, view: View, places: Places, files: TextSource | None) -> None:
         self._view = view
-        self._resolver = Resolver(view, trees)
+        self._resolver = Resolver(view, places)
         self._files = files
 
     def read(self, request: DocumentRequest) -> DocumentText:
@@ -502,7 +496,7 @@ def _blank(wanted: _Wanted) -> DocumentText:
         id=place.id,
         doc_id=document.id,
         tree=document.tree,
-        path=shown_path(document),
+        path=shown_path(document.path),
         title=short(document.title),
         tags=shown_tags(document),
         modified=document.date,

@@ -13,6 +13,7 @@ from ragdocs.library.documents import DocumentReader, PathMatcher, TextSource
 from ragdocs.library.listing import Lister
 from ragdocs.library.related import Relations
 from ragdocs.library.requests import ContextRequest, DocumentRequest, ListRequest, RelatedRequest
+from ragdocs.places import Places
 from ragdocs.search.requests import QueryRequest
 from ragdocs.search.responses import SearchResponse
 
@@ -22,6 +23,7 @@ class LibrarySetup:
     """What the library needs besides the index: the trees, and functions of other parts."""
 
     trees: tuple[Tree, ...]
+    places: Callable[[], Places]
     context: ContextConfig
     search: Callable[[QueryRequest], SearchResponse]
     matches: PathMatcher
@@ -35,19 +37,24 @@ class Library:
         self._index = index
         self._analyzer = analyzer
         self._setup = setup
-        self._trees = tuple(tree.name for tree in setup.trees)
 
     def get(self, request: DocumentRequest) -> DocumentText:
+        places = self._setup.places()
         with self._index.view(for_search=False) as view:
-            return DocumentReader(view, self._trees, self._setup.files).read(request)
+            found = DocumentReader(view, places, self._setup.files).read(request)
+        return places.with_files(found)
 
     def list(self, request: ListRequest) -> Listing:
+        places = self._setup.places()
         with self._index.view(for_search=False) as view:
-            return Lister(view, self._setup.trees, request).listing()
+            found = Lister(view, self._setup.trees, places, request).listing()
+        return places.with_files(found)
 
     def related(self, request: RelatedRequest) -> Related:
+        places = self._setup.places()
         with self._index.view() as view:
-            return Relations(view, self._analyzer, self._trees).of(request)
+            found = Relations(view, self._analyzer, places).of(request)
+        return places.with_files(found)
 
     def context(self, request: ContextRequest) -> ContextAnswer:
         setup = self._setup
@@ -55,4 +62,4 @@ class Library:
             plan = plan_context(
                 request, view, self._analyzer, setup.trees, setup.context, setup.matches
             )
-        return answer_plan(plan, request, setup.search)
+        return setup.places().with_files(answer_plan(plan, request, setup.search))

@@ -16,7 +16,6 @@ from ragdocs.library.answers import (
     TagEntry,
     TreeEntry,
     short,
-    shown_path,
     shown_tags,
 )
 from ragdocs.library.documents import outline
@@ -29,9 +28,10 @@ from ragdocs.library.paging import (
     pack_page,
     read_cursor,
 )
-from ragdocs.library.references import nearest, printable_name, refuse_outside
 from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.models import DocId
+from ragdocs.places import Places, printable_name, shown_path
+from ragdocs.references import nearest, resolve_filter
 from ragdocs.search.budget import BYTES_PER_TOKEN
 from ragdocs.search.requests import Filters, to_filter
 from ragdocs.store.records import ChunkCounts, StoredChunk, StoredDocument, TreeCounts
@@ -55,7 +55,7 @@ def document_entry(document: StoredDocument, counts: ChunkCounts) -> DocumentEnt
     return DocumentEntry(
         id=document.id,
         tree=document.tree,
-        path=shown_path(document),
+        path=shown_path(document.path),
         title=short(document.title),
         tags=shown_tags(document),
         modified=document.date,
@@ -67,12 +67,14 @@ def document_entry(document: StoredDocument, counts: ChunkCounts) -> DocumentEnt
     )
 
 
-def chunk_entry(stored: StoredChunk) -> ChunkEntry:
+def chunk_entry(stored: StoredChunk, document: StoredDocument) -> ChunkEntry:
     chunk, span = stored.chunk, stored.chunk.span
     size = span.byte_end - span.byte_start
     return ChunkEntry(
         id=chunk.id,
         doc_id=chunk.doc_id,
+        tree=document.tree,
+        path=shown_path(document.path),
         parent_id=chunk.parent_id,
         kind=chunk.kind.value,
         depth=chunk.depth,
@@ -118,13 +120,17 @@ _NOTHING = "nothing matches: use fewer filters, or check whether the index is co
 class Lister:
     """Answers one request from one view."""
 
-    def __init__(self, view: View, trees: Sequence[Tree], request: ListRequest) -> None:
-        """Raises QueryError for an unknown tree, or a cursor of another list."""
+    def __init__(
+        self, view: View, trees: Sequence[Tree], places: Places, request: ListRequest
+    ) -> None:
+        """Raises QueryError for an unknown tree, a filter that no document passes, or a cursor of
+        another list."""
         self._view = view
         self._trees = sorted(trees, key=lambda tree: tree.name)
         self._asked: ListPosition = read_cursor(request, view.position.generation)
         self._request = self._asked.request
         self._check()
+        self._filter = resolve_filter(view, to_filter(self._filters()), places)
 
     def listing(self) -> Listing:
         match self._request.kind:
@@ -140,8 +146,6 @@ class Lister:
                 return self._list_chunks()
 
     def _check(self) -> None:
-        if self._request.path:
-            refuse_outside(self._request.path)
         names = [tree.name for tree in self._trees]
         if self._request.tree and self._request.tree not in names:
             near = nearest(self._request.tree, names, len(names)) or names
@@ -185,15 +189,16 @@ class Lister:
         ids = self._ids()
         total = self._view.content_counts(ids).chunks
         page = self._page(
-            ((doc_id, at), chunk_entry(stored))
+            ((doc_id, at), chunk_entry(stored, document))
             for doc_id in self._from(ids)
             for at, stored in enumerate(self._view.chunks(doc_id))
+            if (document := self._view.document(doc_id)) is not None
         )
         return replace(self._listing(total, page), chunks=page.entries)
 
     def _listing(self, total: int, page: Page[Entry]) -> Listing:
-        notes = self._asked.notes
-        if not total and self._request.kind is not ListKind.TREES:
+        notes = (*self._asked.notes, *self._filter.notes)
+        if not total and not self._filter.notes and self._request.kind is not ListKind.TREES:
             notes = (*notes, _NOTHING)
         cursor = next_cursor(self._request, page.last, self._view.position.generation)
         return Listing(kind=self._request.kind.value, total=total, cursor=cursor, notes=notes)
@@ -210,19 +215,22 @@ class Lister:
 
     def _ids(self) -> list[DocId]:
         """The documents that match the filters, in order."""
-        request = self._request
-        if not (request.tree or request.path or request.tags):
+        if self._filter.condition is None:
             return self._view.document_ids()
         return sorted(document.id for document in self._documents())
 
     def _documents(self) -> Iterable[StoredDocument]:
+        return self._view.filtered_documents(self._filter.condition)
+
+    def _filters(self) -> Filters:
         request = self._request
-        filters = Filters(
+        if request.kind is ListKind.TREES:
+            return Filters()
+        return Filters(
             trees=frozenset({request.tree} - {""}),
             paths=(request.path,) if request.path else (),
             tags=frozenset(request.tags),
         )
-        return self._view.filtered_documents(to_filter(filters))
 
     def _documents_with_counts(
         self, ids: Sequence[DocId]
@@ -236,5 +244,8 @@ class Lister:
 
     def _headings(self, doc_id: DocId) -> list[OutlineEntry]:
         document = self._view.document(doc_id)
-        entries = outline(self._view, document) if document else []
-        return [entry for entry in entries if entry.level]
+        if document is None:
+            return []
+        place = {"tree": document.tree, "path": shown_path(document.path)}
+        entries = outline(self._view, document)
+        return [replace(entry, **place) for entry in entries if entry.level]

@@ -15,13 +15,13 @@ from ragdocs.library.answers import (
     Related,
     SimilarEntry,
     short,
-    shown_path,
 )
 from ragdocs.library.documents import headed_sections, place_of
-from ragdocs.library.references import Resolver
 from ragdocs.library.requests import RelatedRequest
 from ragdocs.library.terms import TellingTerm, TermCounter, TermFrequencies, telling_terms
-from ragdocs.models import DocId, TreeName
+from ragdocs.models import DocId
+from ragdocs.places import Places, shown_path
+from ragdocs.references import Resolver
 from ragdocs.store.records import ChunkKey, ChunkPlace, ResolvedLink, StoredChunk, StoredDocument
 from ragdocs.text import advised
 
@@ -73,7 +73,8 @@ def _link_entry(
     anchor = f"#{written.anchor}" if written.anchor else ""
     return LinkEntry(
         doc_id=other.id if other else None,
-        path=shown_path(other) if other else "",
+        tree=other.tree if other else None,
+        path=shown_path(other.path) if other else "",
         title=short(other.title) if other else "",
         slug=link.slug,
         kind=written.kind.value,
@@ -209,7 +210,8 @@ def _similar_entry(
     return SimilarEntry(
         id=chunk.id,
         doc_id=document.id,
-        path=shown_path(document),
+        tree=document.tree,
+        path=shown_path(document.path),
         title=short(document.title),
         heading_path=chunk.breadcrumb,
         line_start=chunk.span.line_start,
@@ -237,10 +239,10 @@ _NO_COMMUNITIES = "clusters of linked notes are not computed yet: a server or {c
 class Relations:
     """Answers from one view."""
 
-    def __init__(self, view: View, analyzer: Analyzer, trees: Sequence[TreeName]) -> None:
+    def __init__(self, view: View, analyzer: Analyzer, places: Places) -> None:
         self._view = view
         self._analyzer = analyzer
-        self._resolver = Resolver(view, trees)
+        self._resolver = Resolver(view, places)
 
     def of(self, request: RelatedRequest) -> Related:
         """Raises QueryError if there is no such document or heading."""
@@ -263,7 +265,8 @@ class Relations:
         return Related(
             id=place.id,
             doc_id=document.id,
-            path=shown_path(document),
+            tree=document.tree,
+            path=shown_path(document.path),
             title=short(document.title),
             heading_path=place.heading_path,
             links=link_entries(self._view, outgoing[:limit], is_back=False),
@@ -306,7 +309,8 @@ class Relations:
 def _neighbour(document: StoredDocument, *, is_linked: bool) -> NeighbourEntry:
     return NeighbourEntry(
         doc_id=document.id,
-        path=shown_path(document),
+        tree=document.tree,
+        path=shown_path(document.path),
         title=short(document.title),
         is_linked=is_linked,
     )

@@ -98,6 +98,7 @@ class LintPlace:
     path: str
     line_start: int
     line_end: int
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,7 @@ class LintFinding:
     severity: LintSeverity
     tree: TreeName
     path: str
+    file: str | None = None
     line_start: int
     line_end: int
     message: str

@@ -1,9 +1,8 @@
 """Runs the selected rules over one generation of an index: from a view to a report."""
 
-import difflib
-import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from ragdocs.config.choices import LintRule
@@ -23,6 +22,8 @@ from ragdocs.lint.findings import (
 )
 from ragdocs.lint.links import LinkChecker, TreePaths, find_ambiguous_names
 from ragdocs.models import DateSource, TreeName, WarningKind
+from ragdocs.places import Places, Readings, printable_name, shown_path
+from ragdocs.references import nearest
 from ragdocs.store.records import FileFailure, StoredDocument
 from ragdocs.text import number_of
 
@@ -49,6 +50,7 @@ def lint(
     request: LintRequest,
     now: datetime,
     paths: TreePaths | None = None,
+    places: Places | None = None,
 ) -> LintReport:
     """Reads the documents of all trees, because links lead anywhere; reports only the places that
     the request names. Raises QueryError for an unknown rule, or a path that matches nothing.
@@ -56,7 +58,7 @@ def lint(
     selection = RuleSelection.of(settings, request.select, request.ignore)
     documents = {document.id: document for document in view.filtered_documents(None)}
     failures = tuple(view.failures())
-    is_asked = _asked_places(request, documents, failures)
+    is_asked = _asked_places(request, documents, failures, places or Places())
     links = LinkChecker(view, documents, selection, paths)
     pages = _Pages(view, documents, selection, links)
     found = list(links.check(view.all_links())) if selection.rules & _BY_LINKS else []
@@ -67,12 +69,17 @@ def lint(
     found = [finding for finding in found if is_asked(finding.tree, finding.path)]
     found.sort(key=_place)
     return LintReport(
-        findings=tuple(found),
+        findings=tuple(map(_with_shown_paths, found)),
         counts=count_rules(found, selection.rules),
         documents=sum(is_asked(document.tree, document.path) for document in documents.values()),
         unchecked=links.unchecked,
         notes=tuple(_notes(view)),
     )
+
+
+def _with_shown_paths(finding: LintFinding) -> LintFinding:
+    related = tuple(replace(place, path=shown_path(place.path)) for place in finding.related)
+    return replace(finding, path=shown_path(finding.path), related=related)
 
 
 _ORDER = {rule: number for number, rule in enumerate(RULES)}
@@ -95,45 +102,38 @@ def _notes(view: View) -> Iterator[str]:
 
 
 def _asked_places(
-    request: LintRequest, documents: Documents, failures: Iterable[FileFailure]
+    request: LintRequest, documents: Documents, failures: Iterable[FileFailure], places: Places
 ) -> Callable[[str, str], bool]:
     """Whether a document is in one of the trees and below one of the paths of the request."""
-    asked = [
-        _split(path, {document.tree for document in documents.values()}) for path in request.paths
-    ]
-
-    def is_below(tree: str, path: str, in_tree: str, folder: str) -> bool:
-        is_inside = not folder or path == folder or path.startswith(f"{folder}/")
-        return is_inside and in_tree in ("", tree)
-
     known = [(document.tree, document.path) for document in documents.values()]
     known += [(failure.tree, failure.path) for failure in failures]
-    for given, wanted in zip(request.paths, asked, strict=True):
-        if not any(is_below(tree, path, *wanted) for tree, path in known):
-            raise QueryError(_no_such_path(given, known))
+    asked = [_meaning(path, places.folders(path), known) for path in request.paths]
 
     def is_asked(tree: str, path: str) -> bool:
         is_in_tree = not request.trees or tree in request.trees
-        return is_in_tree and (not asked or any(is_below(tree, path, *one) for one in asked))
+        return is_in_tree and (not asked or any(_is_below(tree, path, one) for one in asked))
 
     return is_asked
 
 
-def _split(path: str, trees: set[TreeName]) -> tuple[str, str]:
-    tree, colon, rest = path.partition(":")
-    if not colon or tree not in trees:
-        tree, rest = "", path
-    below = posixpath.normpath(rest).strip("/")
-    return tree, "" if below == "." else below
+def _meaning(
+    given: str, meanings: Sequence[Readings], known: Sequence[tuple[TreeName, str]]
+) -> Readings:
+    """The first that has any file."""
+    for meaning in meanings:
+        if any(_is_below(tree, path, meaning) for tree, path in known):
+            return meaning
+    names = [path for _, path in known] + [path.rpartition("/")[0] for _, path in known]
+    near = nearest(given, filter(None, names), 1)
+    meant = f"; did you mean {printable_name(near[0])}?" if near else ""
+    raise QueryError(f"no document is at or below {printable_name(given)}{meant}")
 
 
-def _no_such_path(given: str, known: list[tuple[TreeName, str]]) -> str:
-    folders = {path.rpartition("/")[0] for _, path in known} - {""}
-    near = difflib.get_close_matches(
-        given[:200], sorted({path for _, path in known} | folders), n=1
-    )
-    meant = f"; did you mean {near[0]}?" if near else ""
-    return f"no document is at or below {given[:200]}{meant}"
+def _is_below(tree: str, path: str, meaning: Readings) -> bool:
+    def is_in(folder: str) -> bool:
+        return not folder or path == folder or path.startswith(f"{folder}/")
+
+    return any(one.tree in (None, tree) and is_in(one.path) for one in meaning)
 
 
 # Rules about a document by itself.

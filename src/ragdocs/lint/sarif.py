@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from ragdocs import __version__
 from ragdocs.lint.findings import RULES, LintFinding, LintPlace, LintReport
+from ragdocs.places import real_path
 
 VERSION = "2.1.0"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -53,7 +54,7 @@ def _result(finding: LintFinding, number: int, prefixes: Mapping[str, str]) -> d
 
 
 def _location(place: LintPlace, prefixes: Mapping[str, str]) -> dict[str, object]:
-    path = prefixes.get(place.tree, "") + place.path
+    path = prefixes.get(place.tree, "") + real_path(place.path)
     return {
         "physicalLocation": {
             # A name that is not UTF-8 is kept byte for byte.

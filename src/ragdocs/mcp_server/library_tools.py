@@ -2,9 +2,9 @@
 text."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field
 
@@ -117,6 +117,34 @@ def context_given(answer: ContextAnswer, activity: str, limit: int) -> ContextGi
     )
 
 
+# Where the files are: said once, because each line of a list names only tree and path.
+
+
+class Located(Protocol):
+    """Something with a document's place."""
+
+    @property
+    def tree(self) -> str | None: ...
+
+    @property
+    def path(self) -> str | None: ...
+
+    @property
+    def file(self) -> str | None: ...
+
+
+def folder_lines(entries: Iterable[Located]) -> Iterator[str]:
+    """The folder of each tree, unless paths are those of the files already."""
+    folders = {
+        entry.tree: entry.file.removesuffix(entry.path)
+        for entry in entries
+        if entry.tree and entry.path and entry.file and entry.file != entry.path
+    }
+    if folders:
+        said = (f"{one_line(tree)}: is {one_line(folder)}" for tree, folder in folders.items())
+        yield f"Files: {', '.join(said)}"
+
+
 # `find_related` as text.
 
 
@@ -132,6 +160,9 @@ def _related_lines(related: Related) -> Iterator[str]:
     headings = heading_line(related.title, related.heading_path)
     yield f"Related to {one_line(related.id)} · {headings}"
     yield from map(one_line, related.notes)
+    linked = (*related.links, *related.backlinks, *related.community)
+    similar = (*related.similar_by_meaning, *related.similar_by_words)
+    yield from folder_lines((related, *linked, *similar))
     yield from _group_lines("links out", related.links_total, list(map(_link, related.links)))
     yield from _group_lines(
         "backlinks", related.backlinks_total, list(map(_link, related.backlinks))
@@ -180,6 +211,7 @@ def _context_lines(given: ContextGiven) -> Iterator[str]:
         if file.problem:
             yield f"- {one_line(file.name)}: {one_line(file.problem)}"
     yield from map(one_line, given.notes)
+    yield from folder_lines(given.included)
     for document in given.included:
         about = f"{one_line(document.doc_id)} · {one_line(document.title)}"
         yield f"- {about} · {document.tokens:,} tokens · by the rule {one_line(document.because)}"
@@ -386,7 +418,8 @@ def _document_lines(found: DocumentText, index: BriefIndexNote, cleaner: Cleaner
     headings = heading_line(found.title, found.heading_path)
     cost = f"{found.tokens:,} of {found.total_tokens:,} tokens"
     yield cleaner.clean(f"{lines} · {headings} · {found.extent.value} · {cost}")
-    yield cleaner.clean(f"id: {one_line(found.id)} · {_facts(found)}")
+    file = f" · file {one_line(found.file)}" if found.file not in (None, found.path) else ""
+    yield cleaner.clean(f"id: {one_line(found.id)}{file} · {_facts(found)}")
     yield index.line()
     for note in found.notes:
         yield cleaner.clean(one_line(note))
@@ -458,6 +491,7 @@ def _listing_lines(listing: Listing, index: IndexNote) -> Iterator[str]:
     entries += tuple(map(outline_line, listing.outlines))
     yield f"{listing.kind}: {len(entries):,} of {listing.total:,}"
     yield from map(one_line, listing.notes)
+    yield from folder_lines((*listing.documents, *listing.outlines))
     yield from entries
     if listing.cursor:
         yield f"More follow: list_documents {json.dumps({'cursor': listing.cursor})}"
@@ -652,6 +686,7 @@ def _lint_lines(lint: LintGiven) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {rule}" for rule, count in lint.counts.items() if count)
     yield f"lint: {counts or 'no problems found'}"
     yield from map(one_line, lint.notes)
+    yield from folder_lines(lint.findings)
     for finding in lint.findings:
         where = f"{finding.tree}:{finding.path}:{finding.line_start}"
         yield f"- {one_line(where)} {finding.rule.value}: {one_line(finding.message)}"

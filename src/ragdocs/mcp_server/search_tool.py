@@ -221,6 +221,8 @@ class FoundPassage:
 
     id: str
     path: str
+    tree: str
+    file: str | None = None
     title: str | None = None
     heading_path: tuple[str, ...]
     line_start: int
@@ -311,6 +313,8 @@ def _passage(result: SearchResult, *, is_explained: bool) -> FoundPassage:
     found = FoundPassage(
         id=clean(result.id),
         path=clean(result.path),
+        tree=clean(result.tree),
+        file=clean(result.file) if result.file else None,
         title=clean(result.title),
         heading_path=tuple(map(clean, result.heading_path)),
         line_start=result.line_start,
@@ -456,7 +460,8 @@ def _citation_lines(passage: FoundPassage) -> Iterator[str]:
     part = f" ({passage.extent})" if passage.extent else ""
     lines = ", ".join(dict.fromkeys(str(each.line_start) for each in passage.matches or ()))
     matched = f" · words match on lines {lines}" if lines else ""
-    yield f"id: {one_line(passage.id)}{part}{matched}"
+    file = f" · file {one_line(passage.file)}" if passage.file not in (None, passage.path) else ""
+    yield f"id: {one_line(passage.id)}{part}{file}{matched}"
     if told := " · ".join(_line_notes(passage)):
         yield told
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from re import Pattern
 
 from ragdocs.indices.languages import HANGUL_TAILS, UNSPACED, marks
-from ragdocs.models import ChunkId, DocId, Span
+from ragdocs.models import ChunkId, DocId, Span, TreeName
 from ragdocs.search.passages import MatchRange, Passage, densest
 from ragdocs.search.snippets import SENTENCE_END, Range
 
@@ -238,6 +238,7 @@ class Item:
 
     chunk_id: ChunkId
     doc_id: DocId
+    tree: TreeName
     path: str
     heading_path: tuple[str, ...]
     passage: Passage
@@ -287,12 +288,14 @@ class LeftOut:
     """A result that did not fit in full, the cost of all of it, and how to get it."""
 
     id: ChunkId
+    tree: TreeName
     path: str
     line_start: int
     line_end: int
     tokens: int
     extent: Extent
     fetch: Fetch
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +401,7 @@ def _left_out(item: Item, extent: Extent) -> LeftOut:
     }
     return LeftOut(
         id=item.chunk_id,
+        tree=item.tree,
         path=item.path,
         line_start=span.line_start,
         line_end=span.line_end,

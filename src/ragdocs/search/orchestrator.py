@@ -16,6 +16,8 @@ from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.conditions import Filter, Unit, both, in_tree
 from ragdocs.indices.view import SearchableIndex, View
 from ragdocs.models import Chunk, ChunkId, DocId, Span, TreeName
+from ragdocs.places import Places
+from ragdocs.references import ResolvedFilter, resolve_filter
 from ragdocs.search.boosts import BoostRules
 from ragdocs.search.budget import (
     BYTES_PER_TOKEN,
@@ -103,6 +105,7 @@ class Attempt:
     counts: tuple[StageCount, ...]
     retrieval_seconds: float
     judge_notes: tuple[str, ...]
+    filter_notes: tuple[str, ...] = ()
     metadata: Mapping[ChunkId, MetadataMaker] = field(default_factory=dict[ChunkId, MetadataMaker])
     """For each candidate that is left, if the request asks for it."""
 
@@ -125,7 +128,7 @@ class Attempt:
     @property
     def notes(self) -> tuple[str, ...]:
         own = [note for each in self.queries for note in each.notes]
-        return tuple(dict.fromkeys([*own, *self.judge_notes]))
+        return tuple(dict.fromkeys([*self.filter_notes, *own, *self.judge_notes]))
 
 
 def merge_queries(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
@@ -251,6 +254,7 @@ class Presenter:
         item = Item(
             chunk_id=result.id,
             doc_id=result.doc_id,
+            tree=result.tree,
             path=result.path,
             heading_path=result.heading_path,
             passage=passage,
@@ -399,6 +403,7 @@ class Surroundings:
     local_trees: frozenset[TreeName] = frozenset()
     parent_size: Limits | None = None
     parent_overlap: int = 0
+    places: Callable[[], Places] = Places
 
 
 class QueryOrchestrator:
@@ -465,9 +470,11 @@ class QueryOrchestrator:
     ) -> tuple[Attempt, IndexState, bool]:
         """Looks until there are enough results. The last value: whether an index has changed."""
         with self._index.view() as view:
+            places = self._surroundings.places()
+            filtered = resolve_filter(view, to_filter(request.filters), places)
             read = [self._retrieval.read(view, each, request) for each in started]
-            bounds = Bounds(to_filter(request.filters), queries=len(read))
-            attempt = self._look(view, read, request, bounds)
+            bounds = Bounds(filtered.condition, queries=len(read))
+            attempt = self._look(view, read, request, bounds, filtered)
             while attempt.is_worth_going_deeper(request.top_n) and bounds.can_be_deeper:
                 (query,) = attempt.queries
                 owners = view.documents_of([item.key for item in query.fused])
@@ -476,7 +483,9 @@ class QueryOrchestrator:
                 if not view.has_documents(bounds.within):
                     break  # every document already has its share
                 known = {key for key, doc_id in owners.items() if doc_id in bounds.full}
-                attempt = self._look(view, read, request, bounds, query.keep_only(known, hits))
+                attempt = self._look(
+                    view, read, request, bounds, filtered, query.keep_only(known, hits)
+                )
             left = with_sections(attempt.left, view.sections_in)
             metadata = _metadata(view, left) if request.metadata else {}
             attempt = replace(attempt, left=left, metadata=metadata)
@@ -501,6 +510,7 @@ class QueryOrchestrator:
         read: Sequence[RunningQuery],
         request: QueryRequest,
         bounds: Bounds,
+        filtered: ResolvedFilter,
         earlier: RunningQuery | None = None,
     ) -> Attempt:
         began = perf_counter()
@@ -513,11 +523,13 @@ class QueryOrchestrator:
         retrieval_seconds = perf_counter() - began
         judge = self._reranker(request, read)
         floored = frozenset(each.floored for each in queries if each.floored)
-        tools = self._tools(view, request, candidates, judge, floored)
+        tools = self._tools(view, request, candidates, judge, floored, filtered.condition)
         stages = build_stages(self._settings, request, tools)
         left, counts = run_stages(stages, candidates, explain=request.explain)
         notes = judge.notes if judge else ()
-        return Attempt(tuple(queries), candidates, left, counts, retrieval_seconds, notes)
+        return Attempt(
+            tuple(queries), candidates, left, counts, retrieval_seconds, notes, filtered.notes
+        )
 
     def _answer(
         self,
@@ -612,6 +624,7 @@ class QueryOrchestrator:
         candidates: Sequence[Candidate],
         judge: Reranker | None,
         floored: frozenset[DocId],
+        within: Filter,
     ) -> StageTools:
         analyzer, advanced = self._analyzer, self._settings.advanced
         terms = frozenset(token.term for text in request.queries for token in analyzer.query(text))
@@ -634,6 +647,7 @@ class QueryOrchestrator:
             judge=judge,
             parent_size=self._surroundings.parent_size,
             parent_overlap=self._surroundings.parent_overlap,
+            within=within,
         )
 
 

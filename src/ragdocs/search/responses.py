@@ -10,7 +10,8 @@ from typing import Protocol
 
 from ragdocs.indices.view import View
 from ragdocs.limits import LAST_HOPE, LOW_CONFIDENCE, MAX_LINKS_SHOWN
-from ragdocs.models import Chunk, ChunkId, DateSource, DocId
+from ragdocs.models import Chunk, ChunkId, DateSource, DocId, TreeName
+from ragdocs.places import shown_path
 from ragdocs.search.budget import Extent, LeftOut
 from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
 from ragdocs.search.confidence import Question
@@ -344,7 +345,10 @@ class SearchResult:
 
     id: ChunkId
     doc_id: DocId
+    tree: TreeName
     path: str
+    file: str | None = None
+    """Added by the edges."""
     title: str
     heading_path: tuple[str, ...]
     line_start: int
@@ -388,7 +392,8 @@ class SearchResult:
             byte_start=section.span.byte_start,
             byte_end=section.span.byte_end,
             doc_id=document.id,
-            path=document.path,
+            tree=document.tree,
+            path=shown_path(document.path),
             title=document.title,
             within=within,
             text=candidate.text,

@@ -12,7 +12,7 @@ from ragdocs.chunking.splitting import Limits, heading_path
 from ragdocs.config.settings import SearchConfig
 from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError
-from ragdocs.indices.conditions import compile_filter
+from ragdocs.indices.conditions import Filter, compile_filter
 from ragdocs.indices.ngrams import jaccard, ngrams
 from ragdocs.models import ChunkId, DocId
 from ragdocs.search.boosts import BoostRules, apply_boosts, recency_factor
@@ -39,7 +39,7 @@ from ragdocs.search.dedup import (
     select_mmr,
 )
 from ragdocs.search.query_language import parse_query
-from ragdocs.search.requests import Filters, QueryRequest, Uniqueness, to_filter
+from ragdocs.search.requests import QueryRequest, Uniqueness
 from ragdocs.search.sections import (
     IsNamed,
     MergeRules,
@@ -138,9 +138,9 @@ def passage_text(candidate: Candidate) -> str:
 # Which candidates are good enough.
 
 
-def filter_matching(candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
-    """The indices have searched within the filters; this makes sure."""
-    is_match = compile_filter(to_filter(filters))
+def filter_matching(candidates: Sequence[Candidate], within: Filter) -> list[Candidate]:
+    """The indices have searched within the filter; this makes sure."""
+    is_match = compile_filter(within)
     return [item for item in candidates if is_match is None or is_match(item.document)]
 
 
@@ -304,6 +304,7 @@ class StageTools:
     judge: Judge | None = None
     parent_size: Limits | None = None
     parent_overlap: int = 0
+    within: Filter = None
 
 
 def needs_vectors(settings: SearchConfig, request: QueryRequest) -> bool:
@@ -329,7 +330,7 @@ def build_stages(
         _calibrate(settings, tools),
         # Early: noise is not worth comparing, and must not displace anything.
         _require_confidence(settings, request),
-        _require_filters(request),
+        _require_filters(tools),
         # Before anything is cut: the section that is asked for by name is its document's best.
         _put_named_first(tools),
         # The last that judges candidates by themselves: those cut off here are not compared.
@@ -392,10 +393,10 @@ def _require_confidence(settings: SearchConfig, request: QueryRequest) -> Stage 
     return Stage(StageName.CONFIDENCE, keep, low_confidence(threshold))
 
 
-def _require_filters(request: QueryRequest) -> Stage | None:
-    if request.filters == Filters():
+def _require_filters(tools: StageTools) -> Stage | None:
+    if tools.within is None:
         return None
-    keep = partial(filter_matching, filters=request.filters)
+    keep = partial(filter_matching, within=tools.within)
     return Stage(StageName.FILTERS, keep, always("a filter excludes its document"))
 
 

@@ -465,6 +465,11 @@ class Snapshot:
             for (doc_id,) in self._database.all("SELECT id FROM documents ORDER BY id")
         ]
 
+    def languages(self) -> list[str]:
+        """The languages of code blocks, ordered."""
+        rows = self._database.all("SELECT DISTINCT language FROM code_blocks ORDER BY language")
+        return [language for (language,) in rows if language]
+
     def some_paths(self, limit: int) -> list[str]:
         """The paths of at most `limit` documents."""
         rows = self._database.all(
