@@ -178,7 +178,7 @@ def run(tmp_path, one_model):
 def test_the_command_line_explains_and_takes_strict(run):
     explained = " ".join(run("query", QUESTION, "--explain").stdout.split())
     assert "plain words, because it has a question word or punctuation" in explained
-    assert "wished for: zebra migrat (in 1 passage; raised by 1.00)" in explained
+    assert "preferred: zebra migrat (in 1 passage; raised by 1.00)" in explained
     assert "read as text: ( )" in explained
     found = json.loads(run("query", "zebra lion", "--strict", "--json").stdout)
     assert [each["path"] for each in found["results"]] == ["b.md"]
@@ -188,7 +188,7 @@ def test_inspecting_a_query_shows_the_same(run):
     lines = run("inspect", "query", QUESTION).stdout.splitlines()
     said = {re.split(r"\s{2,}", line)[0]: line[12:] for line in lines}
     assert said["because"] == "it has a question word or punctuation"
-    assert said["wished for"] == "zebra migrat (in 1 passage; raised by 1.00)"
+    assert said["preferred"] == "zebra migrat (in 1 passage; raised by 1.00)"
     assert said["as text"] == "( )"
     assert said["meaning"] == "when does the zebra migration or lion begin?"
     nowhere = json.loads(run("inspect", "query", '"lion migration" zebra', "--json").stdout)

@@ -92,7 +92,7 @@ def test_the_analysis_shows_stems_and_what_is_left_out(run):
         ("handled", "handl", True),
     ]
     assert "handled → handl" in run("handled").stdout
-    assert "how → how  (left out)" in run("how handled").stdout
+    assert "how → how  (dropped)" in run("how handled").stdout
 
 
 def test_a_misspelt_word_shows_what_is_added_for_it(run):

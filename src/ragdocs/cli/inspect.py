@@ -65,16 +65,16 @@ def lines(inspected: "InspectedQuery") -> Iterator[str]:
     if inspected.is_strict and inspected.parsed is not None:
         yield from _label_lines("parsed", _drawn(inspected.parsed))
     yield f"{_name('because')}{inspected.why}"
-    yield from _label_lines("wished for", (escaped(one.in_words()) for one in inspected.wishes))
+    yield from _label_lines("preferred", (escaped(one.in_words()) for one in inspected.wishes))
     if inspected.as_text:
         yield f"{_name('as text')}{escaped(' '.join(inspected.as_text))}"
     yield f"{_name('meaning')}{escaped(inspected.meaning) or '(nothing)'}"
     words = (
-        f"{escaped(word.word)} → {escaped(word.term)}{'' if word.is_looked_for else '  (left out)'}"
+        f"{escaped(word.word)} → {escaped(word.term)}{'' if word.is_looked_for else '  (dropped)'}"
         for word in inspected.analysis
     )
     yield from _label_lines("analysis", words)
-    yield from _label_lines("looked for", map(_unit, inspected.looked_for))
+    yield from _label_lines("searched", map(_unit, inspected.looked_for))
     yield from _label_lines("added", map(_added_word, inspected.added))
     if inspected.did_you_mean:
         yield f"{_name('meant')}{escaped(inspected.did_you_mean)}?"

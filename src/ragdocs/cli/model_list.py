@@ -160,7 +160,7 @@ def _reranker(config: Config) -> RerankerModel:
             folder = model if Path(model).is_absolute() else ""
             folder = os.fspath(encoder.find())
         else:
-            problem = f"only its name is set: put {NEEDED_FILES} into a folder, and name the folder"
+            problem = f"only its name is set: set rerank_model to a folder with {NEEDED_FILES}"
     except RagdocsError as error:
         problem = str(error)
     return RerankerModel(

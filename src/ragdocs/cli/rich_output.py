@@ -95,7 +95,7 @@ def tables(explanation: Explanation) -> None:
     for query in explanation.queries:
         console.print(_query(query))
     if explanation.results:
-        made_from = f"confidence is made from the {explanation.confidence_from}"
+        made_from = f"confidence is computed from the {explanation.confidence_from}"
         console.print(_results(explanation.results, made_from))
     console.print(_stages(explanation))
 
@@ -106,17 +106,17 @@ def _query(query: QueryExplanation) -> Table:
         table.add_row(strategy.value, f"{query.weights.get(strategy, 0):.2f}", str(hits))
     read = f"{'strict' if query.is_strict else 'plain words'}, because {query.why}"
     said = [f"{query.query_type.value}; {read}"]
-    said += [f"wished for: {one.in_words()}" for one in query.wishes]
+    said += [f"preferred: {one.in_words()}" for one in query.wishes]
     if query.as_text:
         said.append(f"read as text: {' '.join(query.as_text)}")
-    said.append(f"looked for: {', '.join(query.terms) or 'nothing'}")
+    said.append(f"searched for: {', '.join(query.terms) or 'nothing'}")
     if query.added:
         said.append("added: " + ", ".join(f"{one.word} ({one.weight:.2f})" for one in query.added))
-    said.append(f"{query.candidates} candidates went into the stages")
+    said.append(f"{query.candidates} candidates entered the stages")
     words, rarity, spread, passages = query.question
     said.append(
-        f"confidence counts {words} words of rarity {rarity:.2f} "
-        f"(cosines differ by {spread:.3f}, {passages:,} passages)"
+        f"for confidence: {words} words of rarity {rarity:.2f}, "
+        f"cosines spread by {spread:.3f}, {passages:,} passages"
     )
     table.caption = _plain("\n".join([*said, *query.notes]))
     return table
@@ -136,7 +136,7 @@ def _results(results: tuple[ResultExplanation, ...], made_from: str) -> Table:
 
 
 def _stages(explanation: Explanation) -> Table:
-    table = Table("stage", "in", "out", "what fell, and why", title="stages")
+    table = Table("stage", "in", "out", "dropped, and why", title="stages")
     for stage in explanation.stages:
         reasons = [f"{one.id}: {one.reason}" for one in stage.fallen[:_MAX_FALLEN]]
         if len(stage.fallen) > _MAX_FALLEN:
