@@ -86,13 +86,12 @@ def test_a_document_that_is_not_there_and_a_folder_that_is_not_ours(tmp_path):
     write(tmp_path / "notes", "a.md", "# A\n\nword\n")
     write(tmp_path / "other", "theirs.txt", "theirs")
 
-    missing = failed(tmp_path, "get", "b.md", "--json", "--docs", "notes", code=1)
+    missing = failed(tmp_path, "get", "nothing", "--json", "--docs", "notes", code=1)
     foreign = failed(
         tmp_path, "query", "x", "--json", "--docs", "notes", "--index", "other", code=3
     )
 
-    assert missing["kind"] == "not_there"
-    assert missing["advice"] == "`ragdocs ls --docs notes` lists what is in the index"
+    assert missing == json.loads(re.findall(r"```json\n(.*?)```", PAGE.read_text("utf-8"), re.S)[0])
     assert foreign["kind"] == "index_folder_foreign"
 
 

@@ -302,7 +302,7 @@ def test_commands_and_options_are_completed():
     def offered(*words):
         return {item.value for item in complete.get_completions(list(words[:-1]), words[-1])}
 
-    assert offered("in") == {"init", "inspect", "install"}
+    assert offered("in") == {"index", "init", "inspect", "install"}
     assert offered("install", "--client", "claude") == {"claude-desktop", "claude-code"}
     assert "--global" in offered("init", "--")
 

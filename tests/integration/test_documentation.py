@@ -199,6 +199,8 @@ OTHER_BLOCKS = {
     ("cli.md", ""): "test_the_page_of_commands_is_what_would_be_generated",
     ("clients.md", "json"): "tests/integration/test_cli_install.py",
     ("clients.md", "text"): "tests/integration/test_plugin.py",
+    ("commands.md", ""): "tests/integration/test_cli_index.py",
+    ("commands.md", "json"): "tests/integration/test_cli_errors.py",
     ("commands.md", "text"): "test_the_question_that_is_shown_is_asked",
     ("configuration.md", "text"): "test_the_problem_that_is_shown_is_told_so",
     ("evaluation.md", "text"): "figures of one run",
@@ -382,7 +384,7 @@ def test_docs_index_and_config_mean_the_same_everywhere():
     """Commands that are about neither documents nor their index are told in docs/commands.md;
     `init` writes a configuration, so that it reads none."""
     without = {"eval", "models", "models fetch", "agents", "completion", "inspect", "trust"}
-    without |= {"plugin", "plugin check"}
+    without |= {"plugin", "plugin check", "index"}
     for name, command in commands(main).items():
         known = {option: each.help for each in command.params for option in each.opts}
         named = {option for option in ("--docs", "--index", "--config") if option in known}

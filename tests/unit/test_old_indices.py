@@ -117,7 +117,7 @@ def test_one_whose_drive_may_not_be_mounted_is_kept_and_said(
 
 
 def test_a_top_folder_that_is_missing_may_be_a_drive():
-    assert checked._may_come_back(Path("/no-such-folder-anywhere/notes"))
+    assert checked.may_come_back(Path("/no-such-folder-anywhere/notes"))
 
 
 def test_what_may_not_be_looked_at_is_not_gone(home: Home, monkeypatch: pytest.MonkeyPatch):

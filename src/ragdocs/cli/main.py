@@ -76,6 +76,7 @@ _COMMANDS = {
     "lint": "lint:lint",
     "update": "indexing:update",
     "rebuild-index": "indexing:rebuild_index",
+    "index": "index:index",
     "status": "status:show_status",
     "doctor": "status:run_doctor",
     "init": "config:init",

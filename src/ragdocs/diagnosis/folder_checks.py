@@ -348,8 +348,8 @@ def _since(moment: str | None) -> str:
 
 MUCH_BYTES = 1_000_000_000
 """From this total size on, unused indices are reported as a note."""
-_INDEX = re.compile(r"index-[0-9a-f]{16}")
-_EVALUATED = re.compile(r".{1,60}-[0-9a-f]{16}", re.DOTALL)
+INDEX_NAME = re.compile(r"index-[0-9a-f]{16}")
+EVALUATED_NAME = re.compile(r".{1,60}-[0-9a-f]{16}", re.DOTALL)
 _MOUNTS = tuple(map(Path, ("/media", "/mnt", "/run/media", "/Volumes", "/net", "/autofs")))
 """Mount points: a folder that is missing there may come back with its drive."""
 
@@ -446,7 +446,7 @@ def check_gone(case: Case) -> Iterator[Finding]:
 def old_indices(own: Path) -> list[OldIndex]:
     """The old indices beside our own. An index that does not record its documents is skipped."""
     cache = own.parent
-    places = [*folders_named(cache, _INDEX), *folders_named(cache / "eval", _EVALUATED)]
+    places = [*folders_named(cache, INDEX_NAME), *folders_named(cache / "eval", EVALUATED_NAME)]
     found = (_old_index(place) for place in places if place != own)
     return [one for one in found if one is not None]
 
@@ -455,7 +455,7 @@ def _old_index(place: Path) -> OldIndex | None:
     """None if any folder of its documents exists, or if that is unknown."""
     inside = variants(place)
     roots = _roots([one.path for one in inside])
-    if not roots or not all(map(_is_missing, roots)):
+    if not roots or not all(map(is_missing, roots)):
         return None
     now = time.time()
     last = max((one.last_used or now for one in inside), default=now)
@@ -465,7 +465,7 @@ def _old_index(place: Path) -> OldIndex | None:
         sum(disk_use(one.path).total for one in inside),
         max(0, int((now - last) / DAY_SECONDS)),
         all(one.is_unused(now) for one in inside),
-        any(map(_may_come_back, roots)),
+        any(map(may_come_back, roots)),
     )
 
 
@@ -490,7 +490,7 @@ def _is_whole(root: object) -> bool:
     return isinstance(root, str) and os.path.isabs(root) and not has_escape
 
 
-def _is_missing(root: Path) -> bool:
+def is_missing(root: Path) -> bool:
     """Certainly missing: a folder that cannot be read or does not answer may exist."""
     try:
         os.lstat(root)
@@ -501,7 +501,7 @@ def _is_missing(root: Path) -> bool:
     return False
 
 
-def _may_come_back(root: Path) -> bool:
+def may_come_back(root: Path) -> bool:
     """Whether a missing folder may be on a drive that is not mounted: the nearest existing folder
     above it is then a mount point, or empty like one, or the root."""
     for above in root.parents:

@@ -12,9 +12,10 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 
@@ -153,7 +154,7 @@ def drop_unused(directory: Path, now: float | None = None) -> tuple[Path, ...]:
     If this variant itself looks unused, or used in the future, the clock was changed or no process
     ran here: the others get another day.
     """
-    now = time.time() if now is None else now
+    moment = now = time.time() if now is None else now
     before = _mark_time(directory)
     note_use(directory, now)
     place = place_of(directory)
@@ -167,21 +168,48 @@ def drop_unused(directory: Path, now: float | None = None) -> tuple[Path, ...]:
             note_use(sibling.path, now)  # the 30 days start now, by the current clock
         elif sibling.is_unused(now):
             with suppress(OSError, IndexStoreError):
-                dropped += [sibling.path] if _drop(sibling, now) else []
+                is_done = _drop(sibling.path, lambda one: one.is_unused(moment)) is Drop.DONE
+                dropped += [sibling.path] if is_done else []
     return tuple(dropped)
 
 
 def drop_all(place: Path, now: float | None = None) -> bool:
     """Deletes every index in the folder, and then the folder, if none was used for 30 days. For
     documents that are gone. Keeps anything that is in use or not ours, and then returns False."""
-    now = time.time() if now is None else now
+    moment = time.time() if now is None else now
     found = variants(place)
-    if not all(one.is_unused(now) for one in found):
+    if not all(one.is_unused(moment) for one in found):
         return False
     try:
-        dropped = [_drop(one, now) for one in found]
+        dropped = [_drop(one.path, lambda again: again.is_unused(moment)) for one in found]
     except (OSError, IndexStoreError):
         return False
+    remove_empty(place)
+    return all(one is Drop.DONE for one in dropped)
+
+
+class Drop(StrEnum):
+    """The result of deleting one variant; all but the first say why it was kept."""
+
+    DONE = "deleted"
+    IN_USE = "a process uses it"
+    OTHER_FILES = "its folder has files that are not ours"
+    NOT_OURS = "its folder is not an index of this program"
+    USED_SINCE = "it has been used meanwhile"
+    FAILED = "it cannot be deleted"
+
+
+def drop_variant(directory: Path, is_due: Callable[[Variant], bool]) -> Drop:
+    """Deletes an index, unless it is in use or not ours. `is_due` is asked under its locks."""
+    try:
+        return _drop(directory, is_due)
+    except (OSError, IndexStoreError):
+        return Drop.FAILED
+
+
+def remove_empty(place: Path) -> bool:
+    """Finishes interrupted deletions, then deletes the folder of variants if it has nothing but our
+    own small files left; returns whether it is gone."""
     for leftover in folders_named(place, _DROPPED):
         _delete(leftover)
     with suppress(OSError):  # keep files that are not ours
@@ -189,7 +217,7 @@ def drop_all(place: Path, now: float | None = None) -> bool:
             for name in (*_LOCKS, USED_FILE, MARK_FILE):
                 (place / name).unlink(missing_ok=True)
             place.rmdir()
-    return all(dropped)
+    return not os.path.lexists(place)
 
 
 def _vectors(
@@ -221,28 +249,25 @@ def folders_named(place: Path, name: re.Pattern[str]) -> list[Path]:
         return []
 
 
-def _drop(variant: Variant, now: float) -> bool:
-    """False if it is in use after all, or its folder contains other files.
-
-    Renames before deleting, so that a kill in the middle leaves a recognizable name.
-    """
-    path = variant.path
-    if folder_state(path) is not FolderState.OURS or not _has_only_ours(path):
-        return False
+def _drop(path: Path, is_due: Callable[[Variant], bool]) -> Drop:
+    """Renames before deleting, so that a kill in the middle leaves a recognizable name."""
+    if folder_state(path) is not FolderState.OURS:
+        return Drop.NOT_OURS
+    if not _has_only_ours(path):
+        return Drop.OTHER_FILES
     away = place_of(path) / f"dropped-{secrets.token_hex(8)}"
     with ExitStack() as held:
         for name in _LOCKS:
             lock = try_lock(path / name)
             if lock is None:
-                return False
+                return Drop.IN_USE
             held.enter_context(lock)
-        again = Variant(path, last_used(path))
-        if not again.is_unused(now):
-            return False
+        if not is_due(Variant(path, last_used(path))):
+            return Drop.USED_SINCE
         if not (is_variant(path) and _rename(path, away)):
             _move_store(path, away)
     _delete(away)
-    return True
+    return Drop.DONE
 
 
 def _rename(path: Path, away: Path) -> bool:

@@ -189,6 +189,19 @@ def stored_settings(directory: Path) -> str:
         return ""
 
 
+def recorded_settings(directory: Path) -> str:
+    """The same, whichever version wrote the store, and without checking the row: for showing what
+    is on this machine. Empty if it cannot be read."""
+    try:
+        with closing(Database(store_path(directory), write=False)) as database:
+            if schema_version(database) is None:
+                return ""
+            row = database.one("SELECT settings FROM meta")
+    except IndexStoreError:
+        return ""
+    return row[0] if row and isinstance(row[0], str) else ""
+
+
 def _empty(database: Database, expected: Expected) -> None:
     """Empties it in one transaction, so that readers see the old store or the new one. Keeps
     vectors."""
