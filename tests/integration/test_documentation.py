@@ -358,7 +358,7 @@ def test_the_readme_shows_what_query_prints_in_a_clone(typed, monkeypatch):
         ("ragdocs related nothing.md --docs notes", 1),
         ("ragdocs related tomatoes.md --docs notes", 1),
         ("ragdocs ls docs --docs notes", 0),
-        ("ragdocs ls docs --path nothing --docs notes", 1),
+        ("ragdocs ls docs --path nothing --docs notes", 2),
         ("ragdocs ls docs --tree nothing --docs notes", 2),
         ("ragdocs update --docs nowhere", 2),
         ("ragdocs update --docs broken", 1),
