@@ -16,6 +16,8 @@ MAX_HYPOTHESIS_CHARS = 8_000
 """Characters of a hypothetical answer."""
 MAX_TOP_N = 50
 """Passages of one answer (`top_n`)."""
+MAX_FUZZY_DISTANCE = 2
+"""Typos in one word."""
 
 # What a search may cost: all queries of a request share these
 
@@ -92,6 +94,9 @@ MAX_ANSWER_TOKENS = 10_000
 """Tokens of any answer."""
 LOW_CONFIDENCE = 0.3
 """Confidence below which a passage is not a sure answer."""
+HIGH_CONFIDENCE = 0.7
+"""Confidence from which a passage is shown in green on a terminal; others above the low one are
+yellow."""
 LAST_HOPE = 0.1
 """Confidence below which an MCP answer shows a passage's text only if nothing is better."""
 MAX_LEFT_OUT = 10

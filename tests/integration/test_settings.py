@@ -215,6 +215,7 @@ ELSEWHERE = {
     "lint.ignore": "integration/test_lint.py#RAGDOCS_LINT__IGNORE",
     "lint.stale_days": "integration/test_lint.py#RAGDOCS_LINT__STALE_DAYS",
     "lint.near_copy_threshold": "integration/test_lint.py#RAGDOCS_LINT__NEAR_COPY_THRESHOLD",
+    "terminal.links": "integration/test_cli_terminal.py#RAGDOCS_TERMINAL__LINKS",
     "embedding.provider": "unit/test_embedding_providers.py",
     "embedding.model": "unit/test_embedding_providers.py",
     "embedding.model_file": "unit/test_onnx_embedder.py",

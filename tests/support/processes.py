@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 PROJECT = Path(__file__).parents[2]
 PATIENCE = 480.0
@@ -66,6 +66,68 @@ def read_json(*words: object, **options) -> Any:
     done = run_ragdocs(*words, "--json", code=None, **options)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)
+
+
+class Terminal:
+    """The program in a terminal of its own, as a person uses it. `written` is all that it wrote;
+    its errors too, unless they go to a file."""
+
+    def __init__(
+        self,
+        *words: object,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        columns: int = 80,
+        errors: IO[bytes] | None = None,
+        program: tuple[str, ...] = ("-m", "ragdocs"),
+    ) -> None:
+        import fcntl
+        import pty
+        import struct
+        import termios
+
+        self.written = ""
+        self._fd, inner = pty.openpty()
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, *program, *map(str, words)],
+            cwd=cwd,
+            env=env,
+            stdin=inner,
+            stdout=inner,
+            stderr=errors or inner,
+            start_new_session=True,  # Ctrl-C is for the program that owns the terminal
+            preexec_fn=lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0),
+        )
+        os.close(inner)
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def read_until(self, text: str) -> None:
+        """Reads until the program has written this, which it must do before it ends."""
+        while text not in self.written:
+            assert self._read(), self.written
+
+    def end(self) -> int:
+        """Reads all that it still writes; returns its exit status."""
+        while self._read():
+            pass
+        try:
+            return self.process.wait(PATIENCE)
+        finally:
+            os.close(self._fd)
+
+    def _read(self) -> bool:
+        import select
+
+        assert select.select([self._fd], [], [], PATIENCE)[0], self.written
+        try:
+            data = os.read(self._fd, 1 << 16)
+        except OSError:  # Linux: nobody has the other end open any more
+            return False
+        self.written += data.decode("utf-8", "replace").replace("\r\n", "\n")
+        return bool(data)
 
 
 @contextmanager

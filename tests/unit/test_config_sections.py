@@ -127,6 +127,7 @@ DEFAULTS = {
     "lint.ignore": (),
     "lint.stale_days": 0,
     "lint.near_copy_threshold": 0.9,
+    "terminal.links": "auto",
 }
 
 

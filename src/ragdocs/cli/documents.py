@@ -24,6 +24,7 @@ from ragdocs.limits import (
 from ragdocs.text import escaped, escaped_line, json_text, number_of
 
 if TYPE_CHECKING:
+    from ragdocs.cli.results import Look
     from ragdocs.config.resolved import Config
     from ragdocs.library.answers import (
         ContextAnswer,
@@ -48,6 +49,8 @@ class _Asked(TypedDict):
     trees: tuple[str, ...]
     max_tokens: int
     explain: bool
+    output: str | None
+    full: bool
 
 
 @click.command("context")
@@ -71,6 +74,14 @@ class _Asked(TypedDict):
     show_default=True,
     help="At most this many tokens of text.",
 )
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["full", "list", "json"]),
+    help="Whole passages, a short entry for each, or JSON. By default a list on a terminal, "
+    "otherwise whole passages.",
+)
+@click.option("--full", is_flag=True, help="Whole passages: short for --output full.")
 @click.option("--explain", is_flag=True, help="Show the terms and the query made from them.")
 @reading_options
 @click.pass_context
@@ -84,14 +95,17 @@ def context(click_context: click.Context, reading: OpenedIndex, **asked: Unpack[
       ragdocs context src/auth.py
       git diff | ragdocs context --diff
     """
+    from ragdocs.cli.results import form_of, look_of
 
-    request = _request(asked, reading.place.config())
+    config = reading.place.config()
+    request = _request(asked, config)
     with reading.app() as app:
         answer = app.library.context(request)
-    if reading.as_json:
+    form = form_of(asked["output"], is_full=asked["full"], as_json=reading.as_json)
+    if form == "json":
         click.echo(json_text(answer))
     else:
-        _show_context(answer)
+        _show_context(answer, form, look_of(config))
     click_context.exit(0 if answer.results or answer.included else NOTHING_FOUND)
 
 
@@ -131,13 +145,13 @@ def _relative(name: str, config: "Config") -> str:
     return name
 
 
-def _show_context(answer: "ContextAnswer") -> None:
-    from ragdocs.cli.query import passages
+def _show_context(answer: "ContextAnswer", form: str, look: "Look") -> None:
+    from ragdocs.cli.results import FORMS
 
     for document in answer.included:
         where = f"{escaped_line(document.path)}  {escaped_line(document.title)}"
         click.echo(f"always: {where}  (for {escaped_line(document.because)})")
-    for line in passages(answer.results):
+    for line in FORMS[form](answer.results, look):
         click.echo(line)
     for line in _remarks(answer):
         click.echo(line, err=True)
@@ -193,7 +207,7 @@ def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool
         full_document=full_document,
         max_tokens=MAX_ANSWER_TOKENS,
     )
-    with reading.app() as app:
+    with reading.app(vectors=False) as app:
         found = read_all(app.library, request)
     if reading.as_json:
         click.echo(json_text(found))
@@ -275,7 +289,7 @@ def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack
         limit=MAX_PAGE_ENTRIES,
         max_tokens=MAX_ANSWER_TOKENS,
     )
-    with reading.app() as app:
+    with reading.app(vectors=False) as app:
         listing = list_all(app.library, request)
     if reading.as_json:
         click.echo(json_text(listing))

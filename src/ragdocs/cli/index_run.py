@@ -40,6 +40,8 @@ class IndexingOptions:
 
     rebuild: bool
     vectors: bool = True
+    most_vectors: int | None = None
+    """Compute vectors only if no more passages than this lack one."""
     wait: float = LOCK_SECONDS
     advice: str = "Try again later."
     drop_unused: bool = False
@@ -166,6 +168,8 @@ class _Vectors:
     def make(self, outcome: Outcome, display: Display) -> VectorWork:
         if self._ending.begun.is_set() or not self._options.vectors or not self._has_work():
             return VectorWork()
+        if self._is_too_much():
+            return VectorWork()
         began = time.monotonic()
         display.begin(Phase.EMBEDDING)
         try:
@@ -195,11 +199,19 @@ class _Vectors:
         """Loading the model takes longer than checking whether it is needed."""
         if self._options.rebuild or self._app.terms is not None:
             return True
+        return self._count_missing() != 0
+
+    def _is_too_much(self) -> bool:
+        most = self._options.most_vectors
+        return most is not None and (self._count_missing() or 0) > most
+
+    def _count_missing(self) -> int | None:
+        """None if the index cannot be read."""
         try:
             with self._app.reader.snapshot() as snapshot:
-                return snapshot.count_missing_embeddings(self._app.embedder.identity) > 0
+                return snapshot.count_missing_embeddings(self._app.embedder.identity)
         except IndexStoreError:
-            return True
+            return None
 
     def _forget(self, outcome: Outcome) -> int:
         """Deletes unused vectors: all of them in a rebuild, otherwise only when there are many. So

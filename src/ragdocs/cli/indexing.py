@@ -1,5 +1,6 @@
 """`update` and `rebuild-index`, and the update that other commands run before they answer."""
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import click
 
 from ragdocs.cli.main import CommandPlace, json_option, place_options, refuse_everything
 from ragdocs.errors import (
+    ConfigError,
     IndexCorrupt,
     IndexFolderForeign,
     IndexIncompatible,
@@ -18,12 +20,12 @@ from ragdocs.errors import (
     IndexStoreError,
     OtherSettings,
 )
-from ragdocs.text import escaped, json_text
+from ragdocs.text import escaped, json_text, number_of
 
 if TYPE_CHECKING:
     from ragdocs.app import App
     from ragdocs.cli.index_run import Run
-    from ragdocs.config.resolved import Config
+    from ragdocs.config.resolved import Config, Tree
     from ragdocs.shutdown import EndReason
 
 # Before a query: builds the index if there is none, and updates it unless a server does that.
@@ -32,8 +34,15 @@ FRESHNESS_SECONDS = 2.0
 """How long a query waits for another writer, which brings the index up to date as well."""
 
 
-def bring_up_to_date(config: "Config", *, quiet: bool = False, vectors: bool = True) -> int | None:
-    """Without `vectors`, only the text is brought up to date, and no model is needed.
+def bring_up_to_date(
+    config: "Config",
+    *,
+    quiet: bool = False,
+    vectors: bool = True,
+    most_vectors: int | None = None,
+) -> int | None:
+    """Without `vectors`, only the text is brought up to date, and no model is needed; with
+    `most_vectors`, vectors are only computed if no more of them are missing.
 
     Returns the exit status when it was interrupted, otherwise None.
 
@@ -47,7 +56,9 @@ def bring_up_to_date(config: "Config", *, quiet: bool = False, vectors: bool = T
 
     if is_looked_after(index_directory(config)):
         return None
-    options = IndexingOptions(rebuild=False, vectors=vectors, wait=FRESHNESS_SECONDS)
+    options = IndexingOptions(
+        rebuild=False, vectors=vectors, most_vectors=most_vectors, wait=FRESHNESS_SECONDS
+    )
     with Ending(watch_parent=False) as ending:
         with closing(display(quiet=quiet)) as shown:
             ending.before_force(shown.close)
@@ -72,6 +83,54 @@ def bring_up_to_date(config: "Config", *, quiet: bool = False, vectors: bool = T
     return None
 
 
+# Before the first index of a folder that nobody named.
+
+MAX_COUNTED_FILES = 10_000
+MAX_COUNTING_SECONDS = 2.0
+NOT_WANTED = 1
+"""The exit status when the user did not want the folder to be indexed."""
+
+
+def ask_before_the_first_index(config: "Config", *, is_asking: bool) -> None:
+    """Says what would be indexed, and asks on a terminal, if the folder is only the working
+    directory and has no index yet.
+
+    Raises ConfigError where nobody can be asked, click's Exit when the answer is no.
+    """
+    from ragdocs.app import index_directory
+    from ragdocs.config.problems import OriginKind
+    from ragdocs.store.lock import is_looked_after
+    from ragdocs.store.variants import place_of, variants
+
+    guessed = [t for t in config.trees if config.tree_origin(t).kind is OriginKind.DEFAULT]
+    directory = index_directory(config)
+    if not guessed or variants(place_of(directory)) or is_looked_after(directory):
+        return
+    found = _describe_files(guessed[0], config)
+    folder = escaped(str(guessed[0].root))
+    said = f"no documents are configured, and {folder} has no index yet: it has {found}"
+    advice = "name the folder with --docs DIR, or write a configuration with `ragdocs init`"
+    if not (is_asking and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigError(f"{said}. To index it, {advice}")
+    click.echo(f"{said[0].upper()}{said[1:]}.", err=True)
+    if not click.confirm("Index this folder?", default=True, err=True):
+        click.echo(f"Nothing was indexed. For another folder, {advice}.", err=True)
+        raise click.exceptions.Exit(NOT_WANTED)
+
+
+def _describe_files(tree: "Tree", config: "Config") -> str:
+    from ragdocs.indexing.discovery import count_files
+
+    count, is_all = count_files(
+        tree,
+        respect_gitignore=config.indexing.respect_gitignore,
+        most=MAX_COUNTED_FILES,
+        seconds=MAX_COUNTING_SECONDS,
+    )
+    files = number_of(count, "file") + " to index"
+    return files if is_all else f"at least {files} (not all of its folders were counted)"
+
+
 # The options of commands that read the index: its place, whether to update it, and JSON.
 
 _T = TypeVar("_T")
@@ -86,11 +145,11 @@ class OpenedIndex:
     no_update: bool
 
     @contextmanager
-    def app(self, *, vectors: bool = True) -> "Generator[App]":
-        """Builds the index if there is none, and updates it unless a server does that; without
-        `vectors`, only its text.
+    def app(self, *, vectors: bool = True, most_vectors: int | None = None) -> "Generator[App]":
+        """Builds the index if there is none, and updates it unless a server does that; `vectors`
+        and `most_vectors` are those of `bring_up_to_date`.
 
-        Raises click's Exit when that was interrupted.
+        Raises click's Exit when that was interrupted, or the user did not want an index here.
         """
         from ragdocs.app import App
         from ragdocs.places import working_directory
@@ -98,7 +157,8 @@ class OpenedIndex:
         config = self.place.config()
         if not self.no_update:
             refuse_everything(config)
-            interrupted = bring_up_to_date(config, vectors=vectors)
+            ask_before_the_first_index(config, is_asking=not self.as_json)
+            interrupted = bring_up_to_date(config, vectors=vectors, most_vectors=most_vectors)
             if interrupted is not None:
                 raise click.exceptions.Exit(interrupted)
         with App(config) as app:

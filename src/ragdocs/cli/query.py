@@ -1,9 +1,11 @@
-"""`query`: its options, the request made from them, and how an answer is printed."""
+"""`query`: its options, the request made from them, and the order in which answers come."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
@@ -11,14 +13,16 @@ import click
 
 from ragdocs.cli.failures import NOTHING_FOUND, UNUSABLE
 from ragdocs.cli.indexing import OpenedIndex, reading_options
-from ragdocs.limits import LOW_CONFIDENCE, MAX_TOP_N
-from ragdocs.text import advised, escaped, escaped_line, json_text
+from ragdocs.cli.results import FORMS, form_of, is_terminal, look_of, remarks
+from ragdocs.errors import NotThere, QueryError
+from ragdocs.limits import MAX_FUZZY_DISTANCE, MAX_TOP_N
+from ragdocs.text import escaped, json_text, number_of
 
 if TYPE_CHECKING:
+    from ragdocs.app import App
     from ragdocs.config.resolved import Config
-    from ragdocs.search.passages import MatchRange
     from ragdocs.search.requests import QueryRequest
-    from ragdocs.search.responses import SearchResponse, SearchResult
+    from ragdocs.search.responses import SearchResponse
 
 # The options of a query, and the request made from them.
 
@@ -44,6 +48,9 @@ class QueryOptions(TypedDict):
     query_type: str | None
     uniqueness: str | None
     similarity_threshold: float | None
+    fuzzy: int | None
+    no_merge: bool
+    cutoff_ratio: float | None
     max_tokens: int | None
     explain: bool
     metadata: bool
@@ -93,6 +100,19 @@ _OPTIONS = (
         metavar="0..1",
         help="From which similarity on two passages count as the same.",
     ),
+    click.option(
+        "--fuzzy",
+        type=int,
+        metavar=f"0..{MAX_FUZZY_DISTANCE}",
+        help="Typos allowed in a word that no document contains; 0 is none.",
+    ),
+    click.option("--no-merge", is_flag=True, help="Do not merge matching sibling sections."),
+    click.option(
+        "--cutoff-ratio",
+        type=float,
+        metavar="0..1",
+        help="Stop at a score below this share of the one before; 0 never stops.",
+    ),
     click.option("--max-tokens", type=int, metavar="N", help="At most N tokens of text."),
     click.option(
         "--explain", is_flag=True, help="Show what each index found and what each stage kept."
@@ -139,6 +159,9 @@ def request_of(words: tuple[str, ...], options: QueryOptions) -> QueryRequest:
         query_type=QueryType(query_type) if query_type else None,
         uniqueness=Uniqueness(uniqueness) if uniqueness else None,
         similarity_threshold=options["similarity_threshold"],
+        fuzzy_distance=options["fuzzy"],
+        merge=not options["no_merge"],
+        cutoff_ratio=options["cutoff_ratio"],
         max_tokens=options["max_tokens"],
         explain=options["explain"],
         metadata=options["metadata"],
@@ -149,145 +172,73 @@ def _with_zone(moment: datetime | None) -> datetime | None:
     return moment.replace(tzinfo=moment.tzinfo or UTC) if moment else None
 
 
-# An answer on a terminal: whole passages, one line each, or the lines that match.
-
-_INDENT = "   "
-
-
-def full(response: SearchResponse) -> Iterator[str]:
-    return passages(response.results)
-
-
-def passages(results: Sequence[SearchResult]) -> Iterator[str]:
-    """Each with its citation; matches are highlighted."""
-    for number, result in enumerate(results, 1):
-        yield f"{number}. {_citation(result)}"
-        yield from (f"{_INDENT}{click.style(line, dim=True)}" for line in _around(result))
-        text = mark_matches(result.text, result.matches)
-        yield from (f"{_INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
-        yield ""
-
-
-def short(response: SearchResponse) -> Iterator[str]:
-    """Two lines for each result: its citation and a snippet."""
-    for number, result in enumerate(response.results, 1):
-        yield f"{number}. {_citation(result)}"
-        yield f"{_INDENT}{_snippet(result)}"
-
-
-def matches(response: SearchResponse) -> Iterator[str]:
-    """Like grep, `path:line: text`; a passage found by meaning shows its first line."""
-    for result in response.results:
-        lines = result.text.split("\n")
-        hits = sorted({match.line_start for match in result.matches})
-        first = result.text_lines[0]
-        for line in hits or [first]:
-            at = line - first
-            text = lines[at] if 0 <= at < len(lines) else lines[0]
-            path = click.style(escaped_line(result.path), fg="cyan")
-            yield f"{path}:{line}: {escaped(text.strip())}"
-
-
-def remarks(response: SearchResponse) -> Iterator[str]:
-    """What the reader must know about the answer besides its results."""
-    if response.index.is_there:
-        yield from _worth(response)
-    if response.did_you_mean:
-        yield f"Did you mean: {escaped(response.did_you_mean)}"
-    for left_out in response.left_out:
-        where = f"{escaped_line(left_out.path)}:{left_out.line_start}-{left_out.line_end}"
-        yield f"{left_out.extent.value.replace('_', ' ')}: {where} ({left_out.tokens} tokens)"
-    for note in response.notes:
-        yield f"note: {escaped(note)}"
-    if not response.index.complete:
-        yield f"index {response.index.in_words()}"
-
-
-def _worth(response: SearchResponse) -> Iterator[str]:
-    results = response.results
-    if results and max(result.confidence for result in results) >= LOW_CONFIDENCE:
-        return
-    if results:
-        listing = f"{advised('ls docs')} lists documents"
-        yield f"None of these is a certain answer: try other words. {listing}."
-    elif response.index.documents:
-        yield "Nothing was found."
-    else:
-        where = f"{advised('status')} shows which folders it searches"
-        yield f"Nothing was found: the index has no documents. {where}."
-    if response.nearest_terms:
-        terms = ", ".join(map(escaped, response.nearest_terms))
-        yield f"No document has these words; the nearest words: {terms}"
-
-
-def mark_matches(text: str, ranges: Sequence[MatchRange]) -> str:
-    parts: list[str] = []
-    at = 0
-    for found in ranges:
-        parts.append(escaped(text[at : found.start]))
-        parts.append(_highlight(escaped(text[found.start : found.end])))
-        at = found.end
-    parts.append(escaped(text[at:]))
-    return "".join(parts)
-
-
-def _highlight(text: str) -> str:
-    return click.style(text, fg="yellow", bold=True)
-
-
-def _citation(result: SearchResult) -> str:
-    where = f"{result.path}:{result.line_start}-{result.line_end}"
-    headings = " > ".join(result.heading_path) or result.title
-    confidence = click.style(f"{result.confidence:.0%}", fg="green")
-    place = click.style(escaped_line(where), fg="cyan", bold=True)
-    return f"{place}  {escaped_line(headings)}  {confidence}"
-
-
-def _around(result: SearchResult) -> Iterator[str]:
-    """The lines shown, if they are not the whole section, and the section around them."""
-    said: list[str] = []
-    first, last = result.text_lines
-    if (first, last) != (result.line_start, result.line_end):
-        said.append(f"lines {first}-{last}")
-    if result.within is not None:
-        wider = result.within
-        headings = " > ".join(wider.heading_path)
-        lines = f"{wider.line_start}-{wider.line_end}"
-        said.append(f"within {escaped_line(headings)} ({lines})")
-    if said:
-        yield ", ".join(said)
-
-
-def _snippet(result: SearchResult) -> str:
-    snippet = result.snippet
-    parts: list[str] = []
-    at = 0
-    for start, end in snippet.highlights:
-        parts += [
-            escaped(snippet.text[at:start]),
-            _highlight(escaped(snippet.text[start:end])),
-        ]
-        at = end
-    return "".join([*parts, escaped(snippet.text[at:])])
-
-
 # `query`: the passages that answer a question.
+
+MOMENT_VECTORS = 24
+"""So many vectors are computed before the answer, in a second or two; more, after a first answer
+from words."""
+_WORD = re.compile(r"-[^\W\d_]\w+")
+_BARE_OPEN = "--open"
+
+
+class _QueryCommand(click.Command):
+    """`--open` needs no number; a word with a minus that was read as options gets advice."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, _with_open_number(args))
+        except click.UsageError as error:
+            before = args[: args.index("--")] if "--" in args else args
+            word = next(filter(_WORD.fullmatch, before), None)
+            if word is None:
+                raise
+            raise click.UsageError(
+                f"{error.format_message()} If results must not contain the word {word[1:]}, put "
+                f"options first and `--` before the query: `ragdocs query -- lemon {word}`; or put "
+                f"the query in quotation marks: `ragdocs query 'lemon {word}'`.",
+                ctx,
+            ) from error
+
+
+def _with_open_number(args: list[str]) -> list[str]:
+    """`--open` as `--open=1`, unless a number follows."""
+    end = args.index("--") if "--" in args else len(args)
+    found: list[str] = []
+    for at, arg in enumerate(args):
+        has_number = args[at + 1 : at + 2] and args[at + 1].isdecimal()
+        found.append(f"{arg}=1" if arg == _BARE_OPEN and at < end and not has_number else arg)
+    return found
 
 
 class _Options(QueryOptions):
-    output: str
+    output: str | None
+    full: bool
+    open_result: int | None
+    no_wait: bool
     debug: bool
 
 
-@click.command("query")
+@click.command("query", cls=_QueryCommand)
 @click.argument("words", nargs=-1, required=True, metavar="QUERY...")
 @click.option(
     "--output",
     "-o",
     type=click.Choice(["full", "list", "matches", "json"]),
-    default="full",
-    show_default=True,
-    help="Whole passages, a short entry for each, only the matching lines, or JSON.",
+    help="Whole passages, a short entry for each, only the matching lines, or JSON. By default a "
+    "list on a terminal, otherwise whole passages.",
+)
+@click.option("--full", is_flag=True, help="Whole passages: short for --output full.")
+@click.option(
+    "--open",
+    "open_result",
+    type=click.IntRange(min=1),
+    metavar="[N]",
+    help="Then open result N, or the first, in your editor ($VISUAL or $EDITOR).",
+)
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Answer from words at once, without computing missing vectors.",
 )
 @query_options
 @click.option("--debug", is_flag=True, help="Log on stderr what was read and how long it took.")
@@ -302,16 +253,29 @@ def query(
     """Find the passages that answer a question.
 
     Several words make one question; if any argument contains spaces, each argument is a question of
-    its own, and the answers are merged. If there is no index yet, it is built first.
+    its own, and the answers are merged. If there is no index yet, it is built first. While vectors
+    are missing, the first answer is from words; the full answer follows when they are computed.
 
     Exits with 0 when something was found, 1 when nothing was, 2 for wrong usage, 3 when the index
-    cannot be used.
+    cannot be used, 130 when it was stopped.
+
+    \b
+    Query syntax; everything else is plain words:
+      "error handling"       these words side by side
+      -draft                 not this word; after `--`, or in a quoted query
+      rust OR golang         either
+      (rust async) OR go     groups
+      title:guide            in a field: title, headers, tags, keywords, author…
+      tree:work path:api/    only in this tree, below this folder
+      rust^2                 counts twice
+    With --strict, every part of the query must hold.
 
     \b
     Examples:
       ragdocs query how do I sign in
       ragdocs query "token refresh" "session timeout" --path guides --output list
       ragdocs query --strict '(token OR session) title:authentication'
+      ragdocs query sign in --open 2
     """
     if options["debug"]:
         logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
@@ -321,17 +285,70 @@ def query(
 
 def _run(reading: OpenedIndex, words: tuple[str, ...], options: _Options) -> int:
     request = request_of(words, options)
-    with reading.app() as app:
-        response = app.search(request)
-        notes = app.embedder.notes
-        if options["debug"]:
-            _debug(app.config, response)
-    _show(response, "json" if reading.as_json else options["output"])
-    for note in notes:
-        click.echo(f"note: {escaped(note)}", err=True)
+    output = _output(reading, options)
+    may_answer_twice = is_terminal() and output != "json" and not options["no_wait"]
+    with reading.app(
+        vectors=not options["no_wait"],
+        most_vectors=MOMENT_VECTORS if may_answer_twice else None,
+    ) as app:
+        answer = _answer(app, request, options)
+        is_first = may_answer_twice and not reading.no_update and _is_from_words(app, answer)
+    if is_first:
+        _show(answer, output, is_final=False)
+        with reading.app() as app:
+            answer = _answer(app, request, options)
+    _show(answer, output)
+    response = answer.response
+    if options["open_result"] is not None and response.index.is_there:
+        _open(answer, options["open_result"])
     if not response.index.is_there:
         return UNUSABLE
     return 0 if response.results else NOTHING_FOUND
+
+
+def _output(reading: OpenedIndex, options: _Options) -> str:
+    form = form_of(options["output"], is_full=options["full"], as_json=reading.as_json)
+    if form == "json" and options["open_result"] is not None:
+        raise QueryError("--open and JSON exclude each other: give one of them")
+    return form
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A response, and what is needed to show it."""
+
+    response: SearchResponse
+    config: Config
+    notes: tuple[str, ...]
+
+
+def _answer(app: App, request: QueryRequest, options: _Options) -> _Answer:
+    response = app.search(request)
+    if options["debug"]:
+        _debug(app.config, response)
+    return _Answer(response, app.config, app.embedder.notes)
+
+
+def _is_from_words(app: App, answer: _Answer) -> bool:
+    """Whether many vectors are missing that only this command would compute."""
+    from ragdocs.search.responses import Readiness
+    from ragdocs.store.lock import is_looked_after
+
+    index = answer.response.index
+    is_missing = index.state is Readiness.BUILDING and index.files_waiting == 0
+    is_much = is_missing and index.vectors_pending > MOMENT_VECTORS
+    return is_much and not is_looked_after(app.directory)
+
+
+def _open(answer: _Answer, number: int) -> None:
+    from ragdocs.cli.opening import open_document
+
+    results = answer.response.results
+    if number > len(results):
+        raise NotThere(f"there is no result {number} to open: {number_of(len(results), 'result')}")
+    result = results[number - 1]
+    line = result.answer_lines[0] if result.answer_lines else result.line_start
+    open_document(answer.config, result.doc_id, line)
 
 
 def _debug(config: Config, response: SearchResponse) -> None:
@@ -351,20 +368,37 @@ def _debug(config: Config, response: SearchResponse) -> None:
         click.echo(f"debug: {escaped(line)}", err=True)
 
 
-def _show(response: SearchResponse, output: str) -> None:
+def _show(answer: _Answer, output: str, *, is_final: bool = True) -> None:
+    response = answer.response
     if output == "json":
         click.echo(json_text(response))
+        _print_notes(answer.notes)
         return
-    show = {
-        "full": full,
-        "list": short,
-        "matches": matches,
-    }[output]
-    for line in show(response):
+    for line in FORMS[output](response.results, look_of(answer.config)):
         click.echo(line)
+    if not is_final:
+        _print_first_remarks(response)
+        return
     for line in remarks(response):
         click.echo(line, err=True)
     if response.explanation:
         from ragdocs.cli.rich_output import tables
 
         tables(response.explanation)
+    _print_notes(answer.notes)
+
+
+def _print_first_remarks(response: SearchResponse) -> None:
+    index = response.index
+    have = index.passages - index.vectors_pending
+    found = "The answer so far, " if response.results else "Nothing was found yet "
+    click.echo(
+        f"{found}from words only: {have:,} of {number_of(index.passages, 'passage')} have vectors. "
+        "Computing the others; the full answer follows. Ctrl-C keeps what is done.",
+        err=True,
+    )
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {escaped(note)}", err=True)

@@ -680,6 +680,7 @@ def _config(
         search=whole.search,
         embedding=whole.embedding,
         lint=whole.lint,
+        terminal=whole.terminal,
         trees=trees,
         index_place=IndexPlace(default, whole.indexing.index_path),
         files=files,

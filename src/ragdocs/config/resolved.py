@@ -17,6 +17,7 @@ from ragdocs.config.settings import (
     LintConfig,
     SearchConfig,
     Settings,
+    TerminalConfig,
     TreeConfig,
 )
 from ragdocs.config.trust import Ignored
@@ -86,6 +87,7 @@ class Config:
     search: SearchConfig
     embedding: EmbeddingConfig
     lint: LintConfig
+    terminal: TerminalConfig
     trees: tuple[Tree, ...]
     index_place: IndexPlace
     files: tuple[Path, ...]

@@ -20,7 +20,9 @@ from ragdocs.config.choices import (
 )
 from ragdocs.config.values import (
     AUTO,
+    LINK_FORMATS,
     MAX_TREES,
+    NO_LINKS,
     SHORTEST_PAUSE,
     Authority,
     Device,
@@ -28,6 +30,7 @@ from ragdocs.config.values import (
     Folder,
     Inclusions,
     Lax,
+    LinkFormat,
     ModelFile,
     NameOrFolder,
     OptionalFolder,
@@ -584,6 +587,22 @@ class SearchConfig(SettingsSection):
         return RankSumCurve(threshold, steepness, best / (self.rrf_k_constant + 1))
 
 
+# [terminal]: how the command line shows results to a person.
+
+
+class TerminalConfig(SettingsSection):
+    """How the command line shows results on a terminal."""
+
+    links: LinkFormat = setting(
+        AUTO,
+        'What a click on a result opens: a program or an address; "auto" is Obsidian for a vault, '
+        "otherwise the file.",
+        allowed=", ".join(f'"{name}"' for name in (AUTO, NO_LINKS, *LINK_FORMATS))
+        + ', or an address with {path}, such as "myeditor://open{path}:{line}"',
+        authority=Authority("decides which program a click on a result opens"),
+    )
+
+
 # A whole configuration file: every setting, once, with its default, its range and one line that
 # says what it does.
 #
@@ -606,6 +625,7 @@ class Settings(SettingsSection):
     search: SearchConfig = Field(default_factory=SearchConfig)
     embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)
     lint: LintConfig = Field(default_factory=LintConfig)
+    terminal: TerminalConfig = Field(default_factory=TerminalConfig)
 
 
 @dataclass(frozen=True, slots=True)

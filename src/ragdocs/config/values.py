@@ -1,6 +1,7 @@
 """The types of setting values: paths, patterns, names; and the base model of all sections."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,6 +201,33 @@ def _device(value: str) -> str:
     return value
 
 
+LINK_FORMATS = {
+    "file": "file://{host}{path}",
+    "obsidian": "obsidian://open?path={path}",
+    "vscode": "vscode://file{path}:{line}",
+    "vscode-insiders": "vscode-insiders://file{path}:{line}",
+    "vscodium": "vscodium://file{path}:{line}",
+    "cursor": "cursor://file{path}:{line}",
+    "windsurf": "windsurf://file{path}:{line}",
+    "zed": "zed://file{path}:{line}",
+    "idea": "idea://open?file={path}&line={line}",
+    "sublime": "subl://open?url=file://{path}&line={line}",
+    "textmate": "txmt://open?url=file://{path}&line={line}",
+    "macvim": "mvim://open?url=file://{path}&line={line}",
+}
+"""The address of a line of a file, for the programs that register one."""
+NO_LINKS = "off"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]*")
+"""A scheme and visible ASCII: anything else could end the terminal's sequence."""
+
+
+def _link_format(value: str) -> str:
+    is_address = _ADDRESS.fullmatch(value) and "{path}" in value
+    if value in (AUTO, NO_LINKS, *LINK_FORMATS) or is_address:
+        return value
+    raise PydanticCustomError(SETTING_ERROR, "it is neither a known program nor an address")
+
+
 # Strict models reject a list for a tuple and a string for an enum, but TOML has nothing else.
 Lax = Field(strict=False)
 Folder = Annotated[Path, BeforeValidator(_path)]
@@ -216,6 +244,7 @@ PatternOrPatterns = Annotated[
     Field(max_length=MAX_PATTERNS),
 ]
 Prefix = Annotated[str, Field(max_length=MAX_PREFIX)]
+LinkFormat = Annotated[str, AfterValidator(_link_format)]
 ModelFile = Annotated[str, AfterValidator(_model_file)]
 Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Lax]
 Inclusions = Annotated[tuple[Annotated[str, BeforeValidator(_document_or_path)], ...], Lax]

@@ -3,7 +3,8 @@
 import errno
 import os
 import stat
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -138,6 +139,21 @@ def _scan(
     return RootUnavailable(tree.root, problem)
 
 
+def count_files(
+    tree: TreeRules, *, respect_gitignore: bool, most: int, seconds: float
+) -> tuple[int, bool]:
+    """How many files a scan would find, and whether all were counted: it ends after this many files
+    or seconds. A folder that cannot be read has none.
+    """
+    until = time.monotonic() + seconds
+    try:
+        with open_root(tree.root, tree.within) as descriptor, closing(Descent(descriptor)) as below:
+            walk = _Walk(Selection(tree), tree.root, respect_gitignore)
+            return walk.count(below, lambda found: found >= most or time.monotonic() >= until)
+    except OSError:
+        return 0, True
+
+
 @dataclass(frozen=True, slots=True)
 class _Directory:
     """A directory to visit, with the rules it inherits from its parents."""
@@ -181,14 +197,24 @@ class _Walk:
         files = sorted(self._files, key=attrgetter("path"))  # each path occurs once
         return Scan(tuple(files), tuple(sorted(self._skipped)), frozenset(self._unseen), scope)
 
+    def count(self, descent: Descent, is_enough: Callable[[int], bool]) -> tuple[int, bool]:
+        """How many files were found, and whether every folder was visited."""
+        self._start(None)
+        while self._pending and not is_enough(len(self._files)):
+            self._visit(descent, self._pending.pop())
+        return len(self._files), not self._pending
+
     def _walk(self, descent: Descent, scope: frozenset[str] | None) -> None:
+        self._start(scope)
+        while self._pending:
+            self._visit(descent, self._pending.pop())
+
+    def _start(self, scope: frozenset[str] | None) -> None:
         above = GitIgnores()
         if self._respect_gitignore:
             above = ignores_above(self._root, self._budget, self._refuse)
         only = None if scope is None else names_in(scope)
         self._pending.append(_Directory((), above, inside=False, only=only))
-        while self._pending:
-            self._visit(descent, self._pending.pop())
 
     def _find_link_targets(self, descent: Descent, scope: frozenset[str]) -> set[str]:
         """The files outside the scope that links inside it point to."""

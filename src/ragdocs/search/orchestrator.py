@@ -74,6 +74,7 @@ from ragdocs.search.stages import (
     StageTools,
     build_stages,
     cut_at_elbow,
+    cutoff_ratio,
     needs_vectors,
     places_of_a_document,
     run_stages,
@@ -436,7 +437,7 @@ class QueryOrchestrator:
     def search(self, request: QueryRequest) -> SearchResponse:
         began = perf_counter()
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
-        started = self._retrieval.start(asked)
+        started = self._retrieval.start(asked, request.fuzzy_distance)
         attempt, state, is_mixed = self._search_once(started, request)
         for _ in range(TRIES - 1):
             # Meanwhile another request may have updated an index to a later commit; the index then
@@ -516,9 +517,10 @@ class QueryOrchestrator:
         began = perf_counter()
         queries = [self._answer(view, each, request, bounds, earlier) for each in read]
         found = [each.candidates for each in queries]
-        if len(queries) > 1 and self._settings.cutoff_ratio > 0:
+        ratio = cutoff_ratio(self._settings, request)
+        if len(queries) > 1 and ratio > 0:
             # Each topic has its own elbow: one that scores lower is not cut off as a whole.
-            found = [cut_at_elbow(each, self._settings.cutoff_ratio) for each in found]
+            found = [cut_at_elbow(each, ratio) for each in found]
         candidates = merge_queries(found)[: bounds.of_all(request.top_n)]
         retrieval_seconds = perf_counter() - began
         judge = self._reranker(request, read)

@@ -19,6 +19,7 @@ from ragdocs.indices.conditions import (
 )
 from ragdocs.limits import (
     MAX_ANSWER_TOKENS,
+    MAX_FUZZY_DISTANCE,
     MAX_HYPOTHESIS_CHARS,
     MAX_QUERIES,
     MAX_QUERIES_CHARS,
@@ -127,6 +128,12 @@ class QueryRequest:
     query_type: QueryType | None = None
     uniqueness: Uniqueness | None = None
     similarity_threshold: float | None = None
+    fuzzy_distance: int | None = None
+    """Typos allowed in a word that no document contains; None is as configured."""
+    merge: bool = True
+    """Whether sibling sections that match may be merged, as configured."""
+    cutoff_ratio: float | None = None
+    """Results stop at a score below this share of the one before; None is as configured."""
     max_tokens: int | None = None
     explain: bool = False
     metadata: bool = False
@@ -141,6 +148,10 @@ class QueryRequest:
         _check_range("top_n", self.top_n, 1, MAX_TOP_N)
         _check_range("min_score", self.min_score, 0, 1)
         _check_range("similarity_threshold", self.similarity_threshold, 0, 1)
+        _check_whole("fuzzy_distance", self.fuzzy_distance)
+        _check_range("fuzzy_distance", self.fuzzy_distance, 0, MAX_FUZZY_DISTANCE)
+        _check_range("cutoff_ratio", self.cutoff_ratio, 0, 1)
+        _check_kind("merge", self.merge, bool, "true or false")
         _check_range("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ragdocs.indices.view import View
 from ragdocs.limits import LAST_HOPE, LOW_CONFIDENCE, MAX_LINKS_SHOWN
-from ragdocs.models import Chunk, ChunkId, DateSource, DocId, TreeName
+from ragdocs.models import Chunk, ChunkId, DateSource, DocId, Slug, TreeName
 from ragdocs.places import shown_path
 from ragdocs.search.budget import Extent, LeftOut
 from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
@@ -334,7 +334,8 @@ MetadataMaker = Callable[[int, int], Metadata]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """One passage, cited under the narrowest section that contains its best match: `id`,
-    `heading_path`, lines and bytes are those of the section. `confidence` is how likely it answers
+    `heading_path`, `slug`, lines and bytes are those of the section, and `position` is its place
+    among the sections and passages of its document, from 0. `confidence` is how likely it answers
     and orders the results; `score` orders those of about the same confidence.
 
     `text` is the file's text at `text_lines` (first, last) and `text_bytes` [start, end), and
@@ -351,6 +352,8 @@ class SearchResult:
     """Added by the edges."""
     title: str
     heading_path: tuple[str, ...]
+    slug: Slug
+    position: int
     line_start: int
     line_end: int
     byte_start: int
@@ -387,6 +390,8 @@ class SearchResult:
         return cls(
             id=section.id,
             heading_path=section.breadcrumb,
+            slug=section.slug,
+            position=section.position,
             line_start=section.span.line_start,
             line_end=section.span.line_end,
             byte_start=section.span.byte_start,

@@ -287,6 +287,8 @@ class Started:
     """The number of queries in the request."""
     most_terms: int
     most_guesses: int
+    most_errors: int | None
+    """Typos allowed in a word; None is as configured."""
 
 
 class Retrieval:
@@ -312,7 +314,7 @@ class Retrieval:
             return False
         return True
 
-    def start(self, topics: Sequence[Topic]) -> list[Started]:
+    def start(self, topics: Sequence[Topic], most_errors: int | None = None) -> list[Started]:
         """Needs no index, so the model works while the store is being opened."""
         parsed = [parse_query(topic.words, strict=topic.is_strict) for topic in topics]
         if len(topics) > 1:
@@ -331,6 +333,7 @@ class Retrieval:
                 queries=len(topics),
                 most_terms=most_terms,
                 most_guesses=max(1, MAX_GUESSES // len(topics)),
+                most_errors=most_errors,
             )
             for topic, each, vector in zip(topics, parsed, pending, strict=True)
         ]
@@ -365,7 +368,9 @@ class Retrieval:
 
     def _read(self, view: View, started: Started, query_type: QueryType) -> RunningQuery:
         topic, parsed, pending = started.topic, started.parsed, started.pending
-        understood = self._interpreter.read(view, topic.words, parsed, started.most_guesses)
+        understood = self._interpreter.read(
+            view, topic.words, parsed, started.most_guesses, started.most_errors
+        )
         understood = self._within_bounds(view, understood, started)
         meant = understood.did_you_mean if understood.is_all_mistyped else None
         if topic.meaning is None and meant and len(parsed.text) <= CORRECTED_CHARS:

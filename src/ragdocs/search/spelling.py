@@ -52,13 +52,20 @@ class SpellingCheck:
 
 
 class Spelling:
-    """Compares queries with the vocabulary; allows up to `most` errors in a word."""
+    """Compares queries with the vocabulary; allows up to `most` errors in a word, unless a query
+    has a number of its own."""
 
     def __init__(self, analyzer: Analyzer, most: int) -> None:
         self._analyzer = analyzer
         self._most = most
 
-    def read(self, view: View, text: str, most_guesses: int = MAX_GUESSES) -> SpellingCheck:
+    def read(
+        self,
+        view: View,
+        text: str,
+        most_guesses: int = MAX_GUESSES,
+        most_errors: int | None = None,
+    ) -> SpellingCheck:
         """`text` is the query as typed. Only its first `most_guesses` unknown words are compared
         with the documents' words.
         """
@@ -67,7 +74,11 @@ class Spelling:
         unknown = {token: word for token, word in words.items() if token.term not in known}
         is_all_unknown = len(unknown) == len(words)
         corrections = self._find_corrections(
-            view, unknown, most_guesses, is_all_unknown=is_all_unknown
+            view,
+            unknown,
+            most_guesses,
+            self._most if most_errors is None else most_errors,
+            is_all_unknown=is_all_unknown,
         )
         if corrections or not is_all_unknown:
             return SpellingCheck(
@@ -83,10 +94,11 @@ class Spelling:
         view: View,
         unknown: Mapping[Token, str],
         most_guesses: int,
+        most_errors: int,
         *,
         is_all_unknown: bool,
     ) -> tuple[Correction, ...]:
-        if self._most < 1:
+        if most_errors < 1:
             return ()
         # A word of three letters is near too many others; it is corrected only if no word is known.
         least = SHORT if is_all_unknown else MIDDLE
@@ -96,7 +108,7 @@ class Spelling:
             if not word.isalpha() or len(word) < least or is_english(word):
                 continue
             if word not in compared and len(compared) < most_guesses:
-                near = view.near_words(word, token.term, self._most)
+                near = view.near_words(word, token.term, most_errors)
                 compared[word] = tuple(near[:MAX_ALTERNATIVES])
             if best := compared.get(word):
                 found.append(Correction(word, token.start, token.end, best))

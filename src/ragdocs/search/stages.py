@@ -317,6 +317,11 @@ def places_of_a_document(settings: SearchConfig, request: QueryRequest) -> int:
     return 1 if request.uniqueness is Uniqueness.DOCUMENT else settings.max_chunks_per_doc
 
 
+def cutoff_ratio(settings: SearchConfig, request: QueryRequest) -> float:
+    """0 is off."""
+    return settings.cutoff_ratio if request.cutoff_ratio is None else request.cutoff_ratio
+
+
 def build_stages(
     settings: SearchConfig, request: QueryRequest, tools: StageTools
 ) -> tuple[Stage, ...]:
@@ -408,10 +413,11 @@ def _put_named_first(tools: StageTools) -> Stage | None:
 
 def _cut_off(settings: SearchConfig, request: QueryRequest) -> Stage | None:
     # Several queries are each cut at their own elbow before they are merged.
-    if settings.cutoff_ratio <= 0 or len(request.queries) > 1:
+    ratio = cutoff_ratio(settings, request)
+    if ratio <= 0 or len(request.queries) > 1:
         return None
-    cut = partial(cut_at_elbow, ratio=settings.cutoff_ratio)
-    words = f"its score or an earlier one is below {settings.cutoff_ratio:g} of the one before it"
+    cut = partial(cut_at_elbow, ratio=ratio)
+    words = f"its score or an earlier one is below {ratio:g} of the one before it"
     return Stage(StageName.CUTOFF, cut, always(words))
 
 
@@ -474,7 +480,7 @@ def _rerank(settings: SearchConfig, request: QueryRequest, tools: StageTools) ->
 def _merge_siblings(
     settings: SearchConfig, request: QueryRequest, tools: StageTools
 ) -> Stage | None:
-    if settings.merge_threshold <= 0:
+    if settings.merge_threshold <= 0 or not request.merge:
         return None
     rules = MergeRules(
         settings.merge_threshold,

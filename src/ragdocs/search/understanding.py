@@ -311,11 +311,16 @@ class Interpreter:
         self._spelling = Spelling(analyzer, settings.fuzzy_distance)
 
     def read(
-        self, view: View, text: str, parsed: ParsedQuery, most_guesses: int = MAX_GUESSES
+        self,
+        view: View,
+        text: str,
+        parsed: ParsedQuery,
+        most_guesses: int = MAX_GUESSES,
+        most_errors: int | None = None,
     ) -> Understanding:
         """Does everything that does not need the query's vector. `text` is the query as typed."""
         typed = without_surrogates(text).replace("\0", " ").strip()
-        spelled = self._spelling.read(view, typed, most_guesses)
+        spelled = self._spelling.read(view, typed, most_guesses, most_errors)
         understood = understand(typed, parsed, self._analyzer, spelled)
         if self._thesaurus is None:
             return understood
