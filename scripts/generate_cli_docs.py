@@ -117,9 +117,11 @@ def section(context: click.Context) -> Iterator[str]:
 
 
 def _example(paragraph: str) -> Iterator[str]:
+    """Commands to type, or a table of words."""
     _, title, *lines = paragraph.splitlines()
+    kind = "sh" if title.startswith("Example") else "text"
     yield f"{title}\n"
-    yield "\n".join(["```sh", *(line.strip() for line in lines), "```\n"])
+    yield "\n".join([f"```{kind}", *(line.strip() for line in lines), "```\n"])
 
 
 def _options(context: click.Context) -> Iterator[str]:

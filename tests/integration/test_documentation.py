@@ -167,9 +167,12 @@ def typed(project, monkeypatch):
     monkeypatch.setenv("RAGDOCS_EMBEDDING__CACHE_FOLDER", str(cache))
     tiny = CountingEmbedder(BuiltinEmbedder(cache_dir=cache).identity)
     monkeypatch.setattr(Assembly, "embedder", tiny)  # what is typed is tried here, not the model
+    monkeypatch.setenv("EDITOR", "true")
     monkeypatch.chdir(project)
     for written in (project / ".ragdocs.toml", project.parent / ".config"):  # by `ragdocs init`
         shutil.rmtree(written) if written.is_dir() else written.unlink(missing_ok=True)
+    # The user was asked before, and said yes.
+    CliRunner().invoke(main, ["update", "--quiet"])
 
     def run(words):
         assert words[0] == "ragdocs"
@@ -197,6 +200,7 @@ OTHER_BLOCKS = {
     ("README.md", "text"): "a picture",
     ("architecture.md", ""): "the layers: make imports",
     ("cli.md", ""): "test_the_page_of_commands_is_what_would_be_generated",
+    ("cli.md", "text"): "test_the_page_of_commands_is_what_would_be_generated",
     ("clients.md", "json"): "tests/integration/test_cli_install.py",
     ("clients.md", "text"): "tests/integration/test_plugin.py",
     ("commands.md", ""): "tests/integration/test_cli_index.py",

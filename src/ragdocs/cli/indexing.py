@@ -20,7 +20,7 @@ from ragdocs.errors import (
     IndexStoreError,
     OtherSettings,
 )
-from ragdocs.text import escaped, json_text, number_of
+from ragdocs.text import advised, escaped, json_text, number_of
 
 if TYPE_CHECKING:
     from ragdocs.app import App
@@ -109,7 +109,7 @@ def ask_before_the_first_index(config: "Config", *, is_asking: bool) -> None:
     found = _describe_files(guessed[0], config)
     folder = escaped(str(guessed[0].root))
     said = f"no documents are configured, and {folder} has no index yet: it has {found}"
-    advice = "name the folder with --docs DIR, or write a configuration with `ragdocs init`"
+    advice = f"name the folder with --docs DIR, or write a configuration with {advised('init')}"
     if not (is_asking and sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError(f"{said}. To index it, {advice}")
     click.echo(f"{said[0].upper()}{said[1:]}.", err=True)

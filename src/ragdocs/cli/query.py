@@ -193,9 +193,9 @@ class _QueryCommand(click.Command):
             if word is None:
                 raise
             raise click.UsageError(
-                f"{error.format_message()} If results must not contain the word {word[1:]}, put "
-                f"options first and `--` before the query: `ragdocs query -- lemon {word}`; or put "
-                f"the query in quotation marks: `ragdocs query 'lemon {word}'`.",
+                f"{error.format_message()} To leave out results with the word {word[1:]!r}, put "
+                f"`--` between the options and the query: `… -- lemon {word}`; or quote the whole "
+                f"query: 'lemon {word}'.",
                 ctx,
             ) from error
 
@@ -268,6 +268,7 @@ def query(
       title:guide            in a field: title, headers, tags, keywords, author…
       tree:work path:api/    only in this tree, below this folder
       rust^2                 counts twice
+
     With --strict, every part of the query must hold.
 
     \b
@@ -275,7 +276,7 @@ def query(
       ragdocs query how do I sign in
       ragdocs query "token refresh" "session timeout" --path guides --output list
       ragdocs query --strict '(token OR session) title:authentication'
-      ragdocs query sign in --open 2
+      ragdocs query sign in --open
     """
     if options["debug"]:
         logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
