@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
@@ -14,6 +13,7 @@ import click
 from ragdocs.cli.failures import NOTHING_FOUND, UNUSABLE
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.results import FORMS, form_of, is_terminal, look_of, remarks
+from ragdocs.dates import DATE_FORMS, Period, parse_period
 from ragdocs.errors import NotThere, QueryError
 from ragdocs.limits import MAX_FUZZY_DISTANCE, MAX_TOP_N
 from ragdocs.text import escaped, json_text, number_of
@@ -27,7 +27,20 @@ if TYPE_CHECKING:
 # The options of a query, and the request made from them.
 
 _T = TypeVar("_T")
-_DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z")
+
+
+class _Date(click.ParamType):
+    """A day, or a moment."""
+
+    name = "date"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Period | None:
+        found = parse_period(str(value))
+        if found is None:
+            self.fail(f"{str(value)!r} is not a date: give {DATE_FORMS}", param, ctx)
+        return found
 
 
 class QueryOptions(TypedDict):
@@ -42,8 +55,8 @@ class QueryOptions(TypedDict):
     category: str
     author: str
     language: str
-    modified_after: datetime | None
-    modified_before: datetime | None
+    modified_after: Period | None
+    modified_before: Period | None
     excluded_files: tuple[str, ...]
     query_type: str | None
     uniqueness: str | None
@@ -76,11 +89,11 @@ _OPTIONS = (
     click.option("--author", default="", metavar="NAME", help="Only by this author."),
     click.option("--language", default="", metavar="NAME", help="Only with code in this language."),
     click.option(
-        "--modified-after", type=click.DateTime(_DATES), metavar="DATE", help="Only newer files."
+        "--modified-after",
+        type=_Date(),
+        help="Only files from this day on: 2026-01-31, yesterday, 2w (two weeks ago).",
     ),
-    click.option(
-        "--modified-before", type=click.DateTime(_DATES), metavar="DATE", help="Only older files."
-    ),
+    click.option("--modified-before", type=_Date(), help="Only files up to this day."),
     click.option(
         "--exclude", "excluded_files", multiple=True, metavar="PATH", help="Leave out this file."
     ),
@@ -153,8 +166,8 @@ def request_of(words: tuple[str, ...], options: QueryOptions) -> QueryRequest:
             category=options["category"],
             author=options["author"],
             language=options["language"],
-            modified_after=_with_zone(options["modified_after"]),
-            modified_before=_with_zone(options["modified_before"]),
+            modified_after=after.first if (after := options["modified_after"]) else None,
+            modified_before=before.last if (before := options["modified_before"]) else None,
         ),
         query_type=QueryType(query_type) if query_type else None,
         uniqueness=Uniqueness(uniqueness) if uniqueness else None,
@@ -166,10 +179,6 @@ def request_of(words: tuple[str, ...], options: QueryOptions) -> QueryRequest:
         explain=options["explain"],
         metadata=options["metadata"],
     )
-
-
-def _with_zone(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=moment.tzinfo or UTC) if moment else None
 
 
 # `query`: the passages that answer a question.
