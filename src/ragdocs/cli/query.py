@@ -29,18 +29,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class _Date(click.ParamType):
-    """A day, or a moment."""
-
-    name = "date"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Period | None:
-        found = parse_period(str(value))
-        if found is None:
-            self.fail(f"{str(value)!r} is not a date: give {DATE_FORMS}", param, ctx)
-        return found
+def _period(_: click.Context, parameter: click.Parameter, given: str | None) -> Period | None:
+    if given is None:
+        return None
+    found = parse_period(given)
+    if found is None:
+        raise click.BadParameter(f"{given!r} is not a date: give {DATE_FORMS}", param=parameter)
+    return found
 
 
 class QueryOptions(TypedDict):
@@ -90,10 +85,13 @@ _OPTIONS = (
     click.option("--language", default="", metavar="NAME", help="Only with code in this language."),
     click.option(
         "--modified-after",
-        type=_Date(),
+        callback=_period,
+        metavar="DATE",
         help="Only files from this day on: 2026-01-31, yesterday, 2w (two weeks ago).",
     ),
-    click.option("--modified-before", type=_Date(), help="Only files up to this day."),
+    click.option(
+        "--modified-before", callback=_period, metavar="DATE", help="Only files up to this day."
+    ),
     click.option(
         "--exclude", "excluded_files", multiple=True, metavar="PATH", help="Leave out this file."
     ),

@@ -131,13 +131,13 @@ def _citation(result: SearchResult, look: Look, columns: int | None = None) -> s
     """The place, the headings and the confidence; the headings give way if columns are few."""
     lines = f"{result.line_start}-{result.line_end}"
     headings = [escaped_line(one) for one in result.heading_path or (result.title,)]
-    confidence = f"{result.confidence:.0%}"
+    confidence = f"{result.shown_confidence:.0%}"
     shown = " > ".join(headings)
     if columns is not None:
         room = columns - width(look.place_text(result, lines)) - len(f"    {confidence}")
         shown = _shorten_headings(headings, room)
     line = result.answer_lines[0] if result.answer_lines else result.line_start
-    said = (look.place(result, lines, line), shown, _in_colour(confidence, result.confidence))
+    said = (look.place(result, lines, line), shown, _in_colour(confidence, result.shown_confidence))
     return "  ".join(part for part in said if part)
 
 
@@ -194,7 +194,7 @@ def remarks(response: SearchResponse) -> Iterator[str]:
 
 def _worth(response: SearchResponse) -> Iterator[str]:
     results = response.results
-    if results and max(result.confidence for result in results) >= LOW_CONFIDENCE:
+    if results and max(result.shown_confidence for result in results) >= LOW_CONFIDENCE:
         return
     if results:
         listing = f"{advised('ls docs')} lists documents"
