@@ -95,7 +95,7 @@ def serve_backend(kind: str, folder: str, *options: str) -> None:
     open_backend = {"noisy": _noisy, "stuck": _stuck}[kind]
     # Both for a busy machine: one closes in order, the other cannot.
     end_in_order() if kind == "noisy" else end_by_thread()
-    serving._open = lambda _place: open_backend(Path(folder))  # pyright: ignore[reportPrivateUsage]
+    serving._open = lambda *_: open_backend(Path(folder))  # pyright: ignore[reportPrivateUsage]
     program(["mcp", *options])
 
 

@@ -175,6 +175,8 @@ def _tree_lines(config: Config) -> Iterator[str]:
         yield f"path = {toml_value(tree.root)}"
         yield f"include = {toml_value(tree.include)}"
         yield f"exclude = {toml_value(tree.exclude)}"
+        if tree.description:
+            yield f"description = {toml_value(tree.description)}"
 
 
 def _reading_value(reading: ConfigReading) -> dict[str, object]:
@@ -227,6 +229,7 @@ def _config_value(config: Config, shown: list[InForce]) -> dict[str, object]:
                 "root": plain_value(tree.root),
                 "include": list(tree.include),
                 "exclude": list(tree.exclude),
+                "description": tree.description,
                 "scope": tree.scope.value,
                 "origin": _origin_value(config.tree_origin(tree)),
             }

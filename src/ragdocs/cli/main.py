@@ -7,7 +7,7 @@ import os
 import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ragdocs.config.loading import ConfigReading
     from ragdocs.config.resolved import Config, Tree
     from ragdocs.mcp_server.host import Backend
+    from ragdocs.mcp_server.instructions import SummaryFile
+    from ragdocs.mcp_server.roots import ClientRoots
 
 # `completion`: the script with which a shell completes commands and options.
 
@@ -438,19 +440,46 @@ def serve(place: CommandPlace, log_level: str) -> None:
     Example:
       ragdocs mcp --docs ~/notes
     """
+    from ragdocs.config.locations import cache_folder
+    from ragdocs.mcp_server.instructions import SummaryFile
+    from ragdocs.mcp_server.roots import ClientRoots
     from ragdocs.mcp_server.server import run
 
-    run(lambda: _open(place), log_level)
+    roots = ClientRoots()
+    cache = cache_folder(os.environ)
+    given = (place.config_file, place.index, *place.docs)
+    summary = SummaryFile.of(cache, given, os.environ) if cache else None
+    run(lambda: _open(place, roots, summary), log_level, roots, summary)
 
 
-def _open(place: CommandPlace) -> "Backend":
+ROOTS_OF_THE_CLIENT = "the roots of the client"
+
+
+def _open(place: CommandPlace, roots: "ClientRoots", summary: "SummaryFile | None") -> "Backend":
     from ragdocs.app import App
     from ragdocs.mcp_server.host import FIRST_SECONDS, ServedApp
     from ragdocs.places import clients_folder
 
     config = place.config()
+    trees_from = ""
+    if _names_no_documents(config):
+        trees_from = "the working directory; the client offers no roots"
+        if folders := roots.folders():
+            # Another start in this directory may get other roots, so nothing is kept for it.
+            trees_from, summary = ROOTS_OF_THE_CLIENT, None
+            config = replace(place, docs=folders).config()
     refuse_everything(config)
     app = App(config)
     app.places = app.places.based_on(clients_folder())
     app.service.start()
-    return ServedApp(app, FIRST_SECONDS)
+    return ServedApp(app, FIRST_SECONDS, trees_from, summary)
+
+
+def _names_no_documents(config: "Config") -> bool:
+    """No flag, variable or file says which they are, and no project's file was found."""
+    from ragdocs.config.locations import user_file
+    from ragdocs.config.problems import OriginKind
+
+    origins = (config.tree_origin(tree).kind for tree in config.trees)
+    own = user_file(os.environ)
+    return set(origins) == {OriginKind.DEFAULT} and all(file == own for file in config.files)

@@ -53,6 +53,7 @@ class Tree:
     """A folder of documents: `root` is absolute, the patterns are relative to it.
 
     `within` is the project whose file named it: links between there and `root` are not followed.
+    `description` is for agents.
     """
 
     name: TreeName
@@ -61,6 +62,7 @@ class Tree:
     exclude: tuple[str, ...]
     scope: TreeScope
     within: Path | None = field(default=None, compare=False)
+    description: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ def trees_of(
         include = patterns.include if own.include is None else own.include
         exclude = (*patterns.exclude, *own.exclude)
         scope = _scope(given.origin)
-        return Tree(TreeName(name), own.path, include, exclude, scope, given.within)
+        within, about = given.within, own.description
+        return Tree(TreeName(name), own.path, include, exclude, scope, within, about)
 
     trees = [make_tree(name, merged[("tree", name)], tree) for name, tree in whole.tree.items()]
     documents = merged[DOCUMENTS_PATH]

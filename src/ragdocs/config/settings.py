@@ -306,6 +306,9 @@ class TreeConfig(SettingsSection):
         None, "Files to index; defaults to `include` of [indexing].", allowed="a list of strings"
     )
     exclude: Patterns = setting((), "Files to skip, in addition to `exclude` of [indexing].")
+    description: str = setting(
+        "", "What is in it, in a sentence: tells an agent when to search it.", allowed="a text"
+    )
 
 
 # [lint]: what `ragdocs lint` looks for.

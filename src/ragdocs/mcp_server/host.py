@@ -11,7 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ragdocs.errors import IndexCorrupt, IndexStoreError
-from ragdocs.limits import READS_AT_ONCE, SEARCHES_AT_ONCE
+from ragdocs.limits import MAX_ANSWER_TOKENS, MAX_PAGE_ENTRIES, READS_AT_ONCE, SEARCHES_AT_ONCE
+from ragdocs.mcp_server.instructions import MAX_NAMES, SummaryFile, TreeSummary, top_folders
+from ragdocs.mcp_server.roots import ClientRoots
 
 if TYPE_CHECKING:
     from ragdocs.app import App
@@ -59,6 +61,11 @@ class Backend(Protocol):
         """The settings that differ from their default, as they would be written in a file."""
         ...
 
+    @property
+    def trees_from(self) -> str:
+        """What named the folders of the documents."""
+        ...
+
     def document_ids(self) -> Sequence[str]:
         """The ids of all documents, in order; empty while there is no index."""
         ...
@@ -83,8 +90,14 @@ _log = logging.getLogger(__name__)
 class Host:
     """Opens the backend once, and runs calls to it in a few threads."""
 
-    def __init__(self, open_backend: Callable[[], Backend]) -> None:
+    def __init__(
+        self, open_backend: Callable[[], Backend], roots: ClientRoots | None = None
+    ) -> None:
+        """Without `roots`, opening the backend does not ask the client for any."""
         self._open = open_backend
+        self.roots = roots or ClientRoots()
+        if roots is None:
+            self.roots.are_not_needed()
         self._lock = threading.Lock()
         self._opening: Future[Backend] | None = None
         self._queued = 0
@@ -126,6 +139,7 @@ class Host:
 
     def close(self) -> None:
         """Does not wait for running calls."""
+        self.roots.close()
         with self._lock:
             opening = self._opening
         for threads in (self._searches, self._reads):
@@ -141,8 +155,10 @@ class Host:
             backend = self._open()
         except BaseException as error:
             _log.warning("the index could not be opened: %s", type(error).__name__)
+            self.roots.are_not_needed()
             opening.set_exception(error)
         else:
+            self.roots.are_not_needed()
             opening.set_result(backend)
 
 
@@ -151,6 +167,8 @@ class Host:
 FIRST_SECONDS = 2.0
 """Within this time the first documents of a small folder are indexed."""
 _PAUSE = 0.05
+_SUMMARY_FIRST_SECONDS = 2.0
+_SUMMARY_SECONDS = 600.0
 
 
 class ServedApp:
@@ -160,9 +178,73 @@ class ServedApp:
     later it reports at once that there are none.
     """
 
-    def __init__(self, app: "App", patience: float = 0.0) -> None:
+    def __init__(
+        self,
+        app: "App",
+        patience: float = 0.0,
+        trees_from: str = "",
+        summary: SummaryFile | None = None,
+    ) -> None:
+        """`summary` is kept up to date for the handshake of the next server."""
         self._app = app
         self._patient_until = time.monotonic() + patience
+        self._trees_from = trees_from
+        self._is_closed = threading.Event()
+        if summary is not None:
+            threading.Thread(
+                target=self._keep, args=(summary,), name="mcp-summary", daemon=True
+            ).start()
+
+    @property
+    def trees_from(self) -> str:
+        config = self._app.config
+        origins = (str(config.tree_origin(tree)) for tree in config.trees)
+        return self._trees_from or ", ".join(dict.fromkeys(origins))
+
+    def summary(self) -> tuple[TreeSummary, ...]:
+        """What each tree is about. Raises IndexStoreError when there is no index to read."""
+        from ragdocs.library.requests import ListKind, ListRequest
+        from ragdocs.parsers.ids import decode_path
+
+        library = self._app.library
+        listed = library.list(
+            ListRequest(kind=ListKind.TREES, limit=MAX_PAGE_ENTRIES, max_tokens=MAX_ANSWER_TOKENS)
+        )
+        paths: dict[str, list[str]] = {}
+        for doc_id in self.document_ids():
+            tree, _, path = doc_id.partition(":")
+            paths.setdefault(tree, []).append(decode_path(path))
+        descriptions = {str(tree.name): tree.description for tree in self._app.config.trees}
+        return tuple(
+            TreeSummary(
+                name=entry.name,
+                description=descriptions.get(entry.name, ""),
+                documents=entry.documents,
+                folders=top_folders(paths.get(entry.name, ())),
+                tags=tuple(
+                    (each.tag, each.documents)
+                    for each in library.list(
+                        ListRequest(kind=ListKind.TAGS, tree=entry.name, limit=MAX_NAMES)
+                    ).tags
+                ),
+            )
+            for entry in listed.trees
+        )
+
+    def _keep(self, file: SummaryFile) -> None:
+        """Writes the summary when the index is there, and again from time to time."""
+        from ragdocs.search.responses import Readiness
+
+        written, pause = 0, _SUMMARY_FIRST_SECONDS
+        while not self._is_closed.wait(pause):
+            try:
+                state = self._app.index_state()
+                is_built = state.documents and state.state is not Readiness.BUILDING
+                if is_built and state.generation != written:
+                    file.write(self.summary(), self._app.config.files)
+                    written, pause = state.generation, _SUMMARY_SECONDS
+            except Exception as error:  # the next time, or the next handshake says less
+                _log.debug("no summary was made: %s", type(error).__name__)
 
     @property
     def hyde_enabled(self) -> bool:
@@ -214,6 +296,7 @@ class ServedApp:
         return f"{progress.phase}: {progress.done:,} of {progress.total:,}" if progress else ""
 
     def close(self) -> None:
+        self._is_closed.set()
         self._app.close()
 
     def _wait_for_documents(self) -> None:

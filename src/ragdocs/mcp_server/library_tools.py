@@ -618,6 +618,7 @@ class StatusAnswer(Status):
 
     index: IndexNote
     failures_total: int
+    trees_from: str
     settings: Mapping[str, str]
     lint: Mapping[str, Any] | None = None
     """As `LintGiven`, whose schema would cost more than it tells."""
@@ -643,9 +644,9 @@ def index_status(backend: Backend, arguments: StatusArguments) -> ToolAnswer:
     def ask(room: int) -> ToolAnswer:
         most = max(1, room // (2 * TOKENS_PER_FAILURE))
         shown = replace(status, failures=status.failures[:most], warnings=status.warnings[:most])
-        given = _status_answer(
-            shown, index, dict(list(settings.items())[:most]), status.holdings.files_failed
-        )
+        first = dict(list(settings.items())[:most])
+        failures = status.holdings.files_failed
+        given = _status_answer(shown, index, backend.trees_from, first, failures)
         return given if report is None else _with_lint(given, report, room // TOKENS_PER_FINDING)
 
     return fit(DEFAULT_ANSWER_TOKENS, ask)
@@ -695,13 +696,22 @@ def _lint_lines(lint: LintGiven) -> Iterator[str]:
 
 
 def _status_answer(
-    status: Status, index: IndexNote, settings: Mapping[str, str], failures: int
+    status: Status,
+    index: IndexNote,
+    trees_from: str,
+    settings: Mapping[str, str],
+    failures: int,
 ) -> ToolAnswer:
     cleaner = _PathCleaner(status)
     shown = {name: cleaner.clean(value) for name, value in settings.items()}
     structured = to_json(status, cleaner)
-    structured |= {"index": to_json(index), "failures_total": failures, "settings": shown}
-    lines = _status_lines(status, index, settings, failures)
+    structured |= {
+        "index": to_json(index),
+        "failures_total": failures,
+        "trees_from": cleaner.clean(trees_from),
+        "settings": shown,
+    }
+    lines = _status_lines(status, index, trees_from, settings, failures)
     return ToolAnswer(structured, "\n".join(map(cleaner.clean, lines)))
 
 
@@ -724,7 +734,11 @@ class _PathCleaner(Cleaner):
 
 
 def _status_lines(
-    status: Status, index: IndexNote, settings: Mapping[str, str], failures: int
+    status: Status,
+    index: IndexNote,
+    trees_from: str,
+    settings: Mapping[str, str],
+    failures: int,
 ) -> Iterator[str]:
     yield index.line()
     yield one_line(status.summary)
@@ -742,6 +756,7 @@ def _status_lines(
     for tree in status.trees:
         problem = f"; {one_line(tree.problem)}" if tree.problem else ""
         yield f"- tree {one_line(tree.name)} ({one_line(tree.root)}): {tree.documents:,}{problem}"
+    yield f"these trees are from: {one_line(trees_from)}"
     yield from _parts(status)
     if failures:
         yield f"files that could not be indexed: {len(status.failures):,} of {failures:,}"

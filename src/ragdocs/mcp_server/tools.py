@@ -301,6 +301,10 @@ def to_result(answer: ToolAnswer) -> CallToolResult:
 async def _offers_hypothesis(host: Host) -> bool:
     """True unless the settings switch it off; a client does not wait long for them."""
     with anyio.move_on_after(SECONDS_FOR_SETTINGS):
+        if host.roots.may_be_needed:
+            host.start()
+            if await host.roots.are_awaited():
+                return True
         try:
             return await host.read(lambda backend: backend.hyde_enabled)
         except Exception:  # every call reports it
