@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := .venv-extras
 
-.PHONY: help demo test test-kernels test-extras stress bench test-clients lint types imports wheel bundle plugin docs ci clean
+.PHONY: help demo test test-kernels test-extras stress bench test-clients lint types imports wheel bundle plugin docs picture ci clean
 # One environment for all: two targets must not set it up at once.
 .NOTPARALLEL:
 
@@ -18,19 +18,20 @@ ifneq ($(shell cat $(EXTRAS)/.where 2>/dev/null),$(CURDIR))
 endif
 
 help:
-	@echo "make demo   set up $(VENV), read the project's own documentation, ask it questions"
+	@echo "make demo   set up $(VENV), index the project's own documentation, and ask it questions"
 	@echo "make test   set up $(VENV) and run every test"
-	@echo "make test-kernels run the numeric tests as a processor without wide instructions would, and compare rankings"
+	@echo "make test-kernels run the numeric tests without wide instructions, and compare rankings"
 	@echo "make test-extras  set up $(EXTRAS), with torch and LlamaIndex, and run the tests that need them"
-	@echo "make stress run the long forms of the tests of reliability, an hour or two, and tell what was measured"
-	@echo "make bench  run every benchmark, about 15 minutes, and keep what was measured, dated, under"
+	@echo "make stress run the long reliability tests (an hour or two) and print the measurements"
+	@echo "make bench  run every benchmark, about 15 minutes, and keep the dated results in"
 	@echo "            docs/benchmarks; BENCH=--full takes longer, BENCH=--tiny only tries them"
 	@echo "make test-clients  call every tool through the official MCP Inspector (needs npm)"
 	@echo "make lint | types | imports | wheel   the other checks of .ci/run, one by one"
 	@echo "make ci     all of .ci/run"
 	@echo "make bundle build the .mcpb bundle for desktop clients, in dist"
 	@echo "make plugin build the plugin for Claude Code, Codex and Gemini CLI, in dist/plugin, and check it"
-	@echo "make docs   write the generated documentation again"
+	@echo "make docs   regenerate the generated documentation"
+	@echo "make picture  record the terminal session that README shows (docs/session.svg)"
 	@echo "make clean  remove $(VENV), $(EXTRAS) and what the demo made"
 
 demo: $(VENV)/.ready-base
@@ -84,6 +85,9 @@ docs: $(VENV)/.ready-dev
 	@$(BIN)/python scripts/generate_cli_docs.py
 	@$(BIN)/python scripts/generate_spec_index.py
 	@$(BIN)/python scripts/generate_server_json.py
+
+picture: $(VENV)/.ready-base
+	@$(BIN)/python scripts/record_session.py
 
 ci:
 	@.ci/run

@@ -85,7 +85,11 @@ def index(folder: Path) -> Cost:
         manager.fill()
         fill = time.process_time() - began - update
         with app.reader.snapshot() as snapshot:
-            warnings = [one.kind.value for found in snapshot.documents_with_warnings() for one in found.warnings]
+            warnings = [
+                one.kind.value
+                for found in snapshot.documents_with_warnings()
+                for one in found.warnings
+            ]
     assert not outcome.failed, outcome.failed
     return Cost(
         update=update,

@@ -128,11 +128,11 @@ DIFF = """--- a/src/auth.py
 
 def elsewhere(line: str) -> bool:
     """Needs a network or another program, or ends this process; has a test of its own below."""
-    away = ("make ", "pip ", "claude ", "codex ", "ragdocs mcp", "ragdocs models fetch")
+    away = ("make ", "pip ", "pipx ", "claude ", "codex ", "ragdocs mcp", "ragdocs models fetch")
     return line.startswith(away)
 
 
-SESSION, SHOWN = session(README, "ragdocs query")
+SESSION, _ = session(README, "ragdocs query")  # tests/integration/test_recorded_session.py
 RUN_ELSEWHERE = [example for example in examples() if elsewhere(example.line)]
 RUN_HERE = [
     example for example in examples() if example not in RUN_ELSEWHERE and example.line != SESSION
@@ -173,6 +173,8 @@ def typed(project, monkeypatch):
         shutil.rmtree(written) if written.is_dir() else written.unlink(missing_ok=True)
     # The user was asked before, and said yes.
     CliRunner().invoke(main, ["update", "--quiet"])
+    if not (project / "index").exists():  # of the examples that name it, in whatever order
+        CliRunner().invoke(main, ["update", "--quiet", "--docs", "notes", "--index", "index"])
 
     def run(words):
         assert words[0] == "ragdocs"
@@ -191,12 +193,11 @@ def test_every_example_runs(example: Example, typed):
 def test_the_examples_that_are_not_run_are_these():
     kinds = {" ".join(example.line.split()[:2]) for example in RUN_ELSEWHERE}
     ours = {"ragdocs mcp", "ragdocs models"}
-    assert kinds == {"make demo", "pip install", "claude mcp", "codex mcp"} | ours
+    assert kinds == {"pipx install", "claude mcp", "codex mcp"} | ours
     assert len(RUN_HERE) > 30
 
 
 OTHER_BLOCKS = {
-    ("README.md", "json"): "test_the_entries_of_the_readme_are_those_of_the_page_on_clients",
     ("README.md", "text"): "a picture",
     ("architecture.md", ""): "the layers: make imports",
     ("cli.md", ""): "test_the_page_of_commands_is_what_would_be_generated",
@@ -337,16 +338,6 @@ def test_the_wheel_that_pip_would_install_is_tested():
     assert "make wheel" in (PROJECT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_the_readme_shows_what_query_prints_in_a_clone(typed, monkeypatch):
-    monkeypatch.chdir(PROJECT)
-    models = Path(os.environ["RAGDOCS_EMBEDDING__CACHE_FOLDER"])
-    monkeypatch.setattr(Assembly, "embedder", BuiltinEmbedder(cache_dir=models))
-    done = typed(shlex.split(SESSION))
-    assert without_figures(done.stdout) == without_figures(SHOWN)
-    # Other processors round otherwise; a figure that nobody measured is still found out.
-    assert abs(confidence(done.stdout) - confidence(SHOWN)) <= 3
-
-
 @pytest.mark.parametrize(
     ("line", "code"),
     [
@@ -427,12 +418,6 @@ def test_the_page_on_commands_shows_what_rebuilding_prints(typed, monkeypatch):
     assert without_figures(done.stdout) == without_figures(shown)
 
 
-def confidence(text: str) -> int:
-    found = re.search(r"  (\d+)%$", text, re.MULTILINE)
-    assert found, text
-    return int(found[1])
-
-
 def without_figures(text: str) -> str:
     """Numbers depend on the model's arithmetic, the folder and the machine."""
     one = re.sub(r"\d+(\.\d+)?", "N", re.sub(r"^In .*/index,", "In index,", text, flags=re.M))
@@ -471,15 +456,16 @@ def test_the_readme_has_a_configuration_for_each_kind_of_user():
     assert len(blocks(README, "toml")) == 4
 
 
-def test_the_entries_of_the_readme_are_those_of_the_page_on_clients():
-    known = [json.loads(text) for text in blocks(PROJECT / "docs" / "clients.md", "json")]
-    shown = [json.loads(text) for text in blocks(README, "json")]
-    assert len(shown) == 3
-    for entry in shown:
-        assert entry in known
+def test_the_lines_for_clients_are_those_of_the_page_on_clients():
     lines = {each.line for each in examples() if each.line.startswith(("claude ", "codex "))}
+    assert len(lines) == 3
     page = (PROJECT / "docs" / "clients.md").read_text(encoding="utf-8")
-    assert all(line in page for line in lines)
+    assert all(line.replace("~", "/home/you") in page for line in lines)
+
+
+def test_the_readme_shows_the_picture_of_a_session():
+    assert "](docs/session.svg)" in README.read_text(encoding="utf-8")
+    assert (PROJECT / "docs" / "session.svg").is_file()
 
 
 def test_the_readme_names_every_command_in_the_order_of_the_help():

@@ -136,8 +136,9 @@ def standing(title: str, up: str, groups: Groups) -> Picture:
     return Picture(width, below + height, (*shapes, *explained))
 
 
-def document(picture: Picture, title: str, description: str) -> str:
-    """A whole SVG file; title and description are for readers who cannot see it."""
+def document(picture: Picture, title: str, description: str, style: str = "") -> str:
+    """A whole SVG file; title and description are for readers who cannot see it. `style` is added
+    to the style sheet of charts."""
     size = f'width="{picture.width:.0f}" height="{picture.height:.0f}"'
     box = f'viewBox="0 0 {picture.width:.0f} {picture.height:.0f}"'
     lines = [
@@ -145,7 +146,7 @@ def document(picture: Picture, title: str, description: str) -> str:
         'aria-labelledby="title description">',
         f'<title id="title">{escape(title)}</title>',
         f'<desc id="description">{escape(description)}</desc>',
-        f"<style>{_style()}</style>",
+        f"<style>{_style()}{style}</style>",
         f'<rect class="ground" {size}/>',
         *picture.shapes,
         "</svg>",
