@@ -93,7 +93,7 @@ MIN_ANSWER_TOKENS = 300
 MAX_ANSWER_TOKENS = 10_000
 """Tokens of any answer."""
 LOW_CONFIDENCE = 0.3
-"""Confidence below which a passage is not a sure answer."""
+"""Confidence below which a passage is not a certain answer."""
 HIGH_CONFIDENCE = 0.7
 """Confidence from which a passage is shown in green on a terminal; others above the low one are
 yellow."""

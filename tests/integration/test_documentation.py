@@ -444,7 +444,7 @@ def test_every_command_that_is_named_has_the_options_that_are_named(example: Exa
 def test_every_configuration_that_is_shown_can_be_used(page: Path, tmp_path: Path, monkeypatch):
     home = tmp_path.resolve()
     monkeypatch.setenv("HOME", str(home))
-    for folder in ("docs", "reference", "vault", "papers"):
+    for folder in ("docs", "notes", "reference", "vault", "papers"):
         (home / folder).mkdir()
     for text in blocks(page, "toml"):
         write(home, ".ragdocs.toml", text)

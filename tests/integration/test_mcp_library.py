@@ -157,7 +157,7 @@ def test_what_is_related_is_told_with_its_kind(server):
     back = server.call("find_related", document="guide/roles.md").data["related"]
     assert [link["path"] for link in back["backlinks"]] == ["guide/auth.md"]
     assert "similar by meaning: " in asked.text
-    assert "same community: " in asked.text
+    assert "same cluster: " in asked.text
     least = server.call("find_related", document="guide/auth.md", limit=1, max_tokens=700)
     assert least.tokens <= 700
 

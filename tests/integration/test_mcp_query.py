@@ -292,4 +292,4 @@ def test_words_that_no_document_has_are_answered_with_the_nearest_that_they_have
 
 def test_an_unsure_answer_is_called_one(server):
     asked = server.call("query_documents", query="zebra xylophone quantum")
-    assert any("sure answer" in line or "good enough" in line for line in asked.data["notes"])
+    assert any("certain answer" in line or "good enough" in line for line in asked.data["notes"])

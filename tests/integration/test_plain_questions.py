@@ -156,7 +156,7 @@ def test_the_tool_explains_and_takes_strict(tmp_path):
         assert wish == {"phrase": "zebra migrat", "passages": 1, "strength": pytest.approx(1)}
         assert query["as_text"] == ["( )"]
         assert "plain, because it has a question word or punctuation" in asked.text
-        assert "wished for: 'zebra migrat', in 1 passages" in asked.text
+        assert "preferred: 'zebra migrat', in 1 passages" in asked.text
         assert asked.paths[0] == "a.md"
         strict = server.call("query_documents", query="zebra lion", strict=True, explain=True)
         assert strict.paths == ["b.md"]

@@ -168,7 +168,7 @@ def _related_lines(related: Related) -> Iterator[str]:
         "backlinks", related.backlinks_total, list(map(_link, related.backlinks))
     )
     size = related.community_size
-    yield from _group_lines("same community", size, list(map(_neighbour, related.community)))
+    yield from _group_lines("same cluster", size, list(map(_neighbour, related.community)))
     for title, entries in (
         ("similar by meaning", related.similar_by_meaning),
         ("similar by words", related.similar_by_words),
@@ -524,7 +524,7 @@ TOKENS_PER_RELATION = 60
 KINDS = {
     "links": "links out",
     "backlinks": "backlinks",
-    "community": "same community",
+    "community": "same cluster",
     "similar_by_meaning": "similar by meaning",
     "similar_by_words": "similar by words",
 }

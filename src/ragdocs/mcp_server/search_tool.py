@@ -84,15 +84,15 @@ def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
         kind = f"{query['query_type']}; {read}, because {query['why']}"
         yield f"- query {one_line(query['text'])!r} ({kind}): {_pairs(query['hits'])} hits"
         for wish in query["wishes"]:
-            found = f"in {wish['passages']} passages, brought forward by {wish['strength']}"
-            yield f"  wished for: {one_line(wish['phrase'])!r}, {found}"
+            found = f"in {wish['passages']} passages, raised by {wish['strength']}"
+            yield f"  preferred: {one_line(wish['phrase'])!r}, {found}"
         if query["as_text"]:
             yield f"  read as text: {one_line(' '.join(query['as_text']))}"
         added = ", ".join(each["word"] for each in query["added"]) or "none"
         yield f"  terms {', '.join(query['terms'])}; added {added}"
         if query["left_out"]:
-            yield f"  not looked for, because common: {', '.join(query['left_out'])}"
-    yield f"- confidence is made from the {explanation['confidence_from']}"
+            yield f"  not searched, because common: {', '.join(query['left_out'])}"
+    yield f"- confidence is computed from the {explanation['confidence_from']}"
     for number, result in enumerate(explanation["results"], start=1):
         found = "; ".join(
             f"{name} rank {each['rank']}, score {each['score']}, "
@@ -385,7 +385,7 @@ def _notes(response: SearchResponse) -> Iterator[str]:
     yield from response.notes
     best = max((result.confidence for result in response.results), default=0.0)
     if best < LOW_CONFIDENCE:
-        said = "a sure answer" if response.results else "good enough"
+        said = "a certain answer" if response.results else "good enough"
         yield (
             f"No passage is {said}. Try other words for the same thing, or fewer filters; "
             "list_documents shows what there is."

@@ -187,7 +187,7 @@ _ALL = (
     ToolKind(
         name=HYPOTHESIS,
         description=(
-            "Search by an imagined answer, when query_documents finds nothing sure. "
+            "Search by an imagined answer, when query_documents finds nothing certain. "
             'E.g. {"hypothesis": "Tokens are rotated with `auth rotate`; old ones expire."}'
         ),
         arguments=HypothesisArguments,
