@@ -152,12 +152,12 @@ def parse_filter(text: str) -> tuple[FilterTerm, ...]:
     what cannot be read."""
     if len(text) > MAX_FILTER_TEXT_CHARS:
         raise QueryError(
-            f"the filter is too long: {len(text):,} characters, at most "
-            f"{MAX_FILTER_TEXT_CHARS:,} are taken"
+            f"the filter is too long: {len(text):,} characters; the "
+            f"maximum is {MAX_FILTER_TEXT_CHARS:,}"
         )
     terms = tuple(_Reader(text).read())
     if (count := sum(max(1, len(term.values)) for term in terms)) > MAX_FILTER_ITEMS:
-        raise QueryError(f"the filter has {count} values: at most {MAX_FILTER_ITEMS} are taken")
+        raise QueryError(f"the filter has {count} values; the maximum is {MAX_FILTER_ITEMS}")
     if [term.key for term in terms].count(FilterKey.LANGUAGE) > 1:
         raise QueryError("the filter names `language` twice: name it once")
     return terms
@@ -220,7 +220,7 @@ class _Reader:
     def _refuse_value(self, start: int, *, is_after_comma: bool = False) -> NoReturn:
         typed = self._word(start)
         if self._text[self._at : self._at + 1] == '"':
-            raise QueryError(f"`{typed}`: a quotation mark is never closed")
+            raise QueryError(f"`{typed}`: a quotation mark is not closed")
         if is_after_comma:
             raise QueryError(f"`{typed}` ends with a comma: write the values without blanks")
         if self._at >= len(self._text) or self._text[self._at].isspace():

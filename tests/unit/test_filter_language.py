@@ -75,7 +75,7 @@ def test_blanks_separate_conditions_and_a_star_asks_whether_there_is_one():
         ),
         ("-status:", "or `status:\\*` for any"),
         ("status:a, b", "ends with a comma"),
-        ('status:"in progress', "a quotation mark is never closed"),
+        ('status:"in progress', "a quotation mark is not closed"),
         ('status:"a"b', "in quotation marks"),
         ("priority:>a", "only numbers and dates have an order"),
         ("priority:>1,2", "takes one value"),
@@ -87,8 +87,8 @@ def test_blanks_separate_conditions_and_a_star_asks_whether_there_is_one():
         ("-language:go", "no minus before it"),
         ("language:go language:c", "names `language` twice"),
         ("path:*", "every document has this"),
-        ("a:" + ",".join(["x"] * 51), "has 51 values: at most 50"),
-        ("x" * 100_000, f"too long: 100,000 characters, at most {MAX_FILTER_TEXT_CHARS:,}"),
+        ("a:" + ",".join(["x"] * 51), "has 51 values; the maximum is 50"),
+        ("x" * 100_000, f"too long: 100,000 characters; the maximum is {MAX_FILTER_TEXT_CHARS:,}"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_advice(text, message):

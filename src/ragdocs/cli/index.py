@@ -98,7 +98,7 @@ def _deleting(command: Callable[..., _T]) -> Callable[..., _T]:
     """Adds the options of commands that delete."""
     command = json_option(command)
     command = click.option("--yes", "-y", is_flag=True, help="Do not ask.")(command)
-    dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+    dry_run = click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
     return tolerant_place_options(dry_run(command))
 
 
@@ -108,7 +108,7 @@ def _deleting(command: Callable[..., _T]) -> Callable[..., _T]:
     "age",
     type=_Age(),
     metavar="AGE",
-    help=f"Indices that were not used for so long: 30d, 6w, 3m, 1y.  [default: {_DEFAULT_AGE}]",
+    help=f"Indices not used for this long: 30d, 6w, 3m, 1y.  [default: {_DEFAULT_AGE}]",
 )
 @click.option("--gone", is_flag=True, help="Indices of documents whose folders are gone.")
 @_deleting
@@ -189,7 +189,9 @@ def _ask(builds: "Sequence[IndexBuild]", *, yes: bool, as_json: bool) -> None:
     if yes or not builds:
         return
     if as_json or not sys.stdin.isatty():
-        raise click.UsageError("nobody can be asked here: give --yes, or --dry-run to see what")
+        raise click.UsageError(
+            "there is no terminal to ask on: give --yes, or --dry-run to see what"
+        )
     for one in builds:
         click.echo(f"  {_build_line(one)}", err=True)
     size = size_text(sum(one.bytes for one in builds))

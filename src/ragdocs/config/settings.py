@@ -248,7 +248,7 @@ class IndexingConfig(SettingsSection):
 
     documents_path: Folder = setting(
         Path(),
-        "A folder that is a tree with its own name, if it is set or there is no [tree.NAME].",
+        "Folder of documents: a tree named after it, if this is set or there is no [tree.NAME].",
         authority=_READS_ELSEWHERE,
     )
     index_path: OptionalFolder = setting(

@@ -40,7 +40,7 @@ _ALL = (
         most=MAX_QUERY_CHARS,
         text=(
             "Answer this question from my documents: {}\n\n"
-            "1. Call query_documents with the question. If nothing is sure, try other words, or "
+            "1. Call query_documents with the question. If nothing is certain, try other words, or "
             "search_with_hypothesis.\n"
             "2. Read on with get_document where a passage is cut or only its place is given.\n"
             "3. Answer from what you read, nothing else. Cite each statement as `path:first-last`. "

@@ -148,7 +148,7 @@ def usable_folders(uris: Iterable[str]) -> tuple[Path, ...]:
     for uri in list(uris)[:MAX_ROOTS]:
         folder = folder_of(uri)
         if folder is None or folder in (_home(), Path(folder.anchor)):
-            _log.warning("a root of the client is not used: it is no folder of documents")
+            _log.warning("a root of the client is not used: it is not a folder of documents")
         else:
             found.append(folder)
     return tuple(
