@@ -215,3 +215,66 @@ def test_a_line_break_in_a_file_name_cannot_look_like_another_result(run, place,
     shown = run("quokka", "-o", form, docs="forged").stdout
     assert "b\\n3. real.md" in shown
     assert not any(line.startswith(("2. real", "3. real")) for line in shown.splitlines())
+
+
+def test_the_settings_of_words_merging_and_cutoff_can_be_those_of_one_query(run):
+    assert "Did you mean: tomatoes" in run("tomatoos", "-o", "list").stderr
+    assert "Did you mean" not in run("tomatoos", "-o", "list", "--fuzzy", "0").stderr
+    words = ("sign", "button", "-o", "list", "--min-score", "0")
+    assert "cutoff" in run(*words, "--explain", "--cutoff-ratio", "0.9").stdout
+    assert "cutoff" not in run(*words, "--explain", "--cutoff-ratio", "0").stdout
+    assert "merge" in run(*words, "--explain").stdout
+    assert "merge" not in run(*words, "--explain", "--no-merge").stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [(("--fuzzy", "3"), "from 0 to 2"), (("--cutoff-ratio", "2"), "from 0 to 1")],
+)
+def test_a_setting_of_one_query_has_the_range_of_the_setting(run, option, said):
+    result = run("tomatoes", *option)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("word", ["-deprecated", "-old", "-notes"])
+def test_a_word_with_a_minus_that_is_read_as_options_gets_advice(run, word):
+    result = run("tomatoes", word)
+    assert result.exit_code == 2
+    assert f"with the word {word[1:]!r}" in result.stderr
+    assert f"-- lemon {word}" in " ".join(result.stderr.split())
+
+
+def test_a_date_may_be_written_in_words(run):
+    assert run("tomatoes", "--modified-after", "yesterday").exit_code == 0
+    assert run("tomatoes", "--modified-before", "2w").exit_code == 1
+
+
+def test_each_result_in_json_has_its_slug_and_position(run):
+    results = json.loads(run("sign", "out", "button", "--json", "--no-merge").stdout)["results"]
+    assert all(one["id"].endswith(f"#{one['slug']}") or not one["slug"] for one in results)
+    assert all(isinstance(one["position"], int) for one in results)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("search", "query"), ("find", "query"), ("reindex", "rebuild-index"), ("serve-mcp", "mcp")],
+)
+def test_near_names_of_commands_are_understood(typed, meant):
+    shown = CliRunner().invoke(main, [typed, "--help"])
+    assert shown.exit_code == 0
+    assert f" {meant} [OPTIONS]" in shown.output
+
+
+def test_a_mistyped_command_names_the_right_one_and_a_question_its_command():
+    assert "Did you mean query?" in CliRunner().invoke(main, ["serch", "x"]).stderr
+    asked = CliRunner().invoke(main, ["how do I sign in"])
+    assert asked.exit_code == 2
+    assert "`ragdocs query 'how do I sign in'`" in asked.stderr
+
+
+def test_summaries_of_commands_are_whole():
+    shown = CliRunner().invoke(main, ["--help"], terminal_width=60).output
+    assert "..." not in shown.partition("Commands:")[2]
+    for name in main.commands:
+        assert f"\n  {name} " in shown

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.indexes import write
-from tests.support.processes import Terminal, environment, read_json, run_ragdocs
+from tests.support.processes import (
+    Terminal,
+    environment,
+    read_json,
+    run_python,
+    run_ragdocs,
+)
 from tests.support.systems.needs import posix
 
 pytestmark = posix
@@ -315,3 +321,72 @@ def test_a_large_folder_is_counted_only_so_far(unnamed):
     done = run_ragdocs("query", "boats", cwd=unnamed.docs, env=unnamed.env, code=2)
     assert "at least 10," in done.stderr
     shutil.rmtree(unnamed.docs)
+
+
+# Other forms of an answer.
+
+
+def test_an_explanation_never_cuts_an_id(tmp_path):
+    folder = "a folder with a long name/and another one below it/that has a very long name itself"
+    desk = Desk(tmp_path, {f"{folder}/boats and harbours.md": NOTES["boats.md"], **NOTES})
+    shown = plain(desk.shown("query", "keelhauling", "--explain", *desk.place, columns=60))
+    assert f"notes:{folder}/boats and harbours.md#boats" in shown
+
+
+def test_context_prints_a_list_too(desk, tmp_path):
+    source = write(tmp_path, "boats.py", "def keelhauling(boats):\n    return harbour(boats)\n")
+    words = ("context", str(source), *desk.place)
+    short = run_ragdocs(*words, "-o", "list", env=desk.env).stdout
+    assert short.splitlines()[0].startswith("1. boats.md:")
+    assert len(short.splitlines()) == 2 * short.count("%")
+    assert '"results"' in run_ragdocs(*words, "-o", "json", env=desk.env).stdout
+    assert plain(desk.shown(*words)).startswith("1. boats.md:")
+
+
+def completed(desk: Desk, typed: str, shell: str = "bash") -> list[str]:
+    words = typed.split(" ")
+    env = {
+        **desk.env,
+        "_RAGDOCS_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    done = run_python("-m", "ragdocs", env=env, cwd=desk.docs)
+    return (
+        [line.partition(",")[2] for line in done.stdout.splitlines()] if done.stdout.strip() else []
+    )
+
+
+def test_a_shell_completes_documents_tags_and_trees(tmp_path):
+    tagged = "---\ntags: [harbour, garden]\n---\n# Tagged\n\nText.\n"
+    desk = Desk(tmp_path, {**NOTES, "tagged.md": tagged})
+    run_ragdocs("update", "--no-vectors", *desk.place, env=desk.env)
+    place = " ".join(desk.place)
+    assert completed(desk, f"ragdocs get {place} gui") == ["guides/how\\ to\\ begin.md"]
+    assert completed(desk, f"ragdocs get {place} how") == ["how\\ to\\ begin.md"]
+    assert completed(desk, f"ragdocs query {place} x --tag h") == ["harbour"]
+    assert completed(desk, f"ragdocs query {place} x --tree n") == ["notes"]
+    assert completed(desk, f"ragdocs query {place} x --path gu")[0] == "guides/"
+    assert completed(desk, f"ragdocs get --index {tmp_path}/none --docs {desk.docs} g") == []
+
+
+def test_a_completion_imports_nothing_heavy(desk):
+    code = (
+        "import atexit, sys\n"
+        "heavy = {'numpy', 'faiss', 'onnxruntime', 'networkx', 'mcp', 'rich', 'tokenizers',\n"
+        "         'ragdocs.search', 'ragdocs.indices.embedded', 'ragdocs.library'}\n"
+        "atexit.register(lambda: print('heavy', *heavy & set(sys.modules)))\n"
+        "sys.argv = ['ragdocs']\n"
+        "from ragdocs.__main__ import main\n"
+        "main()\n"
+    )
+    place = " ".join(desk.place)
+    typed = f"ragdocs get {place} bo"
+    env = {
+        **desk.env,
+        "_RAGDOCS_COMPLETE": "bash_complete",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split(" ")) - 1),
+    }
+    lines = run_python("-c", code, env=env, cwd=desk.docs).stdout.splitlines()
+    assert lines == ["plain,boats.md", "heavy"]

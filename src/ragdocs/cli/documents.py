@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from ragdocs.cli import completing
 from ragdocs.cli.failures import NOTHING_FOUND
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.errors import QueryError
@@ -66,7 +67,14 @@ class _Asked(TypedDict):
     show_default=True,
     help="How many passages.",
 )
-@click.option("--tree", "trees", multiple=True, metavar="NAME", help="Only in this tree.")
+@click.option(
+    "--tree",
+    "trees",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.trees,
+    help="Only in this tree.",
+)
 @click.option(
     "--max-tokens",
     type=int,
@@ -184,7 +192,7 @@ def _explanation_lines(explanation: "ContextExplanation") -> Iterator[str]:
 
 
 @click.command("get")
-@click.argument("reference")
+@click.argument("reference", shell_complete=completing.documents)
 @click.option("--outline", is_flag=True, help="Show the headings, with their lines and sizes.")
 @click.option("--full", "full_document", is_flag=True, help="Show the whole document.")
 @reading_options
@@ -266,9 +274,28 @@ class _Chosen(TypedDict):
 
 @click.command("ls")
 @click.argument("kind", type=click.Choice(list(_KINDS)), default="docs")
-@click.option("--tree", default="", metavar="NAME", help="Only in this tree.")
-@click.option("--path", default="", metavar="PATH", help="Only this file, or below this folder.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag.")
+@click.option(
+    "--tree",
+    default="",
+    metavar="NAME",
+    shell_complete=completing.trees,
+    help="Only in this tree.",
+)
+@click.option(
+    "--path",
+    default="",
+    metavar="PATH",
+    shell_complete=completing.folders_and_documents,
+    help="Only this file, or below this folder.",
+)
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    shell_complete=completing.tags,
+    help="Only with this tag.",
+)
 @reading_options
 @click.pass_context
 def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack[_Chosen]) -> None:
@@ -344,7 +371,7 @@ _NOTHING = "no links and no similar documents"
 
 
 @click.command("related")
-@click.argument("reference")
+@click.argument("reference", shell_complete=completing.documents)
 @click.option(
     "--limit",
     type=int,

@@ -27,7 +27,7 @@ from ragdocs.cli.failures import (
     wants_json,
 )
 from ragdocs.errors import ConfigError, RagdocsError
-from ragdocs.text import escaped, remember_typed
+from ragdocs.text import advised, escaped, escaped_line, remember_typed
 
 if TYPE_CHECKING:
     from ragdocs.config.loading import ConfigReading
@@ -96,6 +96,24 @@ _COMMANDS = {
 """The module and name of each command; only the command that is called is imported."""
 
 
+_NEAR_NAMES = {
+    "query": ("search", "find", "ask", "grep", "query-documents"),
+    "get": ("show", "cat", "read", "open", "get-document"),
+    "ls": ("list", "docs", "list-documents"),
+    "related": ("similar", "backlinks", "find-related"),
+    "lint": ("check", "broken-links"),
+    "update": ("sync", "refresh", "reload"),
+    "rebuild-index": ("rebuild", "reindex", "re-index"),
+    "status": ("info", "stats", "index-status"),
+    "init": ("setup", "new"),
+    "config": ("settings", "show-config"),
+    "check-config": ("validate", "validate-config"),
+    "mcp": ("serve-mcp", "mcp-serve", "mcp-server", "server"),
+    "eval": ("evaluate", "benchmark"),
+    "completion": ("completions",),
+}
+"""Names that other programs, and our MCP tools, have for a command. They are understood."""
+_MEANT = {name: command for command, names in _NEAR_NAMES.items() for name in names}
 _WANTS_JSON = "ragdocs.json"
 
 
@@ -109,6 +127,23 @@ class _Commands(UserDict[str, click.Command]):
     def __getitem__(self, key: str) -> click.Command:
         module, _, name = _COMMANDS[key].partition(":")
         return getattr(import_module(f"ragdocs.cli.{module}"), name)
+
+
+def _what_is_meant(typed: str) -> str:
+    """For an unknown command: a question without `query`, or a name with a mistake."""
+    import shlex
+    from difflib import get_close_matches
+
+    shown = escaped_line(typed)
+    if " " in typed.strip():
+        return f"No such command. To ask a question: {advised(f'query {shlex.quote(shown)}')}"
+    near = get_close_matches(typed, [*_COMMANDS, *_MEANT], cutoff=0.65)
+    names = dict.fromkeys(_MEANT.get(name, name) for name in near)
+    suggestion = f" Did you mean {' or '.join(names)}?" if names else ""
+    return f"No such command {shown!r}.{suggestion}"
+
+
+_WHOLE_SUMMARY = 1_000
 
 
 class _Program(click.Group):
@@ -128,6 +163,34 @@ class _Program(click.Group):
         context = super().make_context(info_name, args, parent, **extra)
         context.meta[_WANTS_JSON] = is_json
         return context
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Understands near names, `help COMMAND`, and says how a question is asked."""
+        typed, rest = args[0].lower().replace("_", "-"), args[1:]
+        if typed == "help":
+            if not rest:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            typed, rest = rest[0], ["--help"]
+        typed = _MEANT.get(typed, typed)
+        if typed in self.commands:
+            return super().resolve_command(ctx, [typed, *rest])
+        if not ctx.resilient_parsing and not typed.startswith("-"):
+            raise click.UsageError(_what_is_meant(args[0]), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """With whole summaries: click cuts them to one line."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(_WHOLE_SUMMARY))
+            for name, command in found
+            if command is not None
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> object:
         try:

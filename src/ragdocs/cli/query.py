@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
 
+from ragdocs.cli import completing
 from ragdocs.cli.failures import NOTHING_FOUND, UNUSABLE
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.results import FORMS, form_of, is_terminal, look_of, remarks
@@ -77,9 +78,30 @@ _OPTIONS = (
     click.option(
         "--strict", is_flag=True, help="Require every word, field and bracket of the query."
     ),
-    click.option("--path", "paths", multiple=True, metavar="PATH", help="Only below this folder."),
-    click.option("--tree", "trees", multiple=True, metavar="NAME", help="Only in this tree."),
-    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag."),
+    click.option(
+        "--path",
+        "paths",
+        multiple=True,
+        metavar="PATH",
+        shell_complete=completing.folders_and_documents,
+        help="Only below this folder.",
+    ),
+    click.option(
+        "--tree",
+        "trees",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=completing.trees,
+        help="Only in this tree.",
+    ),
+    click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="TAG",
+        shell_complete=completing.tags,
+        help="Only with this tag.",
+    ),
     click.option("--category", default="", metavar="TEXT", help="Only in this category."),
     click.option("--author", default="", metavar="NAME", help="Only by this author."),
     click.option("--language", default="", metavar="NAME", help="Only with code in this language."),
@@ -93,7 +115,12 @@ _OPTIONS = (
         "--modified-before", callback=_period, metavar="DATE", help="Only files up to this day."
     ),
     click.option(
-        "--exclude", "excluded_files", multiple=True, metavar="PATH", help="Leave out this file."
+        "--exclude",
+        "excluded_files",
+        multiple=True,
+        metavar="PATH",
+        shell_complete=completing.documents,
+        help="Leave out this file.",
     ),
     click.option(
         "--query-type",
@@ -305,6 +332,7 @@ def _run(reading: OpenedIndex, words: tuple[str, ...], options: _Options) -> int
         _show(answer, output, is_final=False)
         with reading.app() as app:
             answer = _answer(app, request, options)
+        click.echo("\nThe full answer:", err=True)
     _show(answer, output)
     response = answer.response
     if options["open_result"] is not None and response.index.is_there:

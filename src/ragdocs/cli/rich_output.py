@@ -11,8 +11,9 @@ from rich.text import Text
 from ragdocs.cli.progress import UNITS, Pace, in_words
 from ragdocs.indexing.changes import Phase, Progress
 from ragdocs.search.candidates import Strategy
-from ragdocs.search.responses import Explanation, QueryExplanation, ResultExplanation
-from ragdocs.text import escaped
+from ragdocs.search.responses import Explanation, QueryExplanation
+from ragdocs.search.stages import StageCount
+from ragdocs.text import escaped, escaped_line
 
 # Progress bars; they disappear when the work is done.
 
@@ -84,20 +85,22 @@ def _bar(phase: Phase) -> Phase:
     return Phase.READING if phase is Phase.SCANNING else phase
 
 
-# The explanation of an answer, as tables: queries, results, stages.
+# The explanation of an answer: queries, results, stages. Ids are on lines of their own, which are
+# never cut, because a user copies them.
 
 _MAX_FALLEN = 5
 
 
 def tables(explanation: Explanation) -> None:
-    """Prints them on stdout, after the answer."""
+    """Prints it on stdout, after the answer."""
     console = Console(highlight=False, soft_wrap=False)
     for query in explanation.queries:
         console.print(_query(query))
     if explanation.results:
-        made_from = f"confidence is computed from the {explanation.confidence_from}"
-        console.print(_results(explanation.results, made_from))
+        _print_results(console, explanation)
     console.print(_stages(explanation))
+    for stage in explanation.stages:
+        _print_fallen(console, stage)
 
 
 def _query(query: QueryExplanation) -> Table:
@@ -122,27 +125,40 @@ def _query(query: QueryExplanation) -> Table:
     return table
 
 
-def _results(results: tuple[ResultExplanation, ...], made_from: str) -> Table:
-    table = Table("#", "chunk", *(one.value for one in Strategy), "boosts", "evidence")
-    table.title = "results: rank (score) in each index"
-    table.caption = made_from
-    for number, result in enumerate(results, 1):
-        found = (result.evidence.get(strategy) for strategy in Strategy)
-        cells = [f"{one.rank} ({one.score:.3f})" if one else "" for one in found]
-        boosts = ", ".join(f"{name} by {by:.2f}" for name, by in result.boosts.items())
-        row = [str(number), _plain(result.id), *cells, boosts, f"{result.relevance:.3f}"]
-        table.add_row(*row)
-    return table
+def _print_results(console: Console, explanation: Explanation) -> None:
+    title = "results: rank (score) in each index; confidence is made from the "
+    _print_line(console, f"{title}{explanation.confidence_from}", "bold")
+    for number, result in enumerate(explanation.results, 1):
+        _print_line(console, f"{number}. {result.id}")
+        found = (
+            f"{strategy.value} {one.rank} ({one.score:.3f})"
+            for strategy in Strategy
+            if (one := result.evidence.get(strategy))
+        )
+        boosts = (f"{name} by {by:.2f}" for name, by in result.boosts.items())
+        said = [", ".join(found), f"evidence {result.relevance:.3f}", ", ".join(boosts)]
+        _print_line(console, "   " + "; ".join(part for part in said if part))
 
 
 def _stages(explanation: Explanation) -> Table:
-    table = Table("stage", "in", "out", "dropped, and why", title="stages")
+    table = Table("stage", "in", "out", title="stages")
     for stage in explanation.stages:
-        reasons = [f"{one.id}: {one.reason}" for one in stage.fallen[:_MAX_FALLEN]]
-        if len(stage.fallen) > _MAX_FALLEN:
-            reasons.append(f"and {len(stage.fallen) - _MAX_FALLEN} more")
-        table.add_row(stage.name, str(stage.before), str(stage.after), _plain("\n".join(reasons)))
+        table.add_row(stage.name, str(stage.before), str(stage.after))
     return table
+
+
+def _print_fallen(console: Console, stage: StageCount) -> None:
+    if not stage.fallen:
+        return
+    _print_line(console, f"dropped by {stage.name}", "bold")
+    for one in stage.fallen[:_MAX_FALLEN]:
+        _print_line(console, f"   {one.id}: {one.reason}")
+    if len(stage.fallen) > _MAX_FALLEN:
+        _print_line(console, f"   and {len(stage.fallen) - _MAX_FALLEN} more")
+
+
+def _print_line(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(escaped_line(text), style), soft_wrap=True)
 
 
 def _plain(text: str) -> Text:

@@ -477,6 +477,13 @@ class Snapshot:
         )
         return [decode_path(path) for (path,) in rows]
 
+    def tags(self) -> list[str]:
+        """Every tag of any document, as it is written there, ordered."""
+        rows = self._database.all(
+            "SELECT DISTINCT tag.value FROM documents d, json_each(d.tags) tag ORDER BY 1"
+        )
+        return [str(tag) for (tag,) in rows]
+
     def trees(self) -> list[TreeName]:
         """The trees that have documents, ordered."""
         rows = self._database.all("SELECT DISTINCT tree FROM documents ORDER BY tree")
