@@ -94,6 +94,8 @@ def measure(labelled: LabelledSet, labels: Mapping[str, Sequence[Passage]]) -> I
     index(config)
     tool = TOOLS["query_documents"]
     with App(config) as app, closing(ServedApp(app)) as backend:
+        # As for an agent that works in this folder; elsewhere the files' paths are longer.
+        app.places = app.places.based_on(labelled.folder)
         for query in labelled.queries:
             given = tool.give(backend, tool.arguments.read({"query": query.text}))
             sent = _lines(given.text)

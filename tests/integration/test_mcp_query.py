@@ -46,7 +46,7 @@ def test_both_forms_of_the_answer_have_all_of_it(server, era):
         assert f"[{number}] {where} · " in asked.text
         assert " > ".join(found["heading_path"]) in asked.text
         assert f"confidence {found['confidence']:.2f}" in asked.text
-        assert f"id: {found['id']}" in asked.text
+        assert f"\nfile: {found['file']}" in asked.text
         assert found["text"].rstrip() in asked.text
 
 
@@ -65,7 +65,8 @@ def test_where_the_words_match_is_said_in_both_forms(server):
     matched = list(dict.fromkeys(match["line_start"] for match in found["matches"]))
     assert lines[matched[-1] - 1].startswith("Press")
     said = ", ".join(map(str, matched))
-    assert f"id: {found['id']} · file {found['file']} · words match on lines {said}\n" in asked.text
+    assert f"\nid: {found['id']} · file: {found['file']} · " in asked.text
+    assert f" · words match on lines {said}\n" in asked.text
     unmatched = server.call("query_documents", query="zzzyx", top_n=1, explain=True)
     assert all(not each["matches"] for each in unmatched.data["results"])
 

@@ -524,16 +524,16 @@ def _open(place: CommandPlace, roots: "ClientRoots", summary: "SummaryFile | Non
     from ragdocs.places import clients_folder
 
     config = place.config()
-    trees_from = ""
+    trees_from, folder = "", clients_folder()
     if _names_no_documents(config):
         trees_from = "the working directory; the client offers no roots"
         if folders := roots.folders():
             # Another start in this directory may get other roots, so nothing is kept for it.
-            trees_from, summary = ROOTS_OF_THE_CLIENT, None
+            trees_from, summary, folder = ROOTS_OF_THE_CLIENT, None, folders[0]
             config = replace(place, docs=folders).config()
     refuse_everything(config)
     app = App(config)
-    app.places = app.places.based_on(clients_folder())
+    app.places = app.places.based_on(folder)
     app.service.start()
     return ServedApp(app, FIRST_SECONDS, trees_from, summary)
 

@@ -586,10 +586,10 @@ class BriefIndexNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexNote(BriefIndexNote):
-    """The same, with figures; what is missing is counted only if something is."""
+    """The same; with figures, if something is missing. If not, the summary has them all."""
 
-    documents: int
-    passages: int
+    documents: int | None = None
+    passages: int | None = None
     vectors_pending: int | None = None
     failed_files: int | None = None
     files_waiting: int | None = None
@@ -617,8 +617,8 @@ def index_note(state: IndexState, activity: str = "") -> IndexNote:
         complete=state.complete,
         summary=_summary(state),
         notices=_notices(state),
-        documents=state.documents,
-        passages=state.passages,
+        documents=None if state.complete else state.documents,
+        passages=None if state.complete else state.passages,
         vectors_pending=None if state.complete else state.vectors_pending,
         failed_files=None if state.complete else state.failed_files,
         files_waiting=None if state.complete else state.files_waiting,

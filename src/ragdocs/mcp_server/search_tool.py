@@ -215,8 +215,8 @@ class FoundPassage:
     are the lines of the text if they differ, and `answer_lines` the lines that answer. With parent
     retrieval, `matched` is the passage that was found and `parent_chunk_id` the section returned
     for it. `score`, `found_by` and the first `matches` come with an explanation, `doc_id` with the
-    metadata, `extent` with a passage that is not shown whole. One that is brief has a place and no
-    text.
+    metadata, `extent` with a passage that is not shown whole, `title` where the first heading is
+    another. One that is brief has a place and no text.
     """
 
     id: str
@@ -336,9 +336,11 @@ def _passage(result: SearchResult, *, is_explained: bool) -> FoundPassage:
         metadata=result.metadata,
     )
     if result.extent is not Extent.BRIEF:
-        return found
+        # The headings begin with the title, unless a part of the document has other ones.
+        return replace(found, title=None) if found.title in found.heading_path[:1] else found
     return replace(
         found,
+        file=None,
         title=None,
         text=None,
         text_lines=None,
@@ -457,13 +459,19 @@ def passage_lines(number: int, passage: FoundPassage) -> Iterator[str]:
 
 
 def _citation_lines(passage: FoundPassage) -> Iterator[str]:
-    part = f" ({passage.extent})" if passage.extent else ""
-    lines = ", ".join(dict.fromkeys(str(each.line_start) for each in passage.matches or ()))
-    matched = f" · words match on lines {lines}" if lines else ""
-    file = f" · file {one_line(passage.file)}" if passage.file not in (None, passage.path) else ""
-    yield f"id: {one_line(passage.id)}{part}{file}{matched}"
-    if told := " · ".join(_line_notes(passage)):
-        yield told
+    """The id is told where the file, which any tool takes, is not."""
+    said: list[str] = []
+    if passage.file is None or passage.score is not None:
+        said.append(f"id: {one_line(passage.id)}")
+    if passage.file not in (None, passage.path):
+        said.append(f"file: {one_line(passage.file)}")
+    if passage.extent:
+        said.append(passage.extent)
+    said += _line_notes(passage)
+    if lines := ", ".join(dict.fromkeys(str(each.line_start) for each in passage.matches or ())):
+        said.append(f"words match on lines {lines}")
+    if said:
+        yield " · ".join(said)
 
 
 def _metadata_lines(metadata: Metadata) -> Iterator[str]:
