@@ -520,7 +520,7 @@ class App(Assembly, Closable):
         from ragdocs.health import no_answer
         from ragdocs.search.requests import refuse_unknown_trees
 
-        refuse_unknown_trees(request.filters.trees, [tree.name for tree in self.config.trees])
+        refuse_unknown_trees(request.filters.named_trees, [tree.name for tree in self.config.trees])
         before = self._begin()
         try:
             response = self._ask(lambda views: self._orchestrator(views).search(request))

@@ -18,6 +18,8 @@ MAX_TOP_N = 50
 """Passages of one answer (`top_n`)."""
 MAX_FUZZY_DISTANCE = 2
 """Typos in one word."""
+MAX_OFFSET = 1_000_000
+"""Documents that a list by a filter skips."""
 
 # What a search may cost: all queries of a request share these
 

@@ -5,6 +5,7 @@ documents do not have it.
 """
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,12 +13,14 @@ from itertools import chain
 from typing import cast
 
 from ragdocs.errors import NotThere, QueryError
+from ragdocs.filter_language import read_value
 from ragdocs.indices.conditions import (
     All,
     Comparison,
     Condition,
     Filter,
     FilterField,
+    Interval,
     Operator,
     Some,
     Unit,
@@ -26,6 +29,7 @@ from ragdocs.indices.conditions import (
     is_of_language,
     join,
     parts_of,
+    values_of,
 )
 from ragdocs.indices.view import View
 from ragdocs.models import ChunkId, DocId, Link, LinkKind, LinkSyntax, NodeKind, Span, TreeName
@@ -288,10 +292,9 @@ class _FilterResolver:
                     self.check(part, is_needless=False, is_excluded=is_excluded)
             case Without(part):
                 self.check(part, is_needless=False, is_excluded=True)
-            case Comparison(field, Operator.IS, str() as value) if field in _VALUE_NOUNS:
-                if not is_needless and value and not self._view.has_documents(condition):
-                    said = self.notes if is_excluded else self.mistakes
-                    said.append(_describe_no_value(self._view, field, value))
+            case Comparison() if not is_needless and not self._view.has_documents(condition):
+                said = self.notes if is_excluded else self.mistakes
+                said.extend(_describe_unknown_value(self._view, condition))
             case _:
                 pass
 
@@ -360,6 +363,56 @@ def _describe_no_value(view: View, field: FilterField, value: str) -> str:
     if near := nearest(value.lstrip("#"), known, MAX_SUGGESTED):
         return f"{message}; {_nearest_are(near)}"
     return f"{message}"
+
+
+def _describe_unknown_value(view: View, comparison: Comparison) -> Iterator[str]:
+    """Nothing for a comparison that fails without a mistake, such as one of dates."""
+    field, value = comparison.field, comparison.value
+    if field in (FilterField.PROPERTY, FilterField.TITLE):
+        yield from _describe_no_property(view, comparison)
+    elif field in _VALUE_NOUNS and isinstance(value, str) and value:
+        yield _describe_no_value(view, field, value)
+
+
+def _describe_no_property(view: View, comparison: Comparison) -> Iterator[str]:
+    """Nothing if the property has values that the comparison could find."""
+    key, value = comparison.key, comparison.value
+    if comparison.field is FilterField.TITLE:
+        known = Counter(document.title for document in view.filtered_documents(None))
+        key = "title"
+    else:
+        documents = list(view.filtered_documents(None))
+        known = Counter(each for one in documents for each in values_of(one, key))
+        if not known:
+            names = Counter(name for one in documents for name, _ in one.properties)
+            yield f"no document has the property `{printable_name(key)}`{_suggest(key, names)}"
+            return
+    if isinstance(value, tuple):
+        wanted = printable_name(value[0])
+        yield f"no document has the {printable_name(key)} `{wanted}`{_suggest(value[0], known)}"
+    elif isinstance(value, Interval) and not any(_has_order(each, value) for each in known):
+        kind = "number" if value.numbers else "date"
+        yield f"no document has a {kind} as `{printable_name(key)}`{_suggest('', known)}"
+
+
+def _has_order(text: str, interval: Interval) -> bool:
+    """Whether a value can be in the interval at all."""
+    value = read_value[text]
+    is_number = value.number is not None and interval.numbers is not None
+    return is_number or (value.period is not None and interval.moments is not None)
+
+
+def _suggest(wanted: str, known: Counter[str]) -> str:
+    """The nearest of the known names, or the most frequent."""
+    first: dict[str, str] = {}
+    for name, _ in known.most_common(MAX_COMPARED):
+        first.setdefault(fold(name), name)
+    if near := nearest(wanted, first.values(), MAX_SUGGESTED) if wanted else []:
+        return f"; {_nearest_are(near)}"
+    if not first:
+        return ", and none has any property"
+    frequent = list(first.values())[:MAX_SUGGESTED]
+    return f"; the most frequent {'is' if len(first) == 1 else 'are'} {_list_names(frequent)}"
 
 
 def _values_of(view: View, field: FilterField) -> Iterator[str]:
@@ -453,6 +506,10 @@ def _describe_empty(view: View, parts: Sequence[tuple[Condition, Condition]]) ->
 def describe(condition: Condition) -> str:
     """A condition as the reader gave it, for a message."""
     match condition:
+        case Comparison(FilterField.PROPERTY, _, value, key):
+            return f"{printable_name(key)} {_describe_value(value)}".rstrip()
+        case Comparison(_, Operator.EXISTS):
+            return f"any {condition.field.value}"
         case Comparison(field, _, value):
             return f"{_FIELD_WORDS.get(field, field.value)} {_describe_value(value)}"
         case All(parts):
@@ -469,6 +526,10 @@ _FIELD_WORDS = {FilterField.LANGUAGE: "code in"}
 
 
 def _describe_value(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Interval):
+        return "in the range"
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d}"
     if isinstance(value, frozenset | tuple):

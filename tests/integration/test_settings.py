@@ -110,6 +110,7 @@ ROWS = {
     "search.document_weight": ({}, 0.0, 1.0),
     "search.closeness_weight": (SCORE, 0.0, 1.0),
     "search.resemblance_weight": (SCORE, 0.0, 1.0),
+    "search.filter": ({}, "", "-author:plover"),
     "search.graph_weight": ({}, 0.0, 1.0),
     "search.code_search_enabled": (UNBALANCED, False, True),
     "search.code_search_weight": (UNBALANCED, 0.01, 2.0),

@@ -52,6 +52,7 @@ DEFAULTS = {
     "search.document_weight": 0.5,
     "search.closeness_weight": 0.5,
     "search.resemblance_weight": 0.15,
+    "search.filter": "",
     "search.graph_weight": 1.0,
     "search.code_search_enabled": True,
     "search.code_search_weight": 0.3,

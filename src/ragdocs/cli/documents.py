@@ -262,6 +262,7 @@ _KINDS = {
     "docs": "documents",
     "outlines": "outlines",
     "tags": "tags",
+    "properties": "properties",
     "chunks": "chunks",
 }
 
@@ -270,6 +271,7 @@ class _Chosen(TypedDict):
     tree: str
     path: str
     tags: tuple[str, ...]
+    filter: tuple[str, ...]
 
 
 @click.command("ls")
@@ -296,10 +298,17 @@ class _Chosen(TypedDict):
     shell_complete=completing.tags,
     help="Only with this tag.",
 )
+@click.option(
+    "--filter",
+    "-f",
+    multiple=True,
+    metavar="TEXT",
+    help="Only documents that match, such as 'status:active -tag:old'.",
+)
 @reading_options
 @click.pass_context
 def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack[_Chosen]) -> None:
-    """List trees, documents, headings, tags or chunks.
+    """List trees, documents, headings, tags, properties or chunks.
 
     Exits with 0 when there are any, 1 when there are none.
 
@@ -307,12 +316,16 @@ def ls(context: click.Context, kind: str, reading: OpenedIndex, **chosen: Unpack
     Examples:
       ragdocs ls docs --path guides
       ragdocs ls chunks --path guides/auth.md
+      ragdocs ls properties
     """
     from ragdocs.library.requests import ListKind, ListRequest
 
     request = ListRequest(
         kind=ListKind(_KINDS[kind]),
-        **chosen,
+        tree=chosen["tree"],
+        path=chosen["path"],
+        tags=chosen["tags"],
+        where=" ".join(chosen["filter"]),
         limit=MAX_PAGE_ENTRIES,
         max_tokens=MAX_ANSWER_TOKENS,
     )
@@ -339,6 +352,7 @@ def list_all(library: "Library", request: "ListRequest") -> "Listing":
             documents=listing.documents + page.documents,
             outlines=listing.outlines + page.outlines,
             tags=listing.tags + page.tags,
+            properties=listing.properties + page.properties,
             chunks=listing.chunks + page.chunks,
         )
     return replace(listing, cursor=None)
@@ -358,6 +372,13 @@ def listing_lines(listing: "Listing") -> Iterator[str]:
         yield f"{where}  {'#' * entry.level} {escaped_line(entry.text)}"
     for tag in listing.tags:
         yield f"{escaped_line(tag.tag)}  {number_of(tag.documents, 'document')}"
+    for entry in listing.properties:
+        counts = entry.values.items()
+        values = ", ".join(f"{value} ({count:,})" for value, count in counts)
+        more = entry.distinct_values - len(counts)
+        rest = f", and {more:,} more" if more else ""
+        about = f"{'/'.join(entry.kinds)}, {number_of(entry.documents, 'document')}"
+        yield f"{escaped_line(entry.key)}  ({about})  {escaped_line(values)}{rest}"
     for chunk in listing.chunks:
         where = f"{chunk.line_start}-{chunk.line_end}"
         kind = "passage" if chunk.is_leaf else chunk.kind

@@ -13,7 +13,7 @@ import click
 from ragdocs.cli import completing
 from ragdocs.cli.failures import NOTHING_FOUND, UNUSABLE
 from ragdocs.cli.indexing import OpenedIndex, reading_options
-from ragdocs.cli.results import FORMS, form_of, is_terminal, look_of, remarks
+from ragdocs.cli.results import FORMS, documents, form_of, is_terminal, look_of, remarks
 from ragdocs.dates import DATE_FORMS, Period, parse_period
 from ragdocs.errors import NotThere, QueryError
 from ragdocs.limits import MAX_FUZZY_DISTANCE, MAX_TOP_N
@@ -45,6 +45,7 @@ class QueryOptions(TypedDict):
     top_n: int
     min_score: float | None
     strict: bool
+    filter: tuple[str, ...]
     paths: tuple[str, ...]
     trees: tuple[str, ...]
     tags: tuple[str, ...]
@@ -63,6 +64,8 @@ class QueryOptions(TypedDict):
     max_tokens: int | None
     explain: bool
     metadata: bool
+    order: str
+    offset: int
 
 
 _OPTIONS = (
@@ -101,6 +104,13 @@ _OPTIONS = (
         metavar="TAG",
         shell_complete=completing.tags,
         help="Only with this tag.",
+    ),
+    click.option(
+        "--filter",
+        "-f",
+        multiple=True,
+        metavar="TEXT",
+        help="Only documents that match, such as 'status:active -tag:old priority:>2'.",
     ),
     click.option("--category", default="", metavar="TEXT", help="Only in this category."),
     click.option("--author", default="", metavar="NAME", help="Only by this author."),
@@ -156,6 +166,16 @@ _OPTIONS = (
         "--explain", is_flag=True, help="Show what each index found and what each stage kept."
     ),
     click.option("--metadata", is_flag=True, help="With --json: add tags, author, date, links."),
+    click.option(
+        "--order",
+        type=click.Choice(["date", "path"]),
+        default="date",
+        show_default=True,
+        help="Without QUERY: how matching documents are sorted.",
+    ),
+    click.option(
+        "--offset", type=int, default=0, metavar="N", help="Without QUERY: skip N documents."
+    ),
 )
 
 
@@ -175,7 +195,7 @@ def queries_of(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def request_of(words: tuple[str, ...], options: QueryOptions) -> QueryRequest:
     """Raises QueryError for values outside their range."""
-    from ragdocs.search.requests import Filters, QueryRequest, QueryType, Uniqueness
+    from ragdocs.search.requests import Filters, ListOrder, QueryRequest, QueryType, Uniqueness
 
     query_type, uniqueness = options["query_type"], options["uniqueness"]
     return QueryRequest(
@@ -193,6 +213,7 @@ def request_of(words: tuple[str, ...], options: QueryOptions) -> QueryRequest:
             language=options["language"],
             modified_after=after.first if (after := options["modified_after"]) else None,
             modified_before=before.last if (before := options["modified_before"]) else None,
+            where=" ".join(options["filter"]),
         ),
         query_type=QueryType(query_type) if query_type else None,
         uniqueness=Uniqueness(uniqueness) if uniqueness else None,
@@ -203,6 +224,8 @@ def request_of(words: tuple[str, ...], options: QueryOptions) -> QueryRequest:
         max_tokens=options["max_tokens"],
         explain=options["explain"],
         metadata=options["metadata"],
+        order=ListOrder(options["order"]),
+        offset=options["offset"],
     )
 
 
@@ -244,6 +267,13 @@ def _with_open_number(args: list[str]) -> list[str]:
     return found
 
 
+_FILTERS = (
+    *("filter", "paths", "trees", "tags", "category", "author", "language"),
+    *("modified_after", "modified_before", "excluded_files"),
+)
+"""The options that are enough without a query."""
+
+
 class _Options(QueryOptions):
     output: str | None
     full: bool
@@ -253,7 +283,7 @@ class _Options(QueryOptions):
 
 
 @click.command("query", cls=_QueryCommand)
-@click.argument("words", nargs=-1, required=True, metavar="QUERY...")
+@click.argument("words", nargs=-1, metavar="[QUERY...]")
 @click.option(
     "--output",
     "-o",
@@ -290,6 +320,8 @@ def query(
     its own, and the answers are merged. If there is no index yet, it is built first. While vectors
     are missing, the first answer is from words; the full answer follows when they are computed.
 
+    Without a query, the documents that match --filter (or --path, --tag, ...) are listed.
+
     Exits with 0 when something was found, 1 when nothing was, 2 for wrong usage, 3 when the index
     cannot be used, 130 when it was stopped.
 
@@ -302,6 +334,7 @@ def query(
       title:guide            in a field: title, headers, tags, keywords, author…
       tree:work path:api/    only in this tree, below this folder
       rust^2                 counts twice
+      status:active          a property that documents have; the same with --filter
 
     With --strict, every part of the query must hold.
 
@@ -311,7 +344,11 @@ def query(
       ragdocs query "token refresh" "session timeout" --path guides --output list
       ragdocs query --strict '(token OR session) title:authentication'
       ragdocs query sign in --open
+      ragdocs query sync errors -f 'status:active -tag:old'
+      ragdocs query -f 'due:<today priority:>=2' --order path
     """
+    if not words and not any(value for name, value in options.items() if name in _FILTERS):
+        raise click.UsageError("Missing argument 'QUERY...': ask for something, or give a --filter")
     if options["debug"]:
         logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
         logging.getLogger("ragdocs").setLevel(logging.DEBUG)
@@ -339,7 +376,8 @@ def _run(reading: OpenedIndex, words: tuple[str, ...], options: _Options) -> int
         _open(answer, options["open_result"])
     if not response.index.is_there:
         return UNUSABLE
-    return 0 if response.results else NOTHING_FOUND
+    is_found = response.listing.total if response.listing else len(response.results)
+    return 0 if is_found else NOTHING_FOUND
 
 
 def _output(reading: OpenedIndex, options: _Options) -> str:
@@ -373,7 +411,8 @@ def _is_from_words(app: App, answer: _Answer) -> bool:
     index = answer.response.index
     is_missing = index.state is Readiness.BUILDING and index.files_waiting == 0
     is_much = is_missing and index.vectors_pending > MOMENT_VECTORS
-    return is_much and not is_looked_after(app.directory)
+    is_asked = answer.response.listing is None
+    return is_asked and is_much and not is_looked_after(app.directory)
 
 
 def _open(answer: _Answer, number: int) -> None:
@@ -410,7 +449,11 @@ def _show(answer: _Answer, output: str, *, is_final: bool = True) -> None:
         click.echo(json_text(response))
         _print_notes(answer.notes)
         return
-    for line in FORMS[output](response.results, look_of(answer.config)):
+    if response.listing is not None:
+        shown = documents(response.listing)
+    else:
+        shown = FORMS[output](response.results, look_of(answer.config))
+    for line in shown:
         click.echo(line)
     if not is_final:
         _print_first_remarks(response)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragdocs.config.resolved import Config
     from ragdocs.models import DocId
     from ragdocs.search.passages import MatchRange
-    from ragdocs.search.responses import SearchResponse, SearchResult
+    from ragdocs.search.responses import DocumentList, SearchResponse, SearchResult
 
 # Where the output goes decides how it looks.
 
@@ -178,8 +178,30 @@ def _around(result: SearchResult) -> Iterator[str]:
 # What the reader must know about an answer besides its results.
 
 
+def documents(listing: DocumentList) -> Iterator[str]:
+    """What a filter matches, when nothing is asked: nothing is ranked, so no confidence."""
+    for document in listing.documents:
+        tags = "".join(f" #{tag}" for tag in document.tags)
+        said = "".join(f"  {key}: {', '.join(all)}" for key, all in document.properties.items())
+        path = click.style(escaped_line(document.path), fg="cyan", bold=True)
+        about = escaped_line(f"{document.title}{tags}{said}")
+        yield f"{document.modified:%Y-%m-%d}  {path}  {about}"
+
+
+def _list_remarks(listing: DocumentList) -> Iterator[str]:
+    shown = len(listing.documents)
+    if shown and listing.total > shown:
+        last = listing.offset + shown
+        more = f"; more with --offset {listing.next_offset}" if listing.next_offset else ""
+        yield f"documents {listing.offset + 1} to {last} of {listing.total:,}{more}"
+    elif not shown:
+        yield "No document matches the filter." if not listing.total else "No more documents."
+
+
 def remarks(response: SearchResponse) -> Iterator[str]:
-    if response.index.is_there:
+    if response.listing is not None:
+        yield from _list_remarks(response.listing)
+    elif response.index.is_there:
         yield from _worth(response)
     if response.did_you_mean:
         yield f"Did you mean: {escaped(response.did_you_mean)}"

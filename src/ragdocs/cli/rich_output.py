@@ -110,6 +110,8 @@ def _query(query: QueryExplanation) -> Table:
     read = f"{'strict' if query.is_strict else 'plain words'}, because {query.why}"
     said = [f"{query.query_type.value}; {read}"]
     said += [f"preferred: {one.in_words()}" for one in query.wishes]
+    if query.filters:
+        said.append(f"read as a filter: {' '.join(query.filters)}")
     if query.as_text:
         said.append(f"read as text: {' '.join(query.as_text)}")
     said.append(f"searched for: {', '.join(query.terms) or 'nothing'}")

@@ -27,6 +27,7 @@ from ragdocs.config.values import (
     Authority,
     Device,
     Disagreement,
+    FilterText,
     Folder,
     Inclusions,
     Lax,
@@ -127,6 +128,7 @@ class ContextRule(SettingsSection):
         json_schema_extra={"aliases": [], "allowed": "a pattern or a list of patterns"},
     )
     trees: Strings = setting((), "Search only these trees; empty means all trees.")
+    filter: FilterText = setting("", "Search only documents that satisfy this filter.")
     terms: Strings = setting((), "Words added to the query.")
     include: Inclusions = setting(
         (),
@@ -432,6 +434,9 @@ class SearchConfig(SettingsSection):
     )
     resemblance_weight: float = setting(
         0.15, "Weight of a passage's similarity to the best passage.", least=0, most=1
+    )
+    filter: FilterText = setting(
+        "", "Search only documents that satisfy this filter; each answer says so."
     )
     graph_weight: float = setting(1.0, "Weight of documents linked to hits.", least=0, most=100)
     code_search_enabled: bool = setting(True, "Search code blocks in a separate index.")

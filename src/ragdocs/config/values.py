@@ -18,6 +18,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from ragdocs.errors import QueryError
+from ragdocs.filter_language import parse_filter
+
 AUTO = "auto"
 _PATH_STARTS = ("/", "./", "../", "~", *(f"{dots}{os.sep}" for dots in (".", "..")))
 MAX_TREE_NAME = 100
@@ -228,6 +231,14 @@ def _link_format(value: str) -> str:
     raise PydanticCustomError(SETTING_ERROR, "it is neither a known program nor an address")
 
 
+def _filter_text(value: str) -> str:
+    try:
+        parse_filter(value)
+    except QueryError as error:
+        raise PydanticCustomError(SETTING_ERROR, "{problem}", {"problem": str(error)}) from None
+    return value
+
+
 # Strict models reject a list for a tuple and a string for an enum, but TOML has nothing else.
 Lax = Field(strict=False)
 Folder = Annotated[Path, BeforeValidator(_path)]
@@ -248,6 +259,7 @@ LinkFormat = Annotated[str, AfterValidator(_link_format)]
 ModelFile = Annotated[str, AfterValidator(_model_file)]
 Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Lax]
 Inclusions = Annotated[tuple[Annotated[str, BeforeValidator(_document_or_path)], ...], Lax]
+FilterText = Annotated[str, AfterValidator(_filter_text)]
 TreeKey = Annotated[str, AfterValidator(_tree_name)]
 
 

@@ -153,7 +153,10 @@ class Scopes:
         """The documents that satisfy a filter, in any order."""
         is_match = compile_filter(condition)
         with self._lock:
-            found = self._current(snapshot).values()
+            found: Iterable[StoredDocument] = self._current(snapshot).values()
+        if language := language_of(condition):
+            speaking = documents_with_language(snapshot, language)
+            found = (document for document in found if document.id in speaking)
         return found if is_match is None else filter(is_match, found)
 
     def _within(self, snapshot: Snapshot, condition: Filter) -> Scope:

@@ -1,5 +1,6 @@
 """The answers of the library: documents, listings, related documents, context."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -135,6 +136,18 @@ class TagEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyEntry:
+    """A property as filters name it, how its values compare (`kinds`, the most frequent first), the
+    number of documents that have it, and its most frequent values with theirs."""
+
+    key: str
+    kinds: tuple[str, ...]
+    documents: int
+    distinct_values: int
+    values: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkEntry:
     """A node of a document's chunk tree; only a leaf is a passage that search finds."""
 
@@ -168,6 +181,7 @@ class Listing:
     documents: tuple[DocumentEntry, ...] = ()
     outlines: tuple[OutlineEntry, ...] = ()
     tags: tuple[TagEntry, ...] = ()
+    properties: tuple[PropertyEntry, ...] = ()
     chunks: tuple[ChunkEntry, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -103,6 +103,11 @@ class AppliedRules:
         return tuple(term for rule in self.rules for term in rule.terms)
 
     @property
+    def filter(self) -> str:
+        """What all rules let through, as a filter text."""
+        return " ".join(dict.fromkeys(rule.filter for rule in self.rules if rule.filter.strip()))
+
+    @property
     def trees(self) -> frozenset[str]:
         return frozenset(tree for rule in self.rules for tree in rule.trees)
 
@@ -261,9 +266,16 @@ def plan_context(
         filters=Filters(
             trees=request.trees or applied.trees.intersection(known_trees),
             excluded_files=tuple(doc_id for doc_id in own.values() if doc_id is not None),
+            configured=applied.filter,
         ),
-        notes=(*notes, *missing),
+        notes=(*notes, *missing, *_filter_notes(applied)),
     )
+
+
+def _filter_notes(applied: AppliedRules) -> tuple[str, ...]:
+    if not applied.filter:
+        return ()
+    return (f"only documents with `{applied.filter}` are searched, by a rule for these files",)
 
 
 def answer_plan(plan: ContextPlan, request: ContextRequest, search: Search) -> ContextAnswer:

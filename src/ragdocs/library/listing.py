@@ -1,4 +1,4 @@
-"""Lists trees, documents, headings, tags and chunks."""
+"""Lists trees, documents, headings, tags, properties and chunks."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from ragdocs.config.resolved import Tree
 from ragdocs.errors import QueryError
+from ragdocs.filter_language import PropertyKind, read_value
 from ragdocs.indices.view import View
 from ragdocs.library.answers import (
     ChunkEntry,
     DocumentEntry,
     Listing,
     OutlineEntry,
+    PropertyEntry,
     TagEntry,
     TreeEntry,
     short,
@@ -29,11 +31,12 @@ from ragdocs.library.paging import (
     read_cursor,
 )
 from ragdocs.library.requests import ListKind, ListRequest
+from ragdocs.limits import MAX_PROPERTY_VALUES_SHOWN
 from ragdocs.models import DocId
 from ragdocs.places import Places, printable_name, shown_path
 from ragdocs.references import nearest, resolve_filter
 from ragdocs.search.budget import BYTES_PER_TOKEN
-from ragdocs.search.requests import Filters, to_filter
+from ragdocs.search.requests import Filters, refuse_unknown_trees, to_filter
 from ragdocs.store.records import ChunkCounts, StoredChunk, StoredDocument, TreeCounts
 
 # From stored values to the entries of a list.
@@ -107,7 +110,41 @@ def count_tags(documents: Iterable[StoredDocument]) -> list[TagEntry]:
     return sorted(found, key=lambda entry: (-entry.documents, entry.tag.casefold(), entry.tag))
 
 
-# `list`: trees, documents, headings, tags and chunks, in a stable order, page by page.
+# Properties of many documents.
+
+
+def count_properties(documents: Iterable[StoredDocument]) -> list[PropertyEntry]:
+    """The most used first; values that differ only in case are one, in their most frequent form."""
+    holders = Counter[str]()
+    values: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for document in documents:
+        for key, texts in document.properties:
+            holders[key] += 1
+            values[key].update({*texts})
+    found = [_property_entry(key, count, values[key]) for key, count in holders.items()]
+    return sorted(found, key=lambda entry: (-entry.documents, entry.key))
+
+
+def _property_entry(key: str, documents: int, spellings: Counter[str]) -> PropertyEntry:
+    folded = Counter[str]()
+    shown: dict[str, str] = {}
+    kinds = Counter[PropertyKind]()
+    for text, count in sorted(spellings.items(), key=lambda each: (-each[1], each[0])):
+        value = read_value[text]
+        folded[value.text] += count
+        shown.setdefault(value.text, text)
+        kinds[value.kind] += count
+    first = sorted(folded.items(), key=lambda each: (-each[1], each[0]))
+    return PropertyEntry(
+        key=key,
+        kinds=tuple(kind.value for kind, _ in kinds.most_common()),
+        documents=documents,
+        distinct_values=len(folded),
+        values={short(shown[name]): count for name, count in first[:MAX_PROPERTY_VALUES_SHOWN]},
+    )
+
+
+# `list`: trees, documents, headings, tags, properties and chunks, in a stable order, page by page.
 #
 # A page begins after the last entry of the one before, wherever that is by then: entries that are
 # added or removed meanwhile neither repeat nor hide others.
@@ -130,7 +167,9 @@ class Lister:
         self._asked: ListPosition = read_cursor(request, view.position.generation)
         self._request = self._asked.request
         self._check()
-        self._filter = resolve_filter(view, to_filter(self._filters()), places)
+        filters = self._filters()
+        refuse_unknown_trees(filters.named_trees, [tree.name for tree in self._trees])
+        self._filter = resolve_filter(view, to_filter(filters), places)
 
     def listing(self) -> Listing:
         match self._request.kind:
@@ -142,6 +181,8 @@ class Lister:
                 return self._list_outlines()
             case ListKind.TAGS:
                 return self._list_tags()
+            case ListKind.PROPERTIES:
+                return self._list_properties()
             case ListKind.CHUNKS:
                 return self._list_chunks()
 
@@ -166,6 +207,11 @@ class Lister:
             ((-entry.documents, entry.tag.casefold(), entry.tag), entry) for entry in entries
         )
         return replace(self._listing(len(entries), page), tags=page.entries)
+
+    def _list_properties(self) -> Listing:
+        entries = count_properties(self._documents())
+        page = self._page(((-entry.documents, entry.key), entry) for entry in entries)
+        return replace(self._listing(len(entries), page), properties=page.entries)
 
     def _list_documents(self) -> Listing:
         ids = self._ids()
@@ -230,6 +276,7 @@ class Lister:
             trees=frozenset({request.tree} - {""}),
             paths=(request.path,) if request.path else (),
             tags=frozenset(request.tags),
+            where=request.where,
         )
 
     def _documents_with_counts(

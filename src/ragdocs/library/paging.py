@@ -89,7 +89,7 @@ def entry_tokens(entry: "DataclassInstance") -> int:
 # A list's cursor: the whole request, and the entry after which its next page begins.
 
 _CURSOR = "list"
-_CARRIED = ("kind", "tree", "path", "tags")
+_CARRIED = ("kind", "tree", "path", "tags", "where")
 _DEFAULTS = {field.name: field.default for field in fields(ListRequest)}
 
 
@@ -116,6 +116,7 @@ def read_cursor(request: ListRequest, generation: int) -> ListPosition:
         tree=str(values["tree"]),
         path=str(values["path"]),
         tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+        where=str(values["where"]),
     )
     for name in _CARRIED:
         given = getattr(request, name)
@@ -137,6 +138,7 @@ def next_cursor(request: ListRequest, last: Key | None, generation: int) -> str 
         "tree": request.tree,
         "path": request.path,
         "tags": [*request.tags],
+        "where": request.where,
         "generation": generation,
         "after": list(last),
     }

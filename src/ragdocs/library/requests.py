@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ragdocs.errors import QueryError
+from ragdocs.filter_language import parse_filter
 from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
     DEFAULT_PAGE_ENTRIES,
@@ -84,6 +85,8 @@ class ListKind(StrEnum):
     OUTLINES = "outlines"
     """The headings of the documents, one entry each."""
     TAGS = "tags"
+    PROPERTIES = "properties"
+    """Front-matter properties and inline fields, with their kinds and most frequent values."""
     CHUNKS = "chunks"
 
 
@@ -99,6 +102,8 @@ class ListRequest:
     tree: str = ""
     path: str = ""
     tags: tuple[str, ...] = ()
+    where: str = ""
+    """Conditions in the filter language."""
     limit: int = DEFAULT_PAGE_ENTRIES
     max_tokens: int = DEFAULT_ANSWER_TOKENS
     cursor: str = ""
@@ -109,6 +114,7 @@ class ListRequest:
         check_length("the cursor", self.cursor, MAX_CURSOR_CHARS)
         check_number("limit", self.limit, 1, MAX_PAGE_ENTRIES)
         check_number("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
+        _ = parse_filter(self.where)
         check_number("the number of tags", len(self.tags), 0, MAX_FILTER_ITEMS)
         for tag in self.tags:
             check_length("a tag", tag, MAX_FILTER_CHARS)

@@ -21,6 +21,7 @@ from ragdocs.library.answers import (
     Listing,
     NeighbourEntry,
     OutlineEntry,
+    PropertyEntry,
     Related,
     SimilarEntry,
     TagEntry,
@@ -38,6 +39,7 @@ from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
     DEFAULT_PAGE_ENTRIES,
     DEFAULT_RELATED,
+    MAX_FILTER_TEXT_CHARS,
     MAX_LINE,
     MAX_PAGE_ENTRIES,
     MAX_RELATED,
@@ -258,12 +260,15 @@ class ListArguments(Arguments):
     """`list_documents`"""
 
     kind: Annotated[
-        Literal["documents", "trees", "outlines", "tags"],
+        Literal["documents", "trees", "outlines", "tags", "properties"],
         Field(description="What to list; outlines: every heading."),
     ] = "documents"
     tree: Annotated[str, word_field("Only this tree.")] = ""
     path: Annotated[str, path_field("Only this folder or file.")] = ""
     tags: Annotated[tuple[Word, ...], list_field("Only with all these tags.")] = ()
+    filter: Annotated[
+        str, Field(max_length=MAX_FILTER_TEXT_CHARS, description="As in query_documents.")
+    ] = ""
     limit: Annotated[int, number_field(1, MAX_PAGE_ENTRIES, "Entries per page.")] = (
         DEFAULT_PAGE_ENTRIES
     )
@@ -276,6 +281,7 @@ class ListArguments(Arguments):
             tree=self.tree,
             path=self.path,
             tags=self.tags,
+            where=self.filter,
             limit=self.limit,
             max_tokens=max_tokens,
             cursor=self.cursor,
@@ -475,7 +481,7 @@ def list_documents(backend: Backend, arguments: ListArguments) -> ToolAnswer:
 
 def _listing_answer(listing: Listing, index: IndexNote) -> ToolAnswer:
     structured = to_json(listing)
-    for kind in ("trees", "documents", "outlines", "tags", "chunks"):
+    for kind in ("trees", "documents", "outlines", "tags", "properties", "chunks"):
         if kind != listing.kind:
             del structured[kind]
     for entry, found in zip(structured.get("documents", ()), listing.documents, strict=False):
@@ -488,6 +494,7 @@ def _listing_answer(listing: Listing, index: IndexNote) -> ToolAnswer:
 def _listing_lines(listing: Listing, index: IndexNote) -> Iterator[str]:
     yield index.line()
     entries = (*_trees(listing.trees), *_documents(listing.documents), *_tags(listing.tags))
+    entries += tuple(_properties(listing.properties))
     entries += tuple(map(outline_line, listing.outlines))
     yield f"{listing.kind}: {len(entries):,} of {listing.total:,}"
     yield from map(one_line, listing.notes)
@@ -515,6 +522,17 @@ def _documents(documents: tuple[DocumentEntry, ...]) -> Iterator[str]:
 def _tags(tags: tuple[TagEntry, ...]) -> Iterator[str]:
     for entry in tags:
         yield f"- #{one_line(entry.tag)}: {number_of(entry.documents, 'document')}"
+
+
+def _properties(properties: tuple[PropertyEntry, ...]) -> Iterator[str]:
+    for entry in properties:
+        values = ", ".join(
+            f"{one_line(value)} ({count:,})" for value, count in entry.values.items()
+        )
+        more = entry.distinct_values - len(entry.values)
+        rest = f", and {more:,} more" if more else ""
+        about = f"{'/'.join(entry.kinds)}, {number_of(entry.documents, 'document')}"
+        yield f"- {one_line(entry.key)} ({about}): {values}{rest}"
 
 
 # `find_related`: what is related to a document, or the documentation for source files.

@@ -12,9 +12,11 @@ from time import perf_counter
 from ragdocs.chunking.splitting import Limits
 from ragdocs.config.choices import Fusion
 from ragdocs.config.settings import SearchConfig
+from ragdocs.filter_language import parse_filter
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.conditions import Filter, Unit, both, in_tree
 from ragdocs.indices.view import SearchableIndex, View
+from ragdocs.limits import MAX_FILTER_TEXT_CHARS
 from ragdocs.models import Chunk, ChunkId, DocId, Span, TreeName
 from ragdocs.places import Places
 from ragdocs.references import ResolvedFilter, resolve_filter
@@ -30,11 +32,19 @@ from ragdocs.search.budget import (
 )
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.confidence import USUAL, Measures, Question, rarity, with_evidence
+from ragdocs.search.filters import is_known, where_condition
 from ragdocs.search.passages import MatchRange, Passage, match_ranges
-from ragdocs.search.query_language import REASONS
-from ragdocs.search.requests import QueryRequest, to_filter, topics
+from ragdocs.search.query_language import (
+    REASONS,
+    is_plainly_written,
+    typed_properties,
+    without_properties,
+)
+from ragdocs.search.requests import ListOrder, QueryRequest, to_filter, topics
 from ragdocs.search.responses import (
+    DocumentList,
     Explanation,
+    FoundDocument,
     IndexState,
     IndexStates,
     Metadata,
@@ -148,10 +158,21 @@ def merge_queries(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     return sorted(best.values(), key=lambda item: (-item.score, item.stored.key))
 
 
-def explain(attempt: Attempt, settings: SearchConfig) -> Explanation:
+STANDING_FILTER = "only documents with `{}` are searched, by the setting search.filter"
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFilters:
+    """The properties in the text of a query: those that were read as filters, and as words."""
+
+    bound: tuple[str, ...] = ()
+    as_words: tuple[str, ...] = ()
+
+
+def explain(attempt: Attempt, settings: SearchConfig, typed: TypedFilters) -> Explanation:
     return Explanation(
         confidence_from=curve.words if (curve := settings.rank_sum_curve) else "evidence",
-        queries=tuple(map(_explain_query, attempt.queries)),
+        queries=tuple(_explain_query(each, typed) for each in attempt.queries),
         results=tuple(map(ResultExplanation.from_candidate, attempt.left)),
         stages=attempt.counts,
     )
@@ -169,15 +190,16 @@ def nearest_terms(queries: Sequence[RunningQuery]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(terms))
 
 
-def _explain_query(query: RunningQuery) -> QueryExplanation:
+def _explain_query(query: RunningQuery, typed: TypedFilters) -> QueryExplanation:
     understood = query.understanding
+    words = (text for text in typed.as_words if text in query.topic.words)
     return QueryExplanation(
         text=query.topic.words,
         hypothesis=query.topic.meaning or "",
         is_strict=understood.parsed.is_strict,
         why=REASONS[understood.parsed.reading],
         wishes=tuple(map(WishExplanation.from_wish, query.wishes)),
-        as_text=understood.parsed.as_text,
+        as_text=tuple(dict.fromkeys((*understood.parsed.as_text, *words))),
         query_type=query.query_type,
         terms=tuple(" ".join(unit.terms) for unit in understood.query.units),
         left_out=understood.left_out,
@@ -187,6 +209,7 @@ def _explain_query(query: RunningQuery) -> QueryExplanation:
         hits={strategy: len(hits) for strategy, hits in query.lists.items()},
         candidates=len(query.candidates),
         question=_question(query),
+        filters=typed.bound,
     )
 
 
@@ -435,6 +458,9 @@ class QueryOrchestrator:
             return self._states.of(view, has_vectors=has_vectors)
 
     def search(self, request: QueryRequest) -> SearchResponse:
+        request, typed = self._bind_properties(request)
+        if request.is_listing:
+            return self._list(request)
         began = perf_counter()
         asked = topics(request, is_enabled=self._settings.advanced.hyde_enabled)
         started = self._retrieval.start(asked, request.fuzzy_distance)
@@ -458,12 +484,83 @@ class QueryOrchestrator:
             stats=CompressionStats.from_counts(len(attempt.candidates), attempt.counts),
             stages=attempt.counts,
             seconds={**attempt.seconds, "total": perf_counter() - began},
-            notes=attempt.notes,
+            notes=(*attempt.notes, *self._filter_notes),
             did_you_mean=did_you_mean(attempt.queries),
             nearest_terms=nearest_terms(attempt.queries),
             left_out=shown.left_out,
             pack=drafts.within,
-            explanation=explain(attempt, self._settings) if request.explain else None,
+            explanation=explain(attempt, self._settings, typed) if request.explain else None,
+        )
+
+    def _bind_properties(self, request: QueryRequest) -> tuple[QueryRequest, TypedFilters]:
+        """Moves the properties in the text of a query that is written in the language to the
+        filter, if the index knows them."""
+        typed = [typed_properties(query) for query in request.queries]
+        if not any(typed):
+            return request, TypedFilters()
+        every = tuple(each.text for found in typed for each in found)
+        as_words = TypedFilters(as_words=every)
+        if len(request.queries) != 1 or request.hypothesis.strip():
+            return request, as_words
+        strict = request.strict in (True, (True,))
+        with self._index.view(for_search=False) as view:
+            known = [each for each in typed[0] if is_known(view, each.text, self._now())]
+        rest = without_properties(request.queries[0], known)
+        if not known or not (strict or is_plainly_written(rest, len(known))):
+            return request, as_words
+        bound = tuple(each.text for each in known)
+        where = " ".join((request.filters.where, *bound))
+        if len(where) > MAX_FILTER_TEXT_CHARS:
+            return request, as_words
+        filters = replace(request.filters, where=where)
+        words = tuple(text for text in every if text not in bound)
+        return replace(request, queries=(rest,), filters=filters), TypedFilters(bound, words)
+
+    def _now(self) -> datetime:
+        return self._surroundings.clock()
+
+    def _within(self, view: View, request: QueryRequest) -> ResolvedFilter:
+        """The request's filters, which some document must pass, and those of the configuration."""
+        asked = to_filter(request.filters, self._now())
+        filtered = resolve_filter(view, asked, self._surroundings.places())
+        condition = filtered.condition
+        for text in (request.filters.configured, self._settings.filter):
+            condition = both(condition, where_condition(text, self._now()))
+        return replace(filtered, condition=condition)
+
+    @property
+    def _filter_notes(self) -> tuple[str, ...]:
+        standing = self._settings.filter.strip()
+        return (STANDING_FILTER.format(standing),) if standing else ()
+
+    def _list(self, request: QueryRequest) -> SearchResponse:
+        """The documents that satisfy the filters, one page."""
+        began = perf_counter()
+        with self._index.view(for_search=False) as view:
+            filtered = self._within(view, request)
+            found = list(view.filtered_documents(filtered.condition))
+            state = self._states.of(view, has_vectors=view.has_vectors)
+        found.sort(key=lambda document: (document.path, document.tree))
+        if request.order is ListOrder.DATE:
+            found.sort(key=lambda document: document.date, reverse=True)
+        end = request.offset + request.top_n
+        keys = {term.key for term in parse_filter(request.filters.where)}
+        page = found[request.offset : end]
+        listing = DocumentList(
+            total=len(found),
+            offset=request.offset,
+            next_offset=end if end < len(found) else None,
+            documents=tuple(FoundDocument.of(document, keys) for document in page),
+        )
+        return SearchResponse(
+            results=(),
+            query_types=(),
+            index=state,
+            stats=CompressionStats.from_counts(0, ()),
+            stages=(),
+            seconds={"total": perf_counter() - began},
+            notes=(*filtered.notes, *self._filter_notes),
+            listing=listing,
         )
 
     def _search_once(
@@ -471,10 +568,10 @@ class QueryOrchestrator:
     ) -> tuple[Attempt, IndexState, bool]:
         """Looks until there are enough results. The last value: whether an index has changed."""
         with self._index.view() as view:
-            places = self._surroundings.places()
-            filtered = resolve_filter(view, to_filter(request.filters), places)
-            read = [self._retrieval.read(view, each, request) for each in started]
-            bounds = Bounds(filtered.condition, queries=len(read))
+            filtered = self._within(view, request)
+            within = filtered.condition
+            read = [self._retrieval.read(view, each, request, within) for each in started]
+            bounds = Bounds(within, queries=len(read))
             attempt = self._look(view, read, request, bounds, filtered)
             while attempt.is_worth_going_deeper(request.top_n) and bounds.can_be_deeper:
                 (query,) = attempt.queries

@@ -399,6 +399,57 @@ def parse_query(
     return ParsedQuery(" ".join(wanted), expression, reading, notes=tuple(notes))
 
 
+# Properties in a query's text: `status:active sync errors`.
+#
+# They are not operands of an expression: each stands beside the words, binds the whole query, and
+# is cut out of its text. So only a property between blanks counts, outside brackets, quotations
+# and OR, in a query that would be read as the language with an operator in its place.
+
+
+@dataclass(frozen=True, slots=True)
+class TypedProperty:
+    """`status:active` in a query's text; it may turn out to be words."""
+
+    text: str
+    start: int
+    end: int
+
+
+_TYPED_PROPERTY = re.compile(
+    r"""(?<!\S)-?([^\W\d_][\w.\-]*):(?!//|:)(?:"[^"\n]*"|[^\s"()])+(?=\s|\Z)""", re.VERBOSE
+)
+_OR_BEHIND = re.compile(r"\s*OR(?=\s|\Z)")
+_OR_BEFORE = re.compile(r"(?:\A|.*\s)OR\s+", re.DOTALL)
+
+
+def typed_properties(text: str) -> list[TypedProperty]:
+    """What may be properties: fields of the query language are not."""
+    found: list[TypedProperty] = []
+    for match in _TYPED_PROPERTY.finditer(text):
+        before = text[: match.start()]
+        is_quoted = before.count('"') % 2 == 1
+        is_in_brackets = before.count("(") > before.count(")")
+        is_operand = _OR_BEHIND.match(text, match.end()) or _OR_BEFORE.fullmatch(before)
+        if match[1] not in FIELD_NAMES and not (is_quoted or is_in_brackets or is_operand):
+            found.append(TypedProperty(match[0], *match.span()))
+    return found[:MOST_TERMS]
+
+
+def without_properties(text: str, properties: Sequence[TypedProperty]) -> str:
+    for each in reversed(properties):
+        text = text[: each.start] + text[each.end :]
+    return " ".join(text.split())
+
+
+def is_plainly_written(rest: str, properties: int) -> bool:
+    """Whether a query with so many properties beside the rest is written in the language: short,
+    and no sentence or command line."""
+    cut = cut_query(rest.translate(_QUOTES))
+    words = [token.text for token in cut.tokens if token.mark in (Mark.WORD, Mark.PHRASE)]
+    is_command = any(map(_FLAG.match, words)) or not _OF_COMMANDS.isdisjoint(cut.loose)
+    return len(words) + properties <= MOST_TERMS and not is_command and not _is_sentence(cut)
+
+
 def read_as_plain(text: str) -> ParsedQuery:
     """For a query of phrases and words that no document has together."""
     clean = _clean(text).strip()

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from ragdocs.errors import QueryError
+from ragdocs.filter_language import FilterKey, parse_filter
 from ragdocs.indices.conditions import (
     Comparison,
     Condition,
@@ -14,6 +15,7 @@ from ragdocs.indices.conditions import (
     Operator,
     Some,
     Without,
+    both,
     in_language,
     join,
 )
@@ -21,11 +23,13 @@ from ragdocs.limits import (
     MAX_ANSWER_TOKENS,
     MAX_FUZZY_DISTANCE,
     MAX_HYPOTHESIS_CHARS,
+    MAX_OFFSET,
     MAX_QUERIES,
     MAX_QUERIES_CHARS,
     MAX_QUERY_CHARS,
     MAX_TOP_N,
 )
+from ragdocs.search.filters import where_condition
 
 
 class QueryType(StrEnum):
@@ -34,6 +38,14 @@ class QueryType(StrEnum):
     FACTUAL = "factual"
     NAVIGATIONAL = "navigational"
     EXPLORATORY = "exploratory"
+
+
+class ListOrder(StrEnum):
+    """The order of documents that only a filter finds."""
+
+    DATE = "date"
+    """The newest first."""
+    PATH = "path"
 
 
 class Uniqueness(StrEnum):
@@ -66,6 +78,11 @@ class Filters:
     language: str = ""
     modified_after: datetime | None = None
     modified_before: datetime | None = None
+    where: str = ""
+    """Conditions in the filter language: `status:active -tag:old priority:>2`. Raises QueryError
+    for a property, or a value, that no document has."""
+    configured: str = ""
+    """Like `where`, from a configuration: what no document has lets none through."""
 
     def __post_init__(self) -> None:
         # A string in place of a tuple would be read letter by letter and exclude everything.
@@ -73,6 +90,16 @@ class Filters:
         _check_kind("filters.tags", self.tags, frozenset, "a frozenset of texts")
         _check_kind("filters.paths", self.paths, tuple, "a tuple of texts")
         _check_kind("filters.excluded_files", self.excluded_files, tuple, "a tuple of texts")
+        _check_kind("filters.where", self.where, str, "a text")
+        terms = parse_filter(self.where)
+        if self.language.strip() and any(term.key == FilterKey.LANGUAGE for term in terms):
+            raise QueryError("the filter names `language` a second time: name it once")
+
+    @property
+    def named_trees(self) -> frozenset[str]:
+        """Every tree that is named, to let it in or to leave it out."""
+        terms = parse_filter(self.where)
+        return self.trees.union(*(term.values for term in terms if term.key == FilterKey.TREE))
 
 
 def refuse_unknown_trees(wanted: frozenset[str], known: Sequence[str]) -> None:
@@ -82,9 +109,10 @@ def refuse_unknown_trees(wanted: frozenset[str], known: Sequence[str]) -> None:
         raise QueryError(f"there is no tree `{unknown[0][:100]}`; there is {names}")
 
 
-def to_filter(filters: Filters) -> Filter:
+def to_filter(filters: Filters, now: datetime | None = None) -> Filter:
     """The filters as one condition, which each engine carries out."""
-    return join((*_by_place(filters), *_by_content(filters)))
+    by_field = join((*_by_place(filters), *_by_content(filters)))
+    return both(by_field, where_condition(filters.where, now))
 
 
 def _by_place(filters: Filters) -> Iterator[Condition]:
@@ -115,7 +143,8 @@ def _by_content(filters: Filters) -> Iterator[Condition]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
     """One question, or several whose answers are merged; or a hypothetical answer, with or without
-    the question. Raises QueryError if it cannot be answered.
+    the question; or only filters, and then the documents are listed. Raises QueryError if it cannot
+    be answered.
     """
 
     queries: tuple[str, ...] = ()
@@ -138,11 +167,20 @@ class QueryRequest:
     explain: bool = False
     metadata: bool = False
     """Whether each result has its document's metadata."""
+    order: ListOrder = ListOrder.DATE
+    offset: int = 0
+    """How many of the listed documents to skip; only for a request without a question."""
 
     def __post_init__(self) -> None:
         _check_strict(self.strict, len(self.queries))
         _check_kind("filters", self.filters, Filters, "a Filters of ragdocs.search.requests")
         _check_texts(self.queries, self.hypothesis)
+        if not self.has_question and not self.is_listing:
+            raise QueryError("the query is empty")
+        _check_whole("offset", self.offset)
+        _check_range("offset", self.offset, 0, MAX_OFFSET)
+        if self.offset and self.has_question:
+            raise QueryError("offset is for lists of documents: give a filter and no query")
         _check_whole("top_n", self.top_n)
         _check_whole("max_tokens", self.max_tokens)
         _check_range("top_n", self.top_n, 1, MAX_TOP_N)
@@ -153,6 +191,15 @@ class QueryRequest:
         _check_range("cutoff_ratio", self.cutoff_ratio, 0, 1)
         _check_kind("merge", self.merge, bool, "true or false")
         _check_range("max_tokens", self.max_tokens, 1, MAX_ANSWER_TOKENS)
+
+    @property
+    def has_question(self) -> bool:
+        return bool(self.hypothesis.strip()) or any(query.strip() for query in self.queries)
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether documents are only filtered."""
+        return not self.has_question and self.filters != Filters()
 
 
 def _check_strict(strict: bool | tuple[bool, ...], queries: int) -> None:
@@ -165,8 +212,6 @@ def _check_strict(strict: bool | tuple[bool, ...], queries: int) -> None:
 def _check_texts(queries: tuple[str, ...], hypothesis: str) -> None:
     for text in (*queries, hypothesis):
         _check_kind("a query", text, str, "a text")
-    if not hypothesis.strip() and not any(query.strip() for query in queries):
-        raise QueryError("the query is empty")
     if len(queries) > MAX_QUERIES:
         raise QueryError(f"a request can have at most {MAX_QUERIES} queries, not {len(queries)}")
     longest = max((len(query) for query in queries), default=0)

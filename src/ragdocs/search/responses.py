@@ -1,7 +1,7 @@
 """The answer to a request: results, the state of the index, and the explanation."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +9,13 @@ from itertools import islice
 from typing import Protocol
 
 from ragdocs.indices.view import View
-from ragdocs.limits import LAST_HOPE, LOW_CONFIDENCE, MAX_LINKS_SHOWN
+from ragdocs.limits import (
+    LAST_HOPE,
+    LOW_CONFIDENCE,
+    MAX_LINKS_SHOWN,
+    MAX_PROPERTY_VALUES_SHOWN,
+    MAX_TAGS_SHOWN,
+)
 from ragdocs.models import Chunk, ChunkId, DateSource, DocId, Slug, TreeName
 from ragdocs.places import shown_path
 from ragdocs.search.budget import Extent, LeftOut
@@ -59,7 +65,7 @@ class QueryExplanation:
     wishes: tuple[WishExplanation, ...]
     """What a plain question quotes."""
     as_text: tuple[str, ...]
-    """Marks of the query language that were read as text."""
+    """Marks of the query language, and words such as `status:active`, that were read as text."""
     query_type: QueryType
     terms: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -72,6 +78,8 @@ class QueryExplanation:
     """How many of all hits, best first, went through the stages."""
     question: Question
     """What the question itself adds to the evidence of every result."""
+    filters: tuple[str, ...] = ()
+    """The conditions in the query's text that were read as filters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,6 +423,56 @@ class SearchResult:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundDocument:
+    """A document that satisfies the filters of a request without a question. `properties` are those
+    that the filter names."""
+
+    id: DocId
+    tree: TreeName
+    path: str
+    title: str
+    tags: tuple[str, ...]
+    modified: datetime
+    lines: int
+    properties: Mapping[str, tuple[str, ...]]
+    file: str | None = None
+
+    @classmethod
+    def of(cls, document: StoredDocument, keys: Collection[str]) -> "FoundDocument":
+        return cls(
+            id=document.id,
+            tree=document.tree,
+            path=shown_path(document.path),
+            title=document.title,
+            tags=document.tags[:MAX_TAGS_SHOWN],
+            modified=document.date,
+            lines=document.lines,
+            properties={
+                key: values[:MAX_PROPERTY_VALUES_SHOWN]
+                for key, values in document.properties
+                if key in keys
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentList:
+    """A page of the documents that satisfy a filter; `next_offset` begins the next page, and is
+    None on the last."""
+
+    total: int
+    offset: int
+    next_offset: int | None
+    documents: tuple[FoundDocument, ...]
+
+    def first(self, count: int) -> "DocumentList":
+        """A shorter page; the next one follows it."""
+        if count >= len(self.documents):
+            return self
+        return replace(self, documents=self.documents[:count], next_offset=self.offset + count)
+
+
 @dataclass(frozen=True, slots=True)
 class Presented:
     """The results within a budget, and what did not fit."""
@@ -456,6 +514,8 @@ class SearchResponse:
     left_out: tuple[LeftOut, ...] = ()
     """The results that did not fit into `max_tokens`, and how to get them."""
     explanation: Explanation | None = None
+    listing: DocumentList | None = None
+    """For a request without a question, in place of results."""
     pack: Packer | None = field(default=None, compare=False, repr=False)
     """None if there are no results."""
 

@@ -15,7 +15,14 @@ from ragdocs.embedding.base import Embedder, is_english_only
 from ragdocs.embedding.cross_encoder import CrossEncoder
 from ragdocs.errors import EmbeddingError
 from ragdocs.indices.analysis import Analyzer
-from ragdocs.indices.conditions import Condition, Filter, Unit, both, in_language
+from ragdocs.indices.conditions import (
+    Condition,
+    Filter,
+    Unit,
+    both,
+    in_language,
+    language_of,
+)
 from ragdocs.indices.hits import Hit, NearTerm, ScoresOf
 from ragdocs.indices.keyword import (
     KeywordQuery,
@@ -343,13 +350,15 @@ class Retrieval:
             return self.meaning.embed(parsed.text, QUERY_WINDOWS)
         return self.meaning.embed(topic.meaning, HYPOTHESIS_WINDOWS)
 
-    def read(self, view: View, started: Started, request: QueryRequest) -> RunningQuery:
+    def read(
+        self, view: View, started: Started, request: QueryRequest, within: Filter
+    ) -> RunningQuery:
         topic = started.topic
         query_type = request.query_type or classify_query(topic.words or topic.meaning or "")
         read = self._read(view, started, query_type)
         if started.parsed.reading is QueryReading.PHRASES:
             read = self._read_phrases(view, started, read)
-        in_this = in_language(request.filters.language)
+        in_this = in_language(language_of(within))
         if in_this is None:
             return read
         binding = both(read.binding, in_this) or in_this
