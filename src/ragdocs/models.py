@@ -41,6 +41,10 @@ class Span:
     line_start: int
     line_end: int
 
+    def contains(self, other: "Span") -> bool:
+        """Whether all bytes of the other are in this one."""
+        return self.byte_start <= other.byte_start and other.byte_end <= self.byte_end
+
 
 @dataclass(frozen=True, slots=True)
 class SourceText:

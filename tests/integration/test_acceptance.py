@@ -141,7 +141,7 @@ def test_mmr_is_more_diverse_than_threshold_dedup(engine):
 
 def test_parents_contain_the_matched_chunk(engine):
     request = QueryRequest(queries=("exponential backoff",), top_n=3, min_score=0)
-    small = engine.answer(request).results
+    small = engine.answer(request, first_result_tokens=0).results
     around = Surroundings(clock=lambda: NOW, parent_size=Limits(1500, 2000))
     large = engine.answer(request, surroundings=around).results
     first, parent = small[0], large[0]

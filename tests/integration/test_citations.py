@@ -104,7 +104,7 @@ def test_a_bare_heading_is_cited_only_when_it_is_asked_for(tmp_path):
 def test_a_merged_result_is_cited_under_the_section_of_its_best_match(tmp_path):
     sizes = ChunkSizes(leaf=Limits(1, 400), small_document=0, overlap=0)
     with Engine(tmp_path, {"birds.md": BIRDS}, sizes=sizes, **WORDS_ONLY) as engine:
-        found = first(engine, "It dives upon fields", merge_threshold=2)
+        found = first(engine, "It dives upon fields", merge_threshold=2, first_result_tokens=0)
     assert len(found.parts) > 1
     assert found.id in ("docs:birds.md#falcon", "docs:birds.md#kestrel")
     assert found.within.id == "docs:birds.md#of-prey"

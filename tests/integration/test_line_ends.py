@@ -21,8 +21,8 @@ QUERIES = (
     "def submit",
 )
 TIME = 1_700_000_000
-_OF_BYTES = ("bytes", "byte_start", "byte_end", "tokens")
-"""A line's end has another length, and so has what is estimated from it."""
+_OF_BYTES = ("bytes", "byte_start", "byte_end", "tokens", "file")
+"""A line's end has another length, and so has what is estimated from it; the file is another."""
 
 
 def told(tmp_path: Path, name: str, ending: str) -> dict[str, Any]:

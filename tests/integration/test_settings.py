@@ -137,6 +137,7 @@ ROWS = {
     "search.merge_bonus": ({}, 0.0, 2.0),
     "search.max_merge_depth": ({"search.merge_threshold": 1}, 6, 0),
     "search.max_merge_bytes": ({}, 20, 4000),
+    "search.first_result_tokens": ({}, 0, 600),
     "search.result_tokens": ({}, 0, 20),
     "search.cutoff_ratio": ({}, 0.0, 0.9),
     "search.candidate_limit": ({}, 0, 1),

@@ -695,7 +695,7 @@ def test_merge_threshold_gives_the_section_for_its_parts(make):
         "kestrel",
         {"merge_threshold": 0},
         {"merge_threshold": 2},
-        common=WORDS_ONLY,
+        common=WORDS_ONLY | {"first_result_tokens": 0},
     )
     assert sorted(ids(off)) == ["manual.md#falcons", "manual.md#hawks"]
     assert [result.within.id for result in on] == ["docs:manual.md#birds"]
@@ -751,7 +751,7 @@ def test_result_tokens_is_how_much_of_a_passage_is_given(make):
         "kestrel",
         {"result_tokens": 0},
         {"result_tokens": 50},
-        common=WORDS_ONLY,
+        common=WORDS_ONLY | {"first_result_tokens": 0},
     )
     assert (whole[0].text, whole[0].extent) == (text, Extent.WHOLE)
     assert "Here a kestrel is named." in part[0].text
@@ -759,6 +759,22 @@ def test_result_tokens_is_how_much_of_a_passage_is_given(make):
     assert part[0].extent is Extent.EXCERPT
     assert part[0].answer_lines == (43, 43)
     assert (part[0].line_start, part[0].id) == (whole[0].line_start, whole[0].id)
+
+
+def test_first_result_tokens_is_how_much_the_first_passage_may_have(make):
+    text = "".join(
+        f"# Part {n}\n\nA kestrel, number {n}. {'And so on. ' * 12}\n\n" for n in range(6)
+    )
+    like_others, more = both(
+        make({"birds.md": text}, sizes=SMALL),
+        "kestrel",
+        {"first_result_tokens": 0},
+        {"first_result_tokens": 600},
+        common=WORDS_ONLY | {"merge_threshold": 0},
+    )
+    assert more[0].text == text
+    assert len(like_others[0].text) < 200
+    assert [each.text for each in more[1:]] == [each.text for each in like_others[1:]]
 
 
 def test_a_limit_per_document_that_is_set_is_hard_and_the_usual_one_gives_way(make):
@@ -787,7 +803,8 @@ def test_parent_retrieval_returns_the_passage_around(make):
             parent_overlap=chunking.parent_overlap_chars,
         )
         engine = make({"long.md": text}, sizes=ChunkSizes.from_settings(chunking))
-        [found[is_on]] = run(engine, "kestrel", WORDS_ONLY | {"surroundings": around})
+        common = WORDS_ONLY | {"first_result_tokens": 0}
+        [found[is_on]] = run(engine, "kestrel", common | {"surroundings": around})
     overlap = settings[True].parent_overlap_chars
     assert len(found[False].text) <= 1000 < 1500 <= len(found[True].text) <= 2000 + overlap
     [part] = found[True].parts

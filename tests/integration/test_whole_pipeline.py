@@ -47,7 +47,7 @@ def answer(engine, query, **settings):
 
 @pytest.mark.parametrize("query", ["dead letter queue", "health probes", "compact_at"])
 def test_parent_retrieval_returns_larger_context(engine, query):
-    child = answer(engine, query)[0]
+    child = answer(engine, query, first_result_tokens=0)[0]
     parent = answer(engine, query, surroundings=PARENTS)[0]
     assert parent.path == child.path
     assert len(child.text) <= CHUNKING.child_chunk_max_chars
@@ -57,7 +57,7 @@ def test_parent_retrieval_returns_larger_context(engine, query):
 @pytest.mark.parametrize("query", ["dead letter queue", "health probes", "compact_at"])
 def test_parent_returns_context(engine, query):
     """What is returned holds the chunk that was found, and says where in it that stands."""
-    child = answer(engine, query)[0]
+    child = answer(engine, query, first_result_tokens=0)[0]
     parent = answer(engine, query, surroundings=PARENTS)[0]
     assert child.text in parent.text
     assert child.matched.id in [part.id for part in parent.parts]

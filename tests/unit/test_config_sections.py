@@ -85,6 +85,7 @@ DEFAULTS = {
     "search.merge_bonus": 0.02,
     "search.max_merge_depth": 2,
     "search.max_merge_bytes": 4000,
+    "search.first_result_tokens": 500,
     "search.result_tokens": 180,
     "search.cutoff_ratio": 0.3,
     "search.candidate_limit": 0,

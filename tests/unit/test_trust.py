@@ -37,7 +37,8 @@ search.rerank_enabled search.rerank_top_n search.rerank_weight search.adaptive_w
 search.query_expansion_enabled search.query_expansion_max_words
 search.query_expansion_max_terms search.synonyms_enabled
 search.keyword_engine search.stemmer search.fuzzy_distance search.merge_threshold
-search.merge_bonus search.max_merge_depth search.max_merge_bytes search.result_tokens
+search.merge_bonus search.max_merge_depth search.max_merge_bytes
+search.first_result_tokens search.result_tokens
 search.cutoff_ratio search.candidate_limit
 search.local_boost search.tree_normalisation search.graph_depth search.graph_neighbor_weight
 search.boosts.title search.boosts.headers search.boosts.keywords search.boosts.description

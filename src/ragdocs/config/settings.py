@@ -542,6 +542,13 @@ class SearchConfig(SettingsSection):
         least=0,
         most=10**9,
     )
+    first_result_tokens: int = setting(
+        500,
+        "Approximate size of the first passage, which is given with its section, or the whole "
+        "document, as far as they fit; 0 treats it like the others.",
+        least=0,
+        most=10_000,
+    )
     result_tokens: int = setting(
         180,
         "Approximate size of a returned passage: the matching lines and their surroundings; 0 "

@@ -344,7 +344,11 @@ def _passage(result: SearchResult, *, is_explained: bool) -> FoundPassage:
         within=_place(result.within, cleaner) if result.within else None,
         matched=_place(result.matched, cleaner) if result.parent_chunk_id else None,
         parent_chunk_id=clean(result.parent_chunk_id) if result.parent_chunk_id else None,
-        snippet=None if result.text else ShownSnippet(text=clean(result.snippet.text)),
+        snippet=(
+            None
+            if result.text or result.extent is Extent.REPEATED
+            else ShownSnippet(text=clean(result.snippet.text))
+        ),
         hidden_characters=cleaner.removed or None,
         score=round(result.score, 4) if is_explained else None,
         found_by=tuple(result.found_by) if is_explained else None,
@@ -504,7 +508,8 @@ def _citation_lines(passage: FoundPassage) -> Iterator[str]:
     if passage.file not in (None, passage.path):
         said.append(f"file: {one_line(passage.file)}")
     if passage.extent:
-        said.append(passage.extent)
+        is_above = passage.extent == Extent.REPEATED
+        said.append("its text is in a passage above" if is_above else passage.extent)
     said += _line_notes(passage)
     if lines := ", ".join(dict.fromkeys(str(each.line_start) for each in passage.matches or ())):
         said.append(f"words match on lines {lines}")

@@ -26,6 +26,8 @@ ENOUGH = 0.5
 _MAX_HEADING = 300
 _SPACES = 64
 _PARAGRAPH_END = re.compile(r"\n(?:[ \t>]*+\n)+|\n(?=#{1,6}[ \t])")
+_ITEM = re.compile(r"\n(?=[ \t>]*+(?:[-*+][ \t]|\d{1,9}[.)][ \t]|\|))")
+"""Before an item of a list or a row of a table."""
 _HEADING = re.compile(r"[ \t>]*+#{1,6}(?:[ \t][^\n]*)?")
 _ROW = re.compile(r"^[ \t>]*+\|[^\n]*$", re.MULTILINE)
 _FENCE = re.compile(
@@ -34,22 +36,49 @@ _FENCE = re.compile(
 )
 
 
-def shorten(passage: Passage, limit: int, anchors: Sequence[Range]) -> Range | None:
+@cache
+def _borders_of_text() -> tuple[Pattern[str], ...]:
+    """From coarse to fine; words end after white space, and between characters of scripts without
+    spaces."""
+    run = f"{UNSPACED}{marks()}"
+    word_end = re.compile(rf"\s++|(?<=[{run}])(?=[{UNSPACED}])(?![{HANGUL_TAILS}{marks()}])")
+    return _PARAGRAPH_END, _ITEM, SENTENCE_END, _LINE_END, word_end
+
+
+_LINE_END = re.compile(r"\n")
+_BORDERS_OF_CODE = _PARAGRAPH_END, _LINE_END
+
+
+def shorten(
+    passage: Passage, limit: int, anchors: Sequence[Range], *, may_cut_fences: bool = False
+) -> Range | None:
     """The characters to keep, at most `limit` bytes of UTF-8, around the first anchor for which
-    that is possible.
+    that is possible. A fence is cut, between its lines, only if it may be and is too long itself.
     """
     text = passage.text
     atoms = _Atoms(text)
-    for anchor in anchors:
-        reach = limit + _SPACES  # an end within the limit is recognised only by the space after it
-        region = max(0, anchor[0] - reach), min(len(text), anchor[1] + reach)
+    ways = [(atoms, _borders_of_text())]
+    if may_cut_fences and atoms.fences:
+        ways.append((_Atoms(text, has_fences=False), _BORDERS_OF_CODE))
+    for first, last in anchors:
+        anchor = first, max(first, len(text[:last].rstrip()))
         if anchor[1] - anchor[0] > limit:
             continue
-        levels = (_Cuts.of(passage, borders) for borders in _levels(text, region, atoms))
-        found = _grow(levels, anchor, limit)
-        if found is not None and text[slice(*found)].strip():
-            return found
+        for uncut, borders in ways:
+            levels = _levels(text, anchor, limit, uncut, borders)
+            found = _grow((_Cuts.of(passage, each) for each in levels), anchor, limit)
+            if found is not None and text[slice(*found)].strip():
+                return found
     return None
+
+
+def widen(passage: Passage, stretch: Range, limit: int) -> Range:
+    """A stretch with the whole blocks around it that fit into `limit` bytes; itself if it has more
+    or if they would begin or end where the byte in the file is uncertain."""
+    blocks = _levels(passage.text, stretch, limit, _Atoms(passage.text), (_PARAGRAPH_END,))
+    cuts = _Cuts.of(passage, next(blocks))
+    around = _if_fits(cuts, cuts.around(stretch), limit)
+    return stretch if around is None else _widen(cuts, around, limit)
 
 
 def fences(text: str) -> list[Range]:
@@ -77,8 +106,8 @@ def _is_closing(line: re.Match[str], opened: re.Match[str]) -> bool:
 class _Atoms:
     """The ranges that are never cut: fences and table rows."""
 
-    def __init__(self, text: str) -> None:
-        self.fences = fences(text)
+    def __init__(self, text: str, *, has_fences: bool = True) -> None:
+        self.fences = fences(text) if has_fences else []
         rows = [row.span() for row in _ROW.finditer(text)]
         self._ranges = sorted([*self.fences, *rows])
         self._starts = [start for start, _ in self._ranges]
@@ -92,23 +121,20 @@ class _Atoms:
         return before < 0 or self._ends[before] <= at
 
 
-def _levels(text: str, region: Range, atoms: _Atoms) -> Iterator[list[int]]:
-    """Where text may be cut, from coarse to fine; each level includes the ones before it."""
-    start, end = region
+def _levels(
+    text: str, anchor: Range, limit: int, atoms: _Atoms, borders: Sequence[Pattern[str]]
+) -> Iterator[list[int]]:
+    """Where text may be cut around an anchor, from coarse to fine; each level includes the ones
+    before it."""
+    reach = limit + _SPACES  # an end within the limit is recognised only by the space after it
+    start, end = max(0, anchor[0] - reach), min(len(text), anchor[1] + reach)
     found = {0, len(text)}
     for first, last in atoms.fences:
         found.update((first, text.find("\n", last) + 1 or len(text)))
-    for pattern in (_PARAGRAPH_END, SENTENCE_END, _word_end()):
+    for pattern in borders:
         ends = (match.end() for match in pattern.finditer(text, start, end))
         found.update(at for at in ends if at < end and atoms.may_cut(at))
         yield sorted(at for at in found if start <= at <= end)
-
-
-@cache
-def _word_end() -> Pattern[str]:
-    """After white space, and between characters of scripts without spaces."""
-    run = f"{UNSPACED}{marks()}"
-    return re.compile(rf"\s++|(?<=[{run}])(?=[{UNSPACED}])(?![{HANGUL_TAILS}{marks()}])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +255,16 @@ class Extent(StrEnum):
     """No text: only its place and its snippet."""
     BRIEF = "brief"
     """Only its place, because it is unlikely to answer."""
+    REPEATED = "repeated"
+    """Only its place, because its answer is in the text of a result before it."""
     LEFT_OUT = "left_out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """What the budget must know of a result; the `snippet` is counted in addition to the text."""
+    """What the budget must know of a result; the `snippet` is counted in addition to the text.
+    `answer`: the characters of the passage that answer.
+    """
 
     chunk_id: ChunkId
     doc_id: DocId
@@ -244,6 +274,7 @@ class Item:
     passage: Passage
     matches: tuple[MatchRange, ...] = ()
     snippet: str = ""
+    answer: Range | None = None
 
     @property
     def place_tokens(self) -> int:
@@ -263,8 +294,8 @@ class Item:
 class Packed:
     """A result in the answer: the item at `place` with this text, which is the file's at `span`.
 
-    Cited or brief, it has no text and the span of the whole. `matches` are those within the text,
-    counted from its beginning.
+    Cited, brief or repeated, it has no text and the span of the whole. `matches` are those within
+    the text, counted from its beginning.
     """
 
     place: int
@@ -311,9 +342,12 @@ def tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
-def pack(items: Sequence[Item], max_tokens: int, brief: Set[int] = frozenset()) -> Budgeted:
+def pack(
+    items: Sequence[Item], max_tokens: int, brief: Set[int] = frozenset(), *, once: bool = False
+) -> Budgeted:
     """Adds whole results while they fit; shortens the first that does not, or only cites it. Of the
-    items at the places in `brief` it adds only the place.
+    items at the places in `brief` it adds only the place; with `once`, also of those whose answer
+    is in a text before.
 
     The one exception to the limit: the first result is cited even when nothing fits.
     """
@@ -321,8 +355,11 @@ def pack(items: Sequence[Item], max_tokens: int, brief: Set[int] = frozenset()) 
     left, is_first_over = max_tokens, True
     for place, item in enumerate(items):
         packed = None
-        if place in brief:
-            packed = _brief(place, item) if item.place_tokens <= left else None
+        without_text = Extent.BRIEF if place in brief else None
+        if once and without_text is None and _is_in(results, items, item):
+            without_text = Extent.REPEATED
+        if without_text is not None:
+            packed = _place_of(place, item, without_text) if item.place_tokens <= left else None
         elif item.tokens <= left:
             packed = _whole(place, item)
         elif is_first_over:
@@ -339,8 +376,20 @@ def pack(items: Sequence[Item], max_tokens: int, brief: Set[int] = frozenset()) 
     )
     return Budgeted(
         tuple(results),
-        tuple(item for item in left_out if item.extent not in (Extent.WHOLE, Extent.BRIEF)),
+        tuple(item for item in left_out if item.extent not in _NOT_MISSING),
         sum(packed.tokens for packed in results),
+    )
+
+
+_NOT_MISSING = frozenset({Extent.WHOLE, Extent.BRIEF, Extent.REPEATED})
+
+
+def _is_in(results: Sequence[Packed], items: Sequence[Item], item: Item) -> bool:
+    """Whether the item's answer is in the text of a result."""
+    answer = item.passage.part(*item.answer) if item.answer else None
+    return answer is not None and any(
+        each.text and items[each.place].doc_id == item.doc_id and each.span.contains(answer.span)
+        for each in results
     )
 
 
@@ -369,13 +418,14 @@ def _cite(place: int, item: Item) -> Packed:
     return Packed(place, Extent.CITED, "", item.passage.span, (), item.citation_tokens)
 
 
-def _brief(place: int, item: Item) -> Packed:
-    return Packed(place, Extent.BRIEF, "", item.passage.span, (), item.place_tokens)
+def _place_of(place: int, item: Item, extent: Extent) -> Packed:
+    return Packed(place, extent, "", item.passage.span, (), item.place_tokens)
 
 
 def _anchors(item: Item, limit: int) -> list[Range]:
-    """What should stay, best choice first: the best matches, the first of them, the beginning."""
-    anchors: list[Range] = []
+    """What should stay, best choice first: the answer, the best matches, the first of them, the
+    beginning."""
+    anchors: list[Range] = [item.answer] if item.answer else []
     if item.matches:
         best = densest(item.matches, limit / 2, lambda unit: round(1000 * unit.weight))
         anchors += [(best[0].start, best[-1].end), (best[0].start, best[0].end)]

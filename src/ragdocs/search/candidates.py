@@ -105,7 +105,8 @@ class Candidate:
 
     `stored` is a leaf, or has a `passage`: the leaves with its text, in order. `constituents` are
     the chunks found in it, and `matched` is the best of them. The passage is shown with the last
-    `lead` characters of the leaf `before` it. `sections` are those that overlap it.
+    `lead` characters of the leaf `before` it. `sections` are those that overlap it, and `around`
+    are its leaves with those beside them, which its text may be widened by.
 
     It is neither frozen nor slotted, because that makes a copy four times slower, and several
     stages of every query make forty copies each. `Final` tells the type checker the same.
@@ -131,6 +132,7 @@ class Candidate:
     before: Final[StoredChunk | None] = None
     lead: Final[int] = 0
     sections: Final[tuple[StoredChunk, ...]] = ()
+    around: Final[tuple[StoredChunk, ...]] = ()
     is_over_limit: Final[bool] = False
     """Kept although its document has enough results, because nothing else was found."""
     ceiling: Final[float] = 1.0

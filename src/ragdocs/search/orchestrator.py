@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, repeat, takewhile
 from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
@@ -26,9 +27,9 @@ from ragdocs.search.budget import (
     Extent,
     Item,
     Packed,
-    matches_within,
     pack,
     shorten,
+    widen,
 )
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.confidence import USUAL, Measures, Question, rarity, with_evidence
@@ -69,11 +70,13 @@ from ragdocs.search.retrieval import (
 from ragdocs.search.sections import (
     Citation,
     Citer,
+    characters_of,
     make_naming,
     names_all,
     narrowest_around,
-    offset_of_line,
+    widest_that_fits,
     with_sections,
+    with_surroundings,
 )
 from ragdocs.search.snippets import Range, SnippetMaker, SnippetQuery, word_worth
 from ragdocs.search.stages import (
@@ -100,6 +103,7 @@ from ragdocs.search.weighing import (
     with_every_tree,
     with_rank_sums,
 )
+from ragdocs.store.records import StoredChunk
 
 # All queries of a request, answered together; kept so that the answer can be explained.
 
@@ -219,16 +223,28 @@ MAX_MARKED_CHARS = 200_000
 """In a longer passage, such as a whole file as one result, matches are not marked."""
 
 
+WIDENED = 0.75
+"""A text that leaves more of its room free is given whole blocks from beside it."""
+
+
+def rooms_of(settings: SearchConfig) -> tuple[int, ...]:
+    """The bytes of text for the first result, and last for each of the others; 0 is no limit."""
+    others = settings.result_tokens * BYTES_PER_TOKEN
+    first = settings.first_result_tokens * BYTES_PER_TOKEN
+    return (first, others) if others and first > others else (others,)
+
+
 class Presenter:
-    """Presents one answer: marks the matches of all its queries and cites their place. It shows
-    about `result_tokens` of a passage, or all of it if that is 0.
+    """Presents one answer: marks the matches of all its queries and cites their place. It shows at
+    most as many bytes of each result as `rooms` says, of the last ones as the last room; or the
+    whole passage if that is 0.
     """
 
     def __init__(
         self,
         analyzer: Analyzer,
         queries: Sequence[RunningQuery],
-        result_tokens: int = 0,
+        rooms: Sequence[int] = (0,),
         metadata: Mapping[ChunkId, MetadataMaker] | None = None,
     ) -> None:
         self._analyzer = analyzer
@@ -236,7 +252,7 @@ class Presenter:
         self._asked = [_to_snippet_query(each) for each in queries]
         self._units = tuple(dict.fromkeys(unit for asked in self._asked for unit in asked.units))
         self._snippets = SnippetMaker(analyzer)
-        self._limit = result_tokens * BYTES_PER_TOKEN
+        self._rooms = rooms
         worths = [word_worth(asked) for asked in self._asked]
         self._citer = Citer(
             make_naming((asked.text for asked in self._asked), analyzer),
@@ -245,12 +261,14 @@ class Presenter:
         )
 
     def draft(self, candidates: Sequence[Candidate]) -> "Drafts":
-        return Drafts(list(map(self._draft, candidates)))
+        rooms = chain(self._rooms, repeat(self._rooms[-1]))
+        return Drafts(list(map(self._draft, candidates, rooms)))
 
-    def _draft(self, candidate: Candidate) -> "tuple[SearchResult, Item]":
-        passage, focus = _passage(candidate)
+    def _draft(self, candidate: Candidate, room: int) -> "tuple[SearchResult, Item]":
+        found = _Found.of(candidate)
+        passage, focus = found.passage, found.focus
         is_marked = len(passage.text) <= MAX_MARKED_CHARS
-        matches = match_ranges(passage, self._units, self._analyzer) if is_marked else ()
+        matches = self._matches(passage) if is_marked else ()
         sections = [stored.chunk for stored in candidate.sections]
         cited = self._citer.cite(passage, sections, matches, focus) if is_marked else None
         snippet_focus = cited.own if cited else focus
@@ -258,19 +276,23 @@ class Presenter:
         start, end = snippet_focus
         own = [match for match in matches if start <= match.start and match.end <= end]
         snippet = self._snippets.of(shown, own or matches, self._asked, snippet_focus)
-        result = _result(candidate, passage, cited, sections)
-        about = self._metadata.get(candidate.id)
+        text, extent, at = passage, Extent.WHOLE, 0
         # Parent retrieval returns the whole parent.
-        limit = 0 if candidate.is_parent else self._limit
-        kept = _choose_stretch(passage, cited, matches, limit) if cited else None
-        part = passage.part(*kept) if kept else None
-        if kept is not None and part is not None:
-            passage, matches = part, matches_within(matches, kept)
-            result = replace(result, extent=Extent.EXCERPT)
+        if cited is not None and room and not candidate.is_parent:
+            kept = _choose_stretch(found, cited, sections, matches, room)
+            part = found.around.part(*kept)
+            if part is not None and kept != found.place:
+                text, at = part, kept[0] - found.at
+                first, last = found.place
+                extent = Extent.WHOLE if kept[0] <= first and last <= kept[1] else Extent.EXCERPT
+                matches = self._matches(text)
+        result = _result(candidate, passage, text, cited, sections)
+        about = self._metadata.get(candidate.id)
         result = replace(
             result,
-            text=passage.text,
-            **_shown_at(passage.span),
+            text=text.text,
+            **_shown_at(text.span),
+            extent=extent,
             snippet=snippet,
             matches=matches,
             metadata=about(result.byte_start, result.byte_end) if about else None,
@@ -281,11 +303,15 @@ class Presenter:
             tree=result.tree,
             path=result.path,
             heading_path=result.heading_path,
-            passage=passage,
+            passage=text,
             matches=matches,
             snippet=snippet.text,
+            answer=_inside(passage.text, cited.answer, at, len(text.text)) if cited else None,
         )
         return result, item
+
+    def _matches(self, passage: Passage) -> tuple[MatchRange, ...]:
+        return match_ranges(passage, self._units, self._analyzer)
 
 
 class Drafts:
@@ -299,7 +325,7 @@ class Drafts:
         if max_tokens is None:
             return Presented(self._results)
         doubtful = (at for at, one in enumerate(self._results) if one.shown_confidence < text_from)
-        packed = pack(self._items, max_tokens, frozenset(doubtful))
+        packed = pack(self._items, max_tokens, frozenset(doubtful), once=text_from > 0)
         results = [self._pack(self._results[each.place], each) for each in packed.results]
         return Presented(tuple(results), packed.left_out)
 
@@ -320,51 +346,71 @@ def _to_snippet_query(found: RunningQuery) -> SnippetQuery:
     return SnippetQuery(text, units, found.frequencies)
 
 
-def _passage(candidate: Candidate) -> tuple[Passage, Range]:
-    """The passage to show of a candidate, and the characters of it that were found.
-
-    The first and the last leaf of a section may extend beyond it.
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The passage of a candidate, the characters of it that were found, and the wider text that it
+    may be shown with, in which it begins at `at`.
     """
-    leaves = candidate.leaves
-    if candidate.before is not None:
-        leaves = (candidate.before, *leaves)
+
+    passage: Passage
+    focus: Range
+    around: Passage
+    at: int
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> "_Found":
+        """The first and the last leaf of a section may extend beyond it."""
+        leaves = candidate.leaves
+        if candidate.before is not None:
+            leaves = (candidate.before, *leaves)
+        whole = _join(leaves, candidate)
+        first, last = 0, len(whole.text)
+        if candidate.before is not None:
+            first = len(leaves[0].chunk.text or "") - candidate.lead
+        elif candidate.passage:
+            first, last = characters_of(whole, candidate.stored.chunk.span)
+        passage = whole.part(first, last) if (first, last) != (0, len(whole.text)) else None
+        if passage is None:
+            first, last, passage = 0, len(whole.text), whole
+        focus = 0, len(passage.text)
+        at = 0
+        for leaf in leaves:
+            end = at + len(leaf.chunk.text or "")
+            if leaf.key == candidate.best.key:
+                focus = max(0, at - first), min(last, end) - first
+            at = end
+        if not candidate.around:
+            return cls(passage, focus, passage, 0)
+        before = takewhile(lambda leaf: leaf.key != leaves[0].key, candidate.around)
+        skipped = sum(len(leaf.chunk.text or "") for leaf in before)
+        return cls(passage, focus, _join(candidate.around, candidate), skipped + first)
+
+    @property
+    def place(self) -> Range:
+        """The passage's characters in the text around it."""
+        return self.at, self.at + len(self.passage.text)
+
+    def in_around(self, part: Range) -> Range:
+        return part[0] + self.at, part[1] + self.at
+
+
+def _join(leaves: Sequence[StoredChunk], candidate: Candidate) -> Passage:
     pieces = [(leaf.chunk.text or "", leaf.chunk.span) for leaf in leaves]
-    passage = Passage.of(pieces, candidate.document.encoding)
-    first, last = 0, len(passage.text)
-    if candidate.before is not None:
-        first = len(pieces[0][0]) - candidate.lead
-    elif candidate.passage:
-        first, last = _own(passage, candidate.stored.chunk.span)
-    part = passage.part(first, last) if (first, last) != (0, len(passage.text)) else None
-    if part is None:
-        first, last, part = 0, len(passage.text), passage
-    at = 0
-    for leaf in leaves:
-        end = at + len(leaf.chunk.text or "")
-        if leaf.key == candidate.best.key:
-            return part, (max(0, at - first), min(last, end) - first)
-        at = end
-    return part, (0, len(part.text))
-
-
-def _own(passage: Passage, span: Span) -> Range:
-    """The characters of a section, which has whole lines."""
-    first, last = 0, len(passage.text)
-    if span.byte_start > passage.span.byte_start:
-        first = offset_of_line(passage, span.line_start)
-    if span.byte_end < passage.span.byte_end:
-        last = offset_of_line(passage, span.line_end + 1)
-    return (first, last) if first < last else (0, len(passage.text))
+    return Passage.of(pieces, candidate.document.encoding)
 
 
 def _result(
-    candidate: Candidate, passage: Passage, cited: Citation | None, sections: Sequence[Chunk]
+    candidate: Candidate,
+    passage: Passage,
+    shown: Passage,
+    cited: Citation | None,
+    sections: Sequence[Chunk],
 ) -> SearchResult:
     """Cites the section of the best match, or the chunk in a document without sections."""
     section = candidate.best.chunk
     if cited is not None and cited.section.parent_id is not None:
         section = cited.section
-    own = passage.span
+    own = _union(passage.span, shown.span)
     if candidate.before is not None:
         # The lead of a parent belongs to the passage before it.
         first = candidate.leaves[0].chunk.span
@@ -382,23 +428,49 @@ def _result(
 
 
 def _choose_stretch(
-    passage: Passage, cited: Citation, matches: Sequence[MatchRange], limit: int
-) -> Range | None:
-    """The part of too long a passage to show: the cited section and its surroundings, or as much of
-    that section as fits.
+    found: _Found,
+    cited: Citation,
+    sections: Sequence[Chunk],
+    matches: Sequence[MatchRange],
+    room: int,
+) -> Range:
+    """The characters to show of the text around a passage: the widest section around the match that
+    fits, else as much of the cited one around the answer as fits; and the whole blocks beside it.
     """
-    if not limit or _size(passage.text) <= limit:
-        return None
-    start, end = cited.own
-    anchors = [cited.own, cited.answer, *((match.start, match.end) for match in matches[:1])]
-    if _size(passage.text[start:end]) <= limit:
-        return shorten(passage, limit, anchors)
-    own = passage.part(start, end)
-    if own is None:
-        return shorten(passage, limit, anchors[1:])
-    inside = [(max(0, first - start), last - start) for first, last in anchors[1:]]
-    kept = shorten(own, limit, inside)
-    return None if kept is None else (kept[0] + start, kept[1] + start)
+    around = found.around
+    if found.passage is around and _size(around.text) <= room:
+        return found.place
+    kept = widest_that_fits(around, sections, cited.section, room)
+    if kept is None:
+        start, end = characters_of(around, cited.section.span)
+        section = around.part(start, end)
+        anchors = [cited.own, cited.answer, *((each.start, each.end) for each in matches[:1])]
+        placed = [found.in_around(anchor) for anchor in anchors]
+        if section is None:
+            kept = shorten(around, room, placed, may_cut_fences=True)
+        else:
+            inside = [(max(0, first - start), last - start) for first, last in placed]
+            kept = shorten(section, room, inside, may_cut_fences=True)
+            kept = kept and (kept[0] + start, kept[1] + start)
+    if kept is None:
+        return found.place
+    return widen(around, kept, int(WIDENED * room))
+
+
+def _inside(passage: str, answer: Range, at: int, length: int) -> Range | None:
+    """The answer's characters in a text of this length that begins at `at` in the passage; None if
+    some are outside."""
+    start, end = answer[0] - at, len(passage[: answer[1]].rstrip()) - at
+    return (start, max(start, end)) if start >= 0 and end <= length else None
+
+
+def _union(one: Span, other: Span) -> Span:
+    return Span(
+        min(one.byte_start, other.byte_start),
+        max(one.byte_end, other.byte_end),
+        min(one.line_start, other.line_start),
+        max(one.line_end, other.line_end),
+    )
 
 
 def _shown_at(span: Span) -> dict[str, tuple[int, int]]:
@@ -472,9 +544,8 @@ class QueryOrchestrator:
                 attempt, state, is_mixed = self._search_once(started, request)
         if is_mixed:
             state = state.unsure("the index changed while it was searched: ask again")
-        presenter = Presenter(
-            self._analyzer, attempt.queries, self._settings.result_tokens, attempt.metadata
-        )
+        rooms = rooms_of(self._settings)
+        presenter = Presenter(self._analyzer, attempt.queries, rooms, attempt.metadata)
         drafts = presenter.draft(attempt.left)
         shown = drafts.within(request.max_tokens)
         return SearchResponse(
@@ -585,6 +656,7 @@ class QueryOrchestrator:
                     view, read, request, bounds, filtered, query.keep_only(known, hits)
                 )
             left = with_sections(attempt.left, view.sections_in)
+            left = with_surroundings(left, view.chunks_near, rooms_of(self._settings)[:-1])
             metadata = _metadata(view, left) if request.metadata else {}
             attempt = replace(attempt, left=left, metadata=metadata)
             is_degraded = any(each.is_degraded for each in attempt.queries)

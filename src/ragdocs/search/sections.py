@@ -475,6 +475,38 @@ def with_sections(candidates: Sequence[Candidate], sections_in: SectionsIn) -> l
     ]
 
 
+def with_surroundings(
+    candidates: Sequence[Candidate], nodes_of: NodesOf, rooms: Sequence[int]
+) -> list[Candidate]:
+    """Adds to the first candidates the leaves that a text of `rooms` bytes around theirs can be of.
+    A passage that parent retrieval has widened already stays as it is.
+    """
+    wider = [
+        item if item.is_parent else item.with_changes(around=_around(item, nodes_of, room))
+        for item, room in zip(candidates, rooms, strict=False)
+    ]
+    return [*wider, *candidates[len(wider) :]]
+
+
+def _around(item: Candidate, nodes_of: NodesOf, room: int) -> tuple[StoredChunk, ...]:
+    """The leaves without a gap between them."""
+    # CRLF is two characters of the file and one of the text.
+    wide = 1 if item.document.encoding.startswith("utf-8") else MOST_BYTES_PER_CHARACTER
+    reach = 2 * room * wide
+    own = item.leaves
+    ends = {own[0].key, own[-1].key}
+    nodes = nodes_of(item.document.id, ends, beside=reach)
+    beside = [node for node in nodes if node.chunk.text is not None]
+    found = list(own)
+    for node in reversed(beside):
+        if node.chunk.span.byte_end == found[0].chunk.span.byte_start:
+            found.insert(0, node)
+    for node in beside:
+        if node.chunk.span.byte_start == found[-1].chunk.span.byte_end:
+            found.append(node)
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Citation:
     """The section that contains the best match, its own characters in the passage (down to the next
@@ -560,13 +592,34 @@ class Citer:
         return first, own[1] if last == -1 else last + 1
 
 
+def widest_that_fits(
+    passage: Passage, sections: Sequence[Chunk], cited: Chunk, room: int
+) -> Range | None:
+    """The characters of the outermost section around the cited one, or of itself, that is whole in
+    the passage and has at most `room` bytes.
+    """
+    for section in sections:
+        if not (section.span.contains(cited.span) and passage.span.contains(section.span)):
+            continue
+        start, end = characters_of(passage, section.span)
+        if len(passage.text[start:end].encode("utf-8", "surrogatepass")) <= room:
+            return start, end
+    return None
+
+
+def characters_of(passage: Passage, span: Span) -> Range:
+    """The characters of a section, which has whole lines."""
+    first, last = 0, len(passage.text)
+    if span.byte_start > passage.span.byte_start:
+        first = offset_of_line(passage, span.line_start)
+    if span.byte_end < passage.span.byte_end:
+        last = offset_of_line(passage, span.line_end + 1)
+    return (first, last) if first < last else (0, len(passage.text))
+
+
 def narrowest_around(sections: Sequence[Chunk], span: Span) -> Chunk | None:
     """The innermost section that contains the whole span."""
-    around = [
-        section
-        for section in sections
-        if section.span.byte_start <= span.byte_start and span.byte_end <= section.span.byte_end
-    ]
+    around = [section for section in sections if section.span.contains(span)]
     return around[-1] if around else None
 
 
