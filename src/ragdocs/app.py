@@ -8,7 +8,7 @@ import errno
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -33,7 +33,7 @@ from ragdocs.models import Closable, TreeName
 from ragdocs.places import Places
 
 if TYPE_CHECKING:
-    from ragdocs.embedding.base import Embedder
+    from ragdocs.embedding.base import Embedder, Vectors
     from ragdocs.embedding.cross_encoder import CrossEncoder
     from ragdocs.health import Health
     from ragdocs.indexing.manager import IndexManager
@@ -638,7 +638,12 @@ class App(Assembly, Closable):
             search=self.search,
             matches=matches_any,
             files=TreeFiles(self.config),
+            embed=self._embed if self._views.parts.has_meaning else None,
         )
+
+    def _embed(self, texts: Sequence[str]) -> "Vectors":
+        """Raises EmbeddingError without a model."""
+        return self.embedder.embed_documents(texts)
 
     def _ask(self, ask: Callable[[Views], _T]) -> _T:
         """Asks; and again if the store turns out to have other settings than expected, and can be

@@ -343,6 +343,18 @@ def test_context_prints_a_list_too(desk, tmp_path):
     assert plain(desk.shown(*words)).startswith("1. boats.md:")
 
 
+def test_any_file_is_related_to_documents_by_its_text(desk, tmp_path):
+    draft = write(tmp_path, "draft.txt", "Boats in the harbour, and keelhauling is forbidden.\n")
+    found = read_json("related", str(draft), *desk.place, env=desk.env)
+    assert found["similar_by_words"][0]["path"] == "boats.md"
+    assert found["similar_by_meaning"][0]["path"] == "boats.md"
+    assert "is not indexed: compared by its text" in found["notes"][0]
+    picture = write(tmp_path, "picture.png", b"\x89PNG\r\n\0\0\xff")
+    refused = run_ragdocs("related", str(picture), *desk.place, env=desk.env, code=2)
+    assert "picture.png" in refused.stderr
+    run_ragdocs("related", str(tmp_path / "none.md"), *desk.place, env=desk.env, code=2)
+
+
 def completed(desk: Desk, typed: str, shell: str = "bash") -> list[str]:
     words = typed.split(" ")
     env = {

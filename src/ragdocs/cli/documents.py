@@ -2,6 +2,7 @@
 searching them.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from ragdocs.limits import (
     DEFAULT_RELATED,
     MAX_ANSWER_TOKENS,
     MAX_PAGE_ENTRIES,
+    MAX_SOURCE_CHARS,
     MAX_SOURCES_CHARS,
 )
 from ragdocs.text import escaped, escaped_line, json_text, number_of
@@ -406,18 +408,16 @@ def related(context: click.Context, reference: str, reading: OpenedIndex, limit:
     """Show links to and from a document or section, and similar text.
 
     REFERENCE is the same as for `get`. Links, backlinks, documents in the same cluster of linked
-    notes, and text that is similar by meaning and by words are listed separately. Exits with 1
-    when there are none.
+    notes, and text that is similar by meaning and by words are listed separately. Any other file is
+    compared by its text. Exits with 1 when there are none.
 
     \b
     Example:
       ragdocs related guides/auth.md#sign-in
+      ragdocs related src/auth.py
     """
-    from ragdocs.library.requests import RelatedRequest
-
-    request = RelatedRequest(reference=reference, limit=limit)
     with reading.app() as app:
-        found = app.library.related(request)
+        found = _related(app.library, reference, limit)
     lines = list(related_lines(found))
     if reading.as_json:
         click.echo(json_text(found))
@@ -427,6 +427,24 @@ def related(context: click.Context, reference: str, reading: OpenedIndex, limit:
         for note in (*found.notes, *(() if lines else (_NOTHING,))):
             click.echo(f"note: {escaped(note)}", err=True)
     context.exit(0 if lines else NOTHING_FOUND)
+
+
+def _related(library: "Library", reference: str, limit: int) -> "Related":
+    """To a document, otherwise to the text of the file with that name."""
+    from ragdocs.library.requests import RelatedRequest
+
+    request = RelatedRequest(reference=reference, limit=limit)
+    try:
+        return library.related(request)
+    except QueryError:
+        if not os.path.isfile(reference):
+            raise
+    try:
+        with open(reference, "rb") as file:
+            content = file.read(MAX_SOURCE_CHARS)
+    except OSError as error:
+        raise QueryError(f"{escaped(reference)} cannot be read: {error.strerror}") from error
+    return library.related(replace(request, content=content))
 
 
 def related_lines(found: "Related") -> Iterator[str]:

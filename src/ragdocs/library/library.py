@@ -11,7 +11,7 @@ from ragdocs.library.answers import ContextAnswer, DocumentText, Listing, Relate
 from ragdocs.library.context import answer_plan, plan_context
 from ragdocs.library.documents import DocumentReader, PathMatcher, TextSource
 from ragdocs.library.listing import Lister
-from ragdocs.library.related import Relations
+from ragdocs.library.related import Embed, Relations
 from ragdocs.library.requests import ContextRequest, DocumentRequest, ListRequest, RelatedRequest
 from ragdocs.places import Places
 from ragdocs.search.requests import QueryRequest
@@ -28,6 +28,8 @@ class LibrarySetup:
     search: Callable[[QueryRequest], SearchResponse]
     matches: PathMatcher
     files: TextSource | None = None
+    embed: "Embed | None" = None
+    """Computes vectors of texts; None without the stored vectors' model."""
 
 
 class Library:
@@ -53,7 +55,11 @@ class Library:
     def related(self, request: RelatedRequest) -> Related:
         places = self._setup.places()
         with self._index.view() as view:
-            found = Relations(view, self._analyzer, places).of(request)
+            relations = Relations(view, self._analyzer, places)
+            if request.content is None:
+                found = relations.of(request)
+            else:
+                found = relations.of_text(request, self._setup.embed)
         return places.with_files(found)
 
     def context(self, request: ContextRequest) -> ContextAnswer:

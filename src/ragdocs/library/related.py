@@ -1,9 +1,11 @@
 """Finds what is related to a document: links, backlinks, its community, similar passages."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from ragdocs.errors import EmbeddingError, QueryError, SourceError
 from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.conditions import Filter, Unit, except_documents
 from ragdocs.indices.hits import Hit
@@ -18,9 +20,10 @@ from ragdocs.library.answers import (
 )
 from ragdocs.library.documents import headed_sections, place_of
 from ragdocs.library.requests import RelatedRequest
+from ragdocs.library.source_code import plain_text
 from ragdocs.library.terms import TellingTerm, TermCounter, TermFrequencies, telling_terms
 from ragdocs.models import DocId
-from ragdocs.places import Places, shown_path
+from ragdocs.places import Places, printable_name, shown_path
 from ragdocs.references import Resolver
 from ragdocs.store.records import ChunkKey, ChunkPlace, ResolvedLink, StoredChunk, StoredDocument
 from ragdocs.text import advised
@@ -28,6 +31,8 @@ from ragdocs.text import advised
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragdocs.embedding.base import Vectors
 
 # Links out of a document or section, and links to it.
 
@@ -103,6 +108,7 @@ _PASSAGES_PER_RESULT = 3
 _GROWTH = 4
 
 Find = Callable[[int], Sequence[Hit]]
+Embed: TypeAlias = "Callable[[Sequence[str]], Vectors]"
 
 
 class Similarity:
@@ -119,8 +125,9 @@ class Similarity:
     def by_meaning(self, leaves: Sequence[ChunkKey], limit: int) -> tuple[SimilarEntry, ...] | None:
         """By the mean of the passages' vectors; None if none of them has a vector yet."""
         vector = _mean(list(self._view.passage_vectors(leaves).values()))
-        if vector is None:
-            return None
+        return None if vector is None else self.by_vector(vector, limit)
+
+    def by_vector(self, vector: "Vectors", limit: int) -> tuple[SimilarEntry, ...]:
         found = self._best(
             lambda count: self._view.vector_recall(count, self._others)(vector), limit
         )
@@ -236,6 +243,24 @@ _NO_VECTORS = "this text has no vectors yet, so similar text cannot be found by 
 _NO_COMMUNITIES = "clusters of linked notes are not computed yet: a server or {command} does that"
 
 
+_NOT_INDEXED = "{name} is not indexed: compared by its text"
+_NO_MEANING = "not compared by meaning"
+_PIECE_CHARS = 1_000
+_PARAGRAPH_END = re.compile(r"\n\s*\n")
+
+
+def _pieces(text: str) -> list[str]:
+    """Of about the size of a passage, whole paragraphs where possible."""
+    pieces: list[str] = []
+    for paragraph in filter(str.strip, _PARAGRAPH_END.split(text)):
+        if pieces and len(pieces[-1]) + len(paragraph) < _PIECE_CHARS:
+            pieces[-1] += f"\n\n{paragraph}"
+        else:
+            starts = range(0, len(paragraph), _PIECE_CHARS)
+            pieces += [paragraph[at : at + _PIECE_CHARS] for at in starts]
+    return pieces
+
+
 class Relations:
     """Answers from one view."""
 
@@ -279,6 +304,46 @@ class Relations:
             similar_by_words=similarity.by_words(texts, limit),
             notes=tuple(notes),
         )
+
+    def of_text(self, request: RelatedRequest, embed: "Embed | None") -> Related:
+        """What is similar to a text that is not indexed. Raises QueryError if it is not text."""
+        try:
+            text = plain_text(request.content or "")[:MAX_CHARS]
+        except SourceError as error:
+            raise QueryError(f"{printable_name(request.reference)}: {error}") from error
+        similarity = Similarity(self._view, self._analyzer, DocId(""), 0)
+        near, note = self._near_text(similarity, text, request.limit, embed)
+        name = printable_name(request.reference)
+        return Related(
+            id="",
+            doc_id="",
+            tree="",
+            path=name,
+            title=name.rpartition("/")[2],
+            heading_path=(),
+            links=(),
+            links_total=0,
+            backlinks=(),
+            backlinks_total=0,
+            community=(),
+            community_size=None,
+            similar_by_meaning=near,
+            similar_by_words=similarity.by_words([text], request.limit),
+            notes=tuple(filter(None, (_NOT_INDEXED.format(name=name), note))),
+        )
+
+    def _near_text(
+        self, similarity: Similarity, text: str, limit: int, embed: "Embed | None"
+    ) -> tuple[tuple[SimilarEntry, ...], str]:
+        """By meaning, and why not."""
+        pieces = _pieces(text)
+        if not pieces or embed is None or not self._view.has_vectors:
+            return (), _NO_MEANING
+        try:
+            vector = _mean(list(embed(pieces)))
+        except EmbeddingError as error:
+            return (), f"{_NO_MEANING}: {error}"
+        return ((), _NO_MEANING) if vector is None else (similarity.by_vector(vector, limit), "")
 
     def _texts(self, leaves: Sequence[ChunkKey]) -> Iterator[str]:
         """Read as needed: of a long document only the beginning."""

@@ -122,14 +122,17 @@ class ListRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedRequest:
-    """What is related to a document or section; at most `limit` of each kind."""
+    """What is related to a document or section, or to any other text: `content` is that of a file
+    that is not indexed, whose name is the reference. At most `limit` of each kind."""
 
     reference: str
     limit: int = DEFAULT_RELATED
+    content: str | bytes | None = None
 
     def __post_init__(self) -> None:
         check_length("the reference", self.reference, MAX_REFERENCE_CHARS)
         check_number("limit", self.limit, 1, MAX_RELATED)
+        check_length("the text", self.content or "", MAX_SOURCE_CHARS)
         if not self.reference.strip():
             raise QueryError("no document is given: give an id or a path")
 

@@ -225,7 +225,7 @@ def read_source(file: EditedFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSour
     """Accepts any bytes: a file that is not text counts by its path alone."""
     name = without_surrogates(file.name)
     try:
-        whole = _text(file.content[: BYTES_PER_CHARACTER * (room + 1)])
+        whole = plain_text(file.content[: BYTES_PER_CHARACTER * (room + 1)])
     except SourceError as error:
         return ReadSource(
             name,
@@ -243,7 +243,7 @@ def read_source(file: EditedFile, room: int = MAX_READ_SOURCE_CHARS) -> ReadSour
 def read_diff(diff: str | bytes) -> tuple[list[ReadSource], str]:
     """The files that a diff changes, and its problem, if any."""
     try:
-        whole = _text(diff[:MAX_READ_SOURCE_CHARS])
+        whole = plain_text(diff[:MAX_READ_SOURCE_CHARS])
     except SourceError as error:
         return [], f"the diff cannot be read: {error}"
     text = _beginning(whole, MAX_READ_SOURCE_CHARS)
@@ -272,7 +272,7 @@ def _by_suffix(name: str) -> Callable[[str, str], ReadSource]:
     return _read_prose if suffix in _PROSE else _read_code
 
 
-def _text(content: str | bytes) -> str:
+def plain_text(content: str | bytes) -> str:
     if isinstance(content, bytes):
         return decode(content).source.text
     return without_surrogates(content).replace("\0", " ")
