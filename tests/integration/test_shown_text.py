@@ -120,3 +120,13 @@ def test_a_small_budget_keeps_the_lines_that_answer(ask):
     found = ask(text, "kestrel hovers fields").within(80).results[0]
     assert found.extent is Extent.SHORTENED
     assert "The kestrel hovers over fields." in found.text
+
+
+def test_the_first_result_has_its_text_even_if_another_is_slightly_surer(ask):
+    """Near ties are ordered by score: the first was one line without text when the second had a
+    hundredth more."""
+    text = f"# Birds\n\n{paragraphs('Word', 3)}\n\n## Kestrel\n\nA kestrel.\n"
+    answer = ask(text, "kestrel")
+    found = answer.within(5_000, 1.01).results[0]
+    assert found.extent is Extent.WHOLE
+    assert "A kestrel." in found.text

@@ -324,7 +324,9 @@ class Drafts:
     def within(self, max_tokens: int | None, text_from: float = 0.0) -> Presented:
         if max_tokens is None:
             return Presented(self._results)
-        doubtful = (at for at, one in enumerate(self._results) if one.shown_confidence < text_from)
+        # The first may be slightly less sure than another: near ties are ordered by score.
+        others = enumerate(self._results[1:], start=1)
+        doubtful = (at for at, one in others if one.shown_confidence < text_from)
         packed = pack(self._items, max_tokens, frozenset(doubtful), once=text_from > 0)
         results = [self._pack(self._results[each.place], each) for each in packed.results]
         return Presented(tuple(results), packed.left_out)

@@ -483,7 +483,8 @@ class Presented:
 
 class Packer(Protocol):
     """Packs the results of one search into a number of tokens. With `text_from`, it keeps only the
-    place of those with less confidence, and of those whose answer is in a text before."""
+    place of those with less confidence but for the first, and of those whose answer is in a text
+    before."""
 
     def __call__(self, max_tokens: int | None, text_from: float = 0.0) -> Presented: ...
 
