@@ -116,6 +116,7 @@ does not. See [[garden]].
 
 Press the button at the top of every page.
 """
+SYNC = "---\nstatus: active\npriority: 2\ndue: 2026-01-31\n---\n# Sync\n\nSync errors.\n"
 GARDEN = "# Garden\n\nTomatoes need sun.\n"
 SOURCE = "def sign_in(password):\n    return password or sign_in(password)\n"
 DIFF = """--- a/src/auth.py
@@ -145,6 +146,7 @@ def project(tmp_path_factory):
     home = tmp_path_factory.mktemp("documentation").resolve()
     folder = home / "project"
     write(folder, "guides/auth.md", AUTH)
+    write(folder, "guides/sync.md", SYNC)
     write(folder, "docs/guide.md", GARDEN)
     for root in (home / "notes", folder / "notes", folder / "handbook"):
         write(root, "tomatoes.md", GARDEN)
