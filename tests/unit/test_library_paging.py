@@ -49,6 +49,13 @@ def test_a_cursor_comes_back_as_it_went():
     assert decode_cursor("document", encode_cursor("document", values)) == values
 
 
+def test_a_cursor_is_short_and_leaves_out_what_is_empty():
+    values = {"doc": "AbCdEfGh", "version": "AbCdEfGh", "at": 12_345, "line": 321}
+    cursor = encode_cursor("document", values | {"part": "", "first": 0, "outline": 0})
+    assert decode_cursor("document", cursor) == values
+    assert len(cursor) < 90
+
+
 def test_no_damage_to_a_cursor_goes_unnoticed():
     chance = random.Random(7)
     cursor = encode_cursor("document", {"doc": "docs:a.md", "at": 10})

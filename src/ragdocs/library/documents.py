@@ -22,13 +22,13 @@ from ragdocs.library.paging import (
     entry_tokens,
     pack_page,
     page_end,
+    short_digest,
 )
 from ragdocs.library.requests import DocumentRequest
 from ragdocs.limits import MAX_LINE
 from ragdocs.models import (
     PREAMBLE,
     ChunkId,
-    DocId,
     Heading,
     Link,
     LinkKind,
@@ -379,11 +379,15 @@ class DocumentReader:
 
     def _resume(self, request: DocumentRequest) -> _Wanted:
         values = decode_cursor(_CURSOR, request.cursor)
-        doc_id, line = DocId(str(values["doc"])), values["line"]
-        document = self._view.document(doc_id)
-        if document is None:
-            raise NotThere(f"`{doc_id}` no longer exists: list the documents to see which do")
-        if self._view.version(doc_id) != values["version"]:
+        line, wanted = values.get("line", 1), values.get("doc")
+        known = (each for each in self._view.document_ids() if short_digest(each) == wanted)
+        doc_id = next(known, None)
+        document = self._view.document(doc_id) if doc_id is not None else None
+        if doc_id is None or document is None:
+            raise NotThere(
+                "the document of this cursor no longer exists: list the documents to see which do"
+            )
+        if short_digest(self._view.version(doc_id)) != values.get("version"):
             raise QueryError(
                 f"`{doc_id}` has changed since the previous page: start again without the cursor, "
                 f"or continue with start_line {line}"
@@ -393,11 +397,12 @@ class DocumentReader:
                 "the cursor belongs to another document: give either the cursor or the document"
             )
         place = place_of(self._view, self._target(document, values))
-        return _Wanted(document, place, bool(values["outline"]), int(str(values["at"])))
+        return _Wanted(document, place, bool(values.get("outline")), int(str(values.get("at", 0))))
 
     def _target(self, document: StoredDocument, values: dict[str, Value]) -> ReferenceTarget:
-        name, first, last = str(values["name"]), values["first"], values["last"]
-        match DocumentPart(str(values["extent"])):
+        name = f"{document.id}{values.get('part', '')}"
+        first, last = values.get("first", 0), values.get("last", 0)
+        match DocumentPart(str(values.get("extent", DocumentPart.DOCUMENT))):
             case DocumentPart.CHUNK:
                 return ReferenceTarget(document, chunk=self._view.chunk(ChunkId(name)))
             case DocumentPart.SECTION:
@@ -473,20 +478,19 @@ class DocumentReader:
     def _cursor(self, wanted: _Wanted, at: int, line: int) -> str:
         document, place = wanted.document, wanted.place
         first, last = place.lines or (0, 0)
-        return encode_cursor(
-            _CURSOR,
-            {
-                "doc": document.id,
-                "version": self._view.version(document.id),
-                "extent": place.extent,
-                "name": place.id,
-                "first": first,
-                "last": last,
-                "outline": int(wanted.is_outline),
-                "at": at,
-                "line": line,
-            },
-        )
+        values: dict[str, Value] = {
+            "doc": short_digest(document.id),
+            "version": short_digest(self._view.version(document.id)),
+            "part": place.id.removeprefix(document.id),
+            "first": first,
+            "last": last,
+            "outline": int(wanted.is_outline),
+            "at": at,
+            "line": line,
+        }
+        if place.extent is not DocumentPart.DOCUMENT:
+            values["extent"] = place.extent
+        return encode_cursor(_CURSOR, values)
 
 
 def _blank(wanted: _Wanted) -> DocumentText:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ragdocs.errors import QueryError
 from ragdocs.library.requests import ListKind, ListRequest
@@ -24,9 +24,45 @@ Value = str | int | list[str | int]
 _DAMAGED = "the cursor is damaged or belongs to another list: omit it to get the first page"
 
 
+_LETTERS = {
+    name: chr(ord("a") + at)
+    for at, name in enumerate(
+        [
+            "document",
+            "list",
+            "doc",
+            "version",
+            "part",
+            "extent",
+            "first",
+            "last",
+            "outline",
+            "at",
+            "line",
+            "kind",
+            "tree",
+            "path",
+            "tags",
+            "generation",
+            "after",
+        ]
+    )
+}
+"""Models read and repeat cursors: each name is one letter in them."""
+_NAMES = {letter: name for name, letter in _LETTERS.items()}
+
+
+def short_digest(text: str) -> str:
+    """Stands for a long name in a cursor."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest()
+    return base64.urlsafe_b64encode(digest).decode()
+
+
 def encode_cursor(kind: str, values: Mapping[str, Value]) -> str:
-    payload = json.dumps([kind, values], separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(_check(payload) + payload).decode().rstrip("=")
+    """Values that are empty or 0 are left out."""
+    kept = {_LETTERS[name]: value for name, value in values.items() if value}
+    payload = json.dumps([_LETTERS[kind], kept], separators=(",", ":")).encode()
+    return _word(_check(payload) + payload)
 
 
 def decode_cursor(kind: str, cursor: str) -> dict[str, Value]:
@@ -36,12 +72,17 @@ def decode_cursor(kind: str, cursor: str) -> dict[str, Value]:
     except (binascii.Error, ValueError):
         raise QueryError(_DAMAGED) from None
     check, payload = raw[:CHECK_BYTES], raw[CHECK_BYTES:]
-    if _check(payload) != check:
+    # The last character may have bits that stand for nothing: another one must not pass for it.
+    if _check(payload) != check or _word(raw) != cursor:
         raise QueryError(_DAMAGED)
     found_kind, values = json.loads(payload)
-    if found_kind != kind:
+    if found_kind != _LETTERS[kind]:
         raise QueryError(_DAMAGED)
-    return cast("dict[str, Value]", values)
+    return {_NAMES[letter]: value for letter, value in values.items()}
+
+
+def _word(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def _check(payload: bytes) -> bytes:
@@ -109,12 +150,12 @@ def read_cursor(request: ListRequest, generation: int) -> ListPosition:
     if not request.cursor:
         return ListPosition(request)
     values = decode_cursor(_CURSOR, request.cursor)
-    tags = values["tags"]
+    tags = values.get("tags")
     carried = replace(
         request,
-        kind=ListKind(str(values["kind"])),
-        tree=str(values["tree"]),
-        path=str(values["path"]),
+        kind=ListKind(str(values.get("kind", ListKind.DOCUMENTS))),
+        tree=str(values.get("tree", "")),
+        path=str(values.get("path", "")),
         tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
         where=str(values["where"]),
     )
@@ -124,8 +165,8 @@ def read_cursor(request: ListRequest, generation: int) -> ListPosition:
             raise QueryError(
                 f"the cursor belongs to a list with another `{name}`: omit one of the two"
             )
-    after = values["after"]
-    is_same = values["generation"] == generation
+    after = values.get("after")
+    is_same = values.get("generation", 0) == generation
     notes = () if is_same else ("the index has changed since the previous page",)
     return ListPosition(carried, tuple(after) if isinstance(after, list) else None, notes)
 
@@ -134,7 +175,7 @@ def next_cursor(request: ListRequest, last: Key | None, generation: int) -> str 
     if last is None:
         return None
     values: dict[str, Value] = {
-        "kind": request.kind,
+        "kind": "" if request.kind is ListKind.DOCUMENTS else request.kind,
         "tree": request.tree,
         "path": request.path,
         "tags": [*request.tags],

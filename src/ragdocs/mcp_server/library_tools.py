@@ -150,15 +150,16 @@ def folder_lines(entries: Iterable[Located]) -> Iterator[str]:
 # `find_related` as text.
 
 
-def related_text(related: Related) -> str:
-    return Cleaner().clean("\n".join(_related_lines(related)))
+def related_text(related: Related, found: Related) -> str:
+    """`found` is all of it, of which `related` is what fits."""
+    return Cleaner().clean("\n".join(_related_lines(related, found)))
 
 
 def context_text(given: ContextGiven) -> str:
     return Cleaner().clean("\n".join(_context_lines(given)))
 
 
-def _related_lines(related: Related) -> Iterator[str]:
+def _related_lines(related: Related, found: Related) -> Iterator[str]:
     headings = heading_line(related.title, related.heading_path)
     yield f"Related to {one_line(related.id)} · {headings}"
     yield from map(one_line, related.notes)
@@ -171,11 +172,12 @@ def _related_lines(related: Related) -> Iterator[str]:
     )
     size = related.community_size
     yield from _group_lines("same cluster", size, list(map(_neighbour, related.community)))
-    for title, entries in (
-        ("similar by meaning", related.similar_by_meaning),
-        ("similar by words", related.similar_by_words),
+    for title, entries, every in (
+        ("similar by meaning", related.similar_by_meaning, found.similar_by_meaning),
+        ("similar by words", related.similar_by_words, found.similar_by_words),
     ):
-        yield from _group_lines(title, None, list(map(_similar, entries)))
+        total = len(every) if len(every) > len(entries) else None
+        yield from _group_lines(title, total, list(map(_similar, entries)))
 
 
 def _group_lines(title: str, total: int | None, entries: Sequence[str]) -> Iterator[str]:
@@ -569,7 +571,7 @@ def _related(backend: Backend, arguments: RelatedArguments) -> ToolAnswer:
     index = brief_note(backend.index_state())
 
     def give(shown: Related) -> ToolAnswer:
-        text = f"{index.line()}\n{related_text(shown)}"
+        text = f"{index.line()}\n{related_text(shown, related)}"
         return ToolAnswer(to_json(RelatedAnswer(related=shown, index=index)), text)
 
     def pack(room: int) -> ToolAnswer:
