@@ -43,6 +43,8 @@ MAX_REFERENCE_CHARS = 13_000
 them."""
 MAX_CURSOR_CHARS = 30_000
 """Characters of a cursor."""
+MAX_DOCUMENTS = 20
+"""Documents that one call of `get_document` may name."""
 MAX_LINE = 1_000_000_000
 """The highest line number that may be requested."""
 DEFAULT_PAGE_ENTRIES = 100

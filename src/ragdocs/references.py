@@ -302,9 +302,19 @@ class _FilterResolver:
         """The first meaning of a path that has any document."""
         for meaning in self._places.folders(path):
             condition = _below_any(meaning)
-            if self._view.has_documents(condition):
+            if self._has_any(meaning, condition):
                 return condition
         return self._document(path)
+
+    def _has_any(self, meaning: Readings, condition: Condition) -> bool:
+        for reading in meaning:
+            every = self._places.roots or self._view.trees()
+            trees = every if reading.tree is None else [TreeName(reading.tree)]
+            if any(self._view.has_path(tree, reading.path) for tree in trees):
+                return True
+        # Only other characters than ASCII have several forms, which a filter does not tell apart.
+        is_plain = all(reading.path.isascii() for reading in meaning)
+        return not is_plain and self._view.has_documents(condition)
 
     def _document(self, path: str) -> Condition | None:
         """The one document of that file name, or that a wikilink means. A bare word is a folder."""

@@ -183,11 +183,21 @@ def test_every_answer_names_the_tree_the_path_and_the_file(app, project):
         ("[[guide#Set up the pot|pot]]", (12, 26)),
         ("docs/guide.md:10-12", (10, 12)),
         ("./docs/guide.md:10", (10, 10)),
+        ("guide.md#^first-step", (14, 15)),
+        ("[[handbook#^item]]", (18, 18)),
+        ("guide.md#Set up the pot#^the-table", (20, 24)),
     ],
 )
 def test_a_part_is_found_by_heading_lines_or_block(app, reference, lines):
     found = get(app, reference)
     assert (found.doc_id, found.line_start, found.line_end) == ("docs:guide.md", *lines)
+
+
+def test_a_block_that_is_not_there_names_those_that_are(app):
+    with pytest.raises(
+        QueryError, match=r"no block `\^first-stp`; the nearest (is|are) `#\^first-step`"
+    ):
+        get(app, "guide.md#^first-stp")
 
 
 @pytest.mark.parametrize(
@@ -288,6 +298,13 @@ def test_lint_takes_the_same_paths(app, project):
         app.lint(LintRequest(paths=("apy",)))
 
 
+def test_related_lines_that_do_not_exist_are_an_error(app):
+    with pytest.raises(QueryError, match="there is no line 900: the document has 26 lines"):
+        app.library.related(RelatedRequest(reference="guide.md:900-950"))
+    front_matter = app.library.related(RelatedRequest(reference="guide.md:1-3"))
+    assert "no text" in front_matter.notes[0]
+
+
 # Over MCP.
 
 
@@ -304,6 +321,58 @@ def test_an_agent_gets_the_file_and_may_give_it_back(app, project):
         missing = server.call("query_documents", query="tomatoes", path="docs/API")
         assert missing.is_error
         assert "the nearest is `docs:api`" in missing.text
+
+
+def test_several_documents_come_in_one_answer_within_one_budget(app):
+    names = ["docs/guide.md", "[[cache]]", "Note.md#^gone", "vault/Note.md"]
+    with in_memory(app) as server:
+        whole = server.call("get_document", documents=names)
+        assert [whole.data["path"], *(one["path"] for one in whole.data["others"])] == [
+            "guide.md",
+            "api/cache.md",
+            "Note.md",
+        ]
+        assert whole.data["text"] == GUIDE
+        assert [one["document"] for one in whole.data["left_out"]] == ["Note.md#^gone"]
+        assert "has no block" in whole.data["left_out"][0]["problem"]
+        for text in ("Fill it with water.", "Tomatoes are kept.", "Tomatoes far away.", "^gone"):
+            assert text in whole.text
+        alone = server.call("get_document", documents=["guide.md"])
+        assert "others" not in alone.data
+        refused = server.call("get_document", documents=["nope.md", "nix.md"])
+        assert refused.is_error
+        assert "`nope.md`" in refused.text
+        assert "`nix.md`" in refused.text
+        assert server.call("get_document", documents=names, start_line=3).is_error
+
+
+def test_what_does_not_fit_of_several_documents_is_named(tmp_path):
+    texts = {f"{at}.md": f"# Page {at}\n\n" + f"Word {at} of many. " * 400 for at in range(4)}
+    texts["small.md"] = "# Small\n\nA word.\n"
+    docs = write_all(tmp_path / "docs", texts)
+    config = load_config(
+        None,
+        flags={"indexing": {"documents_path": str(docs), "index_path": str(tmp_path / "i")}},
+        cwd=tmp_path,
+        environ={"HOME": str(tmp_path)},
+    )
+    with App(config, CountingEmbedder()) as made:
+        with made.manager() as manager:
+            manager.update()
+        with in_memory(made) as server:
+            for limit in (300, 700, 1500):
+                asked = server.call("get_document", documents=[*sorted(texts)], max_tokens=limit)
+                given = [asked.data, *asked.data["others"]]
+                named = {one["path"] for one in given}
+                left = {one["document"] for one in asked.data["left_out"]}
+                assert named | left == set(texts)
+                assert not named & left
+                assert all(one["text"] for one in given)
+                assert all(one.get("cursor") for one in given if one["path"] != "small.md")
+                assert asked.tokens <= limit
+            cursor = asked.data["others"][0]["cursor"]
+            more = server.call("get_document", cursor=cursor)
+            assert more.data["path"] == asked.data["others"][0]["path"]
 
 
 def test_a_server_for_other_machines_names_no_file(app, project):

@@ -201,8 +201,9 @@ def _explanation_lines(explanation: "ContextExplanation") -> Iterator[str]:
 def get(reference: str, reading: OpenedIndex, outline: bool, full_document: bool) -> None:
     """Show a document, a section, or a range of lines.
 
-    REFERENCE is an id from a search result, a path, `path#heading` or `path:10-40`. A file name
-    without its folder is enough if no other file has it.
+    REFERENCE is a path (from here, or in its tree), an id from a search result, a `[[wikilink]]`,
+    or one of these with a part: `path#heading`, `path#^block`, `path:10-40`. A file name without
+    its folder is enough if no other file has it.
 
     \b
     Examples:

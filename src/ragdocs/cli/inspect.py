@@ -1,7 +1,9 @@
 """`inspect`: shows how a file is parsed into chunks, and how a query is parsed."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,7 @@ import click
 
 from ragdocs.cli.indexing import OpenedIndex, reading_options
 from ragdocs.cli.main import CommandPlace, place_options
-from ragdocs.errors import SourceUnreadable
+from ragdocs.errors import QueryError, SourceUnreadable
 from ragdocs.models import TreeName
 from ragdocs.text import escaped, json_text, number_of
 
@@ -151,7 +153,7 @@ def inspect_document(file: Path, place: CommandPlace, embedded: bool, as_json: b
       ragdocs inspect doc guides/auth.md --embedded
     """
     config = place.config()
-    place_in_tree = _find_place(_existing(file), config)
+    place_in_tree = _find_place(_existing(_file_named(file, config)), config)
     taken = _take(place_in_tree, config)
     if as_json:
         click.echo(json_text(_as_json(taken, place_in_tree)))
@@ -170,6 +172,26 @@ class _TreePlace:
     root: Path
     path: str
     note: str
+
+
+def _file_named(typed: Path, config: "Config") -> Path:
+    """The file on disk; or the one that the text names as an answer does, such as `tree:path`."""
+    from ragdocs.places import Places, working_directory
+
+    if os.path.lexists(typed):
+        return typed
+    places = Places.of(config.trees, working_directory())
+    try:
+        readings = chain.from_iterable(places.readings(str(typed)))
+    except QueryError:
+        return typed
+    files = (
+        root / reading.path
+        for reading in readings
+        for tree, root in places.roots.items()
+        if reading.tree in (None, tree)
+    )
+    return next((file for file in files if os.path.lexists(file)), typed)
 
 
 def _existing(file: Path) -> Path:

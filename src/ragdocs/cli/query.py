@@ -87,7 +87,7 @@ _OPTIONS = (
         multiple=True,
         metavar="PATH",
         shell_complete=completing.folders_and_documents,
-        help="Only below this folder.",
+        help="Only this file or folder.",
     ),
     click.option(
         "--tree",
@@ -130,7 +130,7 @@ _OPTIONS = (
         multiple=True,
         metavar="PATH",
         shell_complete=completing.documents,
-        help="Leave out this file.",
+        help="Leave out this file or folder.",
     ),
     click.option(
         "--query-type",

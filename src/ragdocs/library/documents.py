@@ -38,7 +38,7 @@ from ragdocs.models import (
     TreeName,
 )
 from ragdocs.parsers.decoding import decode
-from ragdocs.parsers.link_targets import Anchors
+from ragdocs.parsers.link_targets import Anchors, block_ids, block_lines
 from ragdocs.places import Places, printable_name, shown_path
 from ragdocs.references import MAX_NAMED, ReferenceTarget, Resolver, nearest
 from ragdocs.search.budget import BYTES_PER_TOKEN, tokens
@@ -243,6 +243,9 @@ def place_of(view: View, target: ReferenceTarget) -> DocumentPlace:
         return lines_place(document, *target.lines)
     if target.fragment is None:
         return whole_place(document)
+    last = target.fragment.rpartition("#")[2].strip()
+    if last.startswith("^"):
+        return _block_place(view, document, last.removeprefix("^"))
     part = view.chunk(ChunkId(f"{document.id}#{target.fragment}"))
     if "~" in target.fragment and part is not None:
         return _chunk_place(part)
@@ -259,6 +262,22 @@ def lines_place(document: StoredDocument, first: int, last: int) -> DocumentPlac
     return DocumentPlace(document.id, DocumentPart.LINES, (short(document.title),), (first, last))
 
 
+def refuse_lines_beyond(
+    view: View, document: StoredDocument, lines: tuple[int, int] | None
+) -> None:
+    """Raises NotThere for lines that begin after the last one that was indexed."""
+    if lines is None:
+        return
+    root = view.chunk(ChunkId(document.id))
+    last = root.chunk.span.line_end if root else document.lines
+    if lines[0] > last:
+        raise NotThere(_describe_no_line(last, lines[0]))
+
+
+def _describe_no_line(last: int, line: int) -> str:
+    return f"there is no line {line:,}: the document has {last:,} lines"
+
+
 def characters(view: View, place: DocumentPlace, content: DocumentContent) -> tuple[int, int]:
     """The characters of the place in the content's text."""
     if place.chunk_id is not None:
@@ -269,7 +288,7 @@ def characters(view: View, place: DocumentPlace, content: DocumentContent) -> tu
         return 0, len(content.text)
     first, last = place.lines
     if first > content.last_line:
-        raise NotThere(f"there is no line {first:,}: the document has {content.last_line:,} lines")
+        raise NotThere(_describe_no_line(content.last_line, first))
     start, end = content.range_of_lines(first, last)
     return (max(start, content.body_start), end) if place.is_body else (start, end)
 
@@ -310,6 +329,34 @@ def _section_place(view: View, document: StoredDocument, fragment: str) -> Docum
             lines = section.span.line_start, section.span.line_end
             return DocumentPlace(f"{document.id}#{slug}", DocumentPart.SECTION, section.path, lines)
     raise NotThere(_describe_unknown(document, fragment, found))
+
+
+def _block_place(view: View, document: StoredDocument, block_id: str) -> DocumentPlace:
+    """The lines of an Obsidian block (`^id`), in the text that was indexed."""
+    content = _read_stored(view, document, TextState.UNCHECKED)
+    found = block_lines(content.text, block_id)
+    if found is None:
+        raise NotThere(_describe_no_block(document, block_id, block_ids(content.text)))
+    first, last = (content.first_line + line for line in found)
+    above = [
+        section.path
+        for section in headed_sections(view, document)
+        if section.span.line_start <= first <= section.span.line_end
+    ]
+    return replace(
+        lines_place(document, first, last),
+        heading_path=above[-1] if above else (short(document.title),),
+    )
+
+
+def _describe_no_block(document: StoredDocument, block_id: str, known: Sequence[str]) -> str:
+    name = printable_name(document.id)
+    message = f"`{name}` has no block `^{printable_name(block_id)}`"
+    near = nearest(block_id, known[:MAX_COMPARED_SLUGS], MAX_NAMED)
+    if not near:
+        return message
+    verb = "is" if len(near) == 1 else "are"
+    return f"{message}; the nearest {verb} {', '.join(f'`#^{one}`' for one in near)}"
 
 
 def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) -> DocumentPlace:

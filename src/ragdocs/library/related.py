@@ -18,7 +18,7 @@ from ragdocs.library.answers import (
     SimilarEntry,
     short,
 )
-from ragdocs.library.documents import headed_sections, place_of
+from ragdocs.library.documents import headed_sections, place_of, refuse_lines_beyond
 from ragdocs.library.requests import RelatedRequest
 from ragdocs.library.source_code import plain_text
 from ragdocs.library.terms import TellingTerm, TermCounter, TermFrequencies, telling_terms
@@ -240,6 +240,7 @@ MAX_LINKED = 1_000
 """How many neighbours are looked at: a hub may have tens of thousands."""
 _READ_AT_ONCE = 64
 _NO_VECTORS = "this text has no vectors yet, so similar text cannot be found by meaning"
+_NO_TEXT = "there is no text here that could be compared with others"
 _NO_COMMUNITIES = "clusters of linked notes are not computed yet: a server or {command} does that"
 
 
@@ -277,6 +278,7 @@ class Relations:
         nodes = self._view.outline_of_chunks(document.id)
         part = self._view.chunk(place.chunk_id) if place.chunk_id is not None else None
         lines = (part.chunk.span.line_start, part.chunk.span.line_end) if part else place.lines
+        refuse_lines_beyond(self._view, document, lines)
         leaves = _below(part.key, nodes) if part else _within(lines, nodes)
         outgoing = links_out(self._view, document, lines)
         incoming = links_in(self._view, document, lines)
@@ -286,7 +288,8 @@ class Relations:
         near = similarity.by_meaning(leaves, limit)
         texts = chain(place.heading_path, self._texts(leaves))
         no_communities = _NO_COMMUNITIES.format(command=advised("update"))
-        notes = [no_communities] * (size is None) + [_NO_VECTORS] * (near is None)
+        no_vectors = _NO_VECTORS if leaves else _NO_TEXT
+        notes = [no_vectors] * (near is None) + [no_communities] * (size is None)
         return Related(
             id=place.id,
             doc_id=document.id,

@@ -25,7 +25,15 @@ from ragdocs.lint.findings import (
     find_at,
 )
 from ragdocs.models import DocId, Heading, Link, LinkKind, LinkSyntax, Span, TreeName
-from ragdocs.parsers.link_targets import EXTENSIONS, Catalogue, Names, fold, match_key, meaning
+from ragdocs.parsers.link_targets import (
+    EXTENSIONS,
+    Catalogue,
+    Names,
+    block_ids,
+    fold,
+    match_key,
+    meaning,
+)
 from ragdocs.store.records import ResolvedLink, StoredDocument
 from ragdocs.text import number_of
 
@@ -52,8 +60,6 @@ _HTML_ANCHOR = re.compile(
     r"<[a-z][^<>]*?\s(?:id|name)\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s>]+))", re.I
 )
 _ATTRIBUTE_ANCHOR = re.compile(r"\{[^{}\n]*?#([\w:.-]+)[^{}\n]*\}")
-# Obsidian asks for a space before it, and does without one behind an embed.
-_BLOCK_ID = re.compile(r"(?<![\w^])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 _PAGE_TOP = {"top", ""}
 _TEXT_FRAGMENT = ":~:"
 
@@ -373,7 +379,7 @@ class LinkChecker:
             text = "".join(leaf for leaf in leaves if leaf is not None)
             marks = {mark for found in _HTML_ANCHOR.findall(text) for mark in found if mark}
             marks.update(_ATTRIBUTE_ANCHOR.findall(text))
-            blocks = frozenset(map(fold, _BLOCK_ID.findall(text)))
+            blocks = frozenset(map(fold, block_ids(text)))
             self._targets[aimed.id] = _Target(
                 headings,
                 NearNames(each.text for each in headings),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BeforeValidator, Field
 
 from ragdocs.diagnosis.status import Status
-from ragdocs.errors import IndexStoreError
+from ragdocs.errors import IndexStoreError, QueryError
 from ragdocs.library.answers import (
     ContextAnswer,
     ContextFile,
@@ -39,6 +39,7 @@ from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
     DEFAULT_PAGE_ENTRIES,
     DEFAULT_RELATED,
+    MAX_DOCUMENTS,
     MAX_FILTER_TEXT_CHARS,
     MAX_LINE,
     MAX_PAGE_ENTRIES,
@@ -61,6 +62,7 @@ from ragdocs.mcp_server.answer import (
     BriefIndexNote,
     Cursor,
     IndexNote,
+    PathText,
     Tokens,
     ToolAnswer,
     Word,
@@ -235,18 +237,24 @@ Line = Annotated[int, number_field(1, MAX_LINE, "From 1, inclusive; default: all
 class DocumentArguments(Arguments):
     """`get_document`"""
 
-    document: Annotated[
-        str, path_field("id, path, path#heading, path:10-40 or ragdocs:// URI.")
-    ] = ""
+    document: Annotated[str, path_field("id, path, wikilink, path#heading, path:10-40 or URI.")] = (
+        ""
+    )
+    documents: Annotated[tuple[PathText, ...], list_field("Several.", MAX_DOCUMENTS)] = ()
     start_line: Line | None = None
     end_line: Line | None = None
     outline: Annotated[bool, Field(description="Headings with lines and sizes only.")] = False
-    full_document: Annotated[bool, Field(description="All of the section's document.")] = False
+    full_document: Annotated[bool, Field(description="Its whole document.")] = False
     max_tokens: Tokens = DEFAULT_ANSWER_TOKENS
     cursor: Cursor = ""
 
-    def to_request(self, max_tokens: int) -> DocumentRequest:
-        where = resolve(self.document)
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Every document that is asked for, once."""
+        return tuple(name for name in dict.fromkeys((self.document, *self.documents)) if name)
+
+    def to_request(self, max_tokens: int, document: str = "") -> DocumentRequest:
+        where = resolve(document or next(iter(self.named), ""))
         return DocumentRequest(
             reference=where.reference,
             start_line=self.start_line or where.start_line,
@@ -386,9 +394,24 @@ class DocumentAnswer(DocumentText):
     uri: str
     index: BriefIndexNote
     hidden_characters: int = 0
+    others: tuple[Mapping[str, Any], ...] = ()
+    """Further documents that were asked for in the same call, with the same fields."""
+    left_out: tuple[Mapping[str, Any], ...] = ()
+    """As `MissingDocument`: what is not in the answer, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingDocument:
+    """A document of several that is not in the answer, and why; its tokens, if it was found."""
+
+    document: str
+    problem: str
+    tokens: int | None = None
 
 
 def get_document(backend: Backend, arguments: DocumentArguments) -> ToolAnswer:
+    if len(arguments.named) > 1:
+        return _get_several(backend, arguments)
     index = brief_note(backend.index_state())
 
     def find(room: int) -> DocumentText:
@@ -421,14 +444,111 @@ def _document_answer(found: DocumentText, index: BriefIndexNote) -> ToolAnswer:
     return ToolAnswer(structured, text, (AnswerLink(document_uri(found.doc_id), path),))
 
 
-def _document_lines(found: DocumentText, index: BriefIndexNote, cleaner: Cleaner) -> Iterator[str]:
+# Several documents in one budget: small ones whole, and the others share what is left. Those that
+# come last are left out, and named, where a share would be too small to be of use.
+
+MIN_SHARE = 60
+"""Tokens of text, below which a part of a document is not worth its place."""
+_PLACE_TOKENS = 90
+"""About what the other fields of a document cost."""
+_NO_ROOM = "left out to stay within max_tokens: ask for it by itself"
+
+
+def _get_several(backend: Backend, arguments: DocumentArguments) -> ToolAnswer:
+    if arguments.cursor or arguments.start_line or arguments.end_line:
+        raise BadArguments("a cursor or lines are of one document: write path:10-40 for each")
+    index = brief_note(backend.index_state())
+    found: dict[str, DocumentText] = {}
+    problems: dict[str, MissingDocument] = {}
+    for name in arguments.named:
+        try:
+            found[name] = backend.library.get(arguments.to_request(arguments.max_tokens, name))
+        except QueryError as error:
+            problems[name] = MissingDocument(document=name, problem=error_text(error))
+    if not found:
+        raise QueryError("; ".join(one.problem for one in problems.values()))
+
+    def pack(room: int) -> ToolAnswer:
+        shares = _shares({name: one.total_tokens for name, one in found.items()}, room)
+        shown = [
+            one
+            if one.cursor is None and shares[name] >= one.tokens
+            else backend.library.get(arguments.to_request(shares[name], name))
+            for name, one in found.items()
+            if name in shares
+        ]
+        without = {
+            name: MissingDocument(document=name, problem=_NO_ROOM, tokens=one.total_tokens)
+            for name, one in found.items()
+            if name not in shares
+        }
+        missing = problems | without
+        left = tuple(missing[name] for name in arguments.named if name in missing)
+        return _several_answer(shown, left, index)
+
+    def shorter() -> Iterator[ToolAnswer]:
+        """The beginning of the first, without reasons; then without the names of the others."""
+        first, *_ = found
+        least = backend.library.get(arguments.to_request(1, first))
+        rest = [name for name in arguments.named if name != first]
+        yield _several_answer(
+            [least],
+            tuple(MissingDocument(document=name, problem="left out") for name in rest),
+            index,
+        )
+        others = MissingDocument(document=f"{len(rest)} others", problem=_NO_ROOM)
+        yield _several_answer([replace(least, tags=(), heading_path=())], (others,), index)
+
+    return fit(arguments.max_tokens, pack, shorter())
+
+
+def _shares(sizes: Mapping[str, int], room: int) -> dict[str, int]:
+    """How many tokens each document gets; the first always gets some."""
+    names = list(sizes)
+    while True:
+        left = max(1, room - _PLACE_TOKENS * len(names))
+        shares: dict[str, int] = {}
+        for count, name in enumerate(sorted(names, key=lambda name: sizes[name])):
+            shares[name] = min(sizes[name], left // (len(names) - count))
+            left -= shares[name]
+        is_enough = all(shares[name] >= min(MIN_SHARE, sizes[name]) for name in names)
+        if is_enough or len(names) == 1:
+            return {name: max(1, shares[name]) for name in names}
+        del names[-1]
+
+
+def _several_answer(
+    shown: Sequence[DocumentText], left: tuple[MissingDocument, ...], index: BriefIndexNote
+) -> ToolAnswer:
+    answers = [_document_answer(one, index) for one in shown]
+    first, others = answers[0], answers[1:]
+    structured: dict[str, Any] = first.structured | {
+        "others": [
+            {name: value for name, value in other.structured.items() if name != "index"}
+            for other in others
+        ],
+        "left_out": [to_json(one) for one in left],
+    }
+    texts = [first.text]
+    texts += ["\n".join(_document_lines(one, None, Cleaner())) for one in shown[1:]]
+    if left:
+        said = (f"- {one_line(one.document)}: {one_line(one.problem)}" for one in left)
+        texts.append("\n".join(("Not in this answer:", *said)))
+    links = tuple(link for answer in answers for link in answer.links)
+    return ToolAnswer(structured, Cleaner().clean("\n\n".join(texts)), links)
+
+
+def _document_lines(
+    found: DocumentText, index: BriefIndexNote | None, cleaner: Cleaner
+) -> Iterator[str]:
     lines = f"{one_line(found.path)}:{found.line_start}-{found.line_end} of {found.total_lines}"
     headings = heading_line(found.title, found.heading_path)
     cost = f"{found.tokens:,} of {found.total_tokens:,} tokens"
     yield cleaner.clean(f"{lines} · {headings} · {found.extent.value} · {cost}")
     file = f" · file {one_line(found.file)}" if found.file not in (None, found.path) else ""
     yield cleaner.clean(f"id: {one_line(found.id)}{file} · {_facts(found)}")
-    yield index.line()
+    if index is not None:
+        yield index.line()
     for note in found.notes:
         yield cleaner.clean(one_line(note))
     if found.extent is DocumentPart.OUTLINE:

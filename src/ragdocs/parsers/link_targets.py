@@ -266,3 +266,72 @@ class Anchors:
 def _loose(slug: str) -> str:
     """The collapsed form of a slug, with hyphens for the underscores that some sites use."""
     return collapse_slug(fold(slug).replace("_", "-"))
+
+
+# Which lines a block id means: the paragraph, list item, table, quote or code that it stands at.
+
+# Obsidian asks for a space before it, and does without one behind an embed.
+_BLOCK_ID = re.compile(r"(?<![\w^])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
+_ALONE = re.compile(r"[ \t>]*\^[A-Za-z0-9-]+[ \t]*")
+_ITEM = re.compile(r"([ \t>]*)(?:[-*+]|\d{1,9}[.)])[ \t]")
+_HEADING_LINE = re.compile(r"[ \t>]{0,3}#{1,6}[ \t]")
+_FENCE_LINE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
+
+
+def block_ids(text: str) -> list[str]:
+    """The ids of blocks (`^id` at the end of a line), as they are written."""
+    return _BLOCK_ID.findall(text)
+
+
+def block_lines(text: str, block_id: str) -> tuple[int, int] | None:
+    """The first and the last line of a block, counted from 0; None if no block has this id."""
+    lines = text.split("\n")
+    opened: int | None = None
+    opened_by: dict[int, int] = {}
+    for at, line in enumerate(lines):
+        if fence := _FENCE_LINE.match(line):
+            if opened is None:
+                opened = at
+            elif fence[1].startswith(lines[opened].lstrip(" \t>")[:3]):
+                opened_by[at], opened = opened, None
+        elif opened is None:
+            found = _BLOCK_ID.search(line)
+            if found is not None and fold(found[1]) == fold(block_id):
+                return _lines_at(lines, at, opened_by)
+    return None
+
+
+def _lines_at(lines: Sequence[str], at: int, opened_by: dict[int, int]) -> tuple[int, int]:
+    if not _ALONE.fullmatch(lines[at]):
+        first = _first_of_run(lines, at, is_item=True)
+        return first, _last_of_item(lines, at, first)
+    last = at - 1
+    while last >= 0 and not lines[last].strip():
+        last -= 1
+    if last < 0:
+        return at, at
+    return opened_by.get(last, _first_of_run(lines, last, is_item=False)), at
+
+
+def _first_of_run(lines: Sequence[str], at: int, *, is_item: bool) -> int:
+    """Up to a blank line or a heading; for a list item, up to its mark."""
+    while (
+        at > 0 and not _HEADING_LINE.match(lines[at]) and not (is_item and _ITEM.match(lines[at]))
+    ):
+        above = lines[at - 1]
+        if not above.strip() or _HEADING_LINE.match(above) or _FENCE_LINE.match(above):
+            break
+        at -= 1
+    return at
+
+
+def _last_of_item(lines: Sequence[str], at: int, first: int) -> int:
+    """With the items below it."""
+    item = _ITEM.match(lines[first])
+    if item is None:
+        return at
+    while at + 1 < len(lines) and (below := _ITEM.match(lines[at + 1])):
+        if len(below[1]) <= len(item[1]):
+            break
+        at += 1
+    return at

@@ -10,7 +10,7 @@ from typing import TypeVar
 from ragdocs.errors import REBUILD, IndexCorrupt
 from ragdocs.memory import BoundedCache, no_collection
 from ragdocs.models import ChunkId, DocId, Heading, NodeKind, Span, TreeName
-from ragdocs.parsers.ids import decode_path
+from ragdocs.parsers.ids import decode_path, document_id
 from ragdocs.store import embeddings, generations, tables
 from ragdocs.store.database import Database, Row
 from ragdocs.store.embeddings import UnusedVector
@@ -464,6 +464,17 @@ class Snapshot:
             DocId(doc_id)
             for (doc_id,) in self._database.all("SELECT id FROM documents ORDER BY id")
         ]
+
+    def has_path(self, tree: TreeName, path: str) -> bool:
+        """Whether a document is at this path or below it, compared letter by letter."""
+        at = document_id(tree, path)
+        # Ids are ordered, and `0` is the character after `/`, `;` the one after `:`.
+        below, beyond = (f"{at}/", f"{at}0") if path else (at, f"{tree};")
+        row = self._database.one(
+            "SELECT 1 FROM documents WHERE id = ? OR (id >= ? AND id < ?) LIMIT 1",
+            (at, below, beyond),
+        )
+        return row is not None
 
     def languages(self) -> list[str]:
         """The languages of code blocks, ordered."""
