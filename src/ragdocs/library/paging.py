@@ -45,6 +45,7 @@ _LETTERS = {
             "tags",
             "generation",
             "after",
+            "where",
         ]
     )
 }
@@ -157,7 +158,7 @@ def read_cursor(request: ListRequest, generation: int) -> ListPosition:
         tree=str(values.get("tree", "")),
         path=str(values.get("path", "")),
         tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
-        where=str(values["where"]),
+        where=str(values.get("where", "")),
     )
     for name in _CARRIED:
         given = getattr(request, name)
