@@ -550,7 +550,7 @@ class SearchConfig(SettingsSection):
         most=10_000,
     )
     result_tokens: int = setting(
-        180,
+        120,
         "Approximate size of a returned passage: the matching lines and their surroundings; 0 "
         "returns all of it.",
         least=0,

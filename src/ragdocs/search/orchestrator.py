@@ -223,7 +223,7 @@ MAX_MARKED_CHARS = 200_000
 """In a longer passage, such as a whole file as one result, matches are not marked."""
 
 
-WIDENED = 0.75
+WIDENED = 0.5
 """A text that leaves more of its room free is given whole blocks from beside it."""
 
 
