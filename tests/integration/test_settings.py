@@ -445,7 +445,7 @@ def test_query_type_acts_with_the_default_settings(tmp_path, one_model):
     place = {"RAGDOCS_INDEXING__INDEX_PATH": str(tmp_path / "ix")}
 
     def explained(kind):
-        words = ("query", "boat at sea", "--query-type", kind, "--json", "--explain")
+        words = ("query", "boat at sea", "--docs", ".", "--query-type", kind, "--json", "--explain")
         answer = json.loads(called(tmp_path / "docs", *words, **place).stdout)
         [query] = answer["explanation"]["queries"]
         return query["weights"], [result["score"] for result in answer["results"]]

@@ -86,7 +86,7 @@ DEFAULTS = {
     "search.max_merge_depth": 2,
     "search.max_merge_bytes": 4000,
     "search.first_result_tokens": 500,
-    "search.result_tokens": 180,
+    "search.result_tokens": 120,
     "search.cutoff_ratio": 0.3,
     "search.candidate_limit": 0,
     "search.local_boost": 1.5,
