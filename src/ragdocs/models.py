@@ -46,6 +46,10 @@ class Span:
         return self.byte_start <= other.byte_start and other.byte_end <= self.byte_end
 
 
+JSON_STRINGS = "json"
+"""The encoding of a canvas: its text is in JSON strings, where characters may be escapes."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceText:
     """A file's text, with the mapping from character offsets back to its bytes and lines.
@@ -205,6 +209,8 @@ class WarningKind(StrEnum):
     """Links that use the other definitions are broken."""
     TOO_MANY_TAGS = "too_many_tags"
     """The rest can be found as text, not as tags."""
+    TOO_MANY_CARDS = "too_many_cards"
+    """Only the first cards of a canvas are read; the rest cannot be found."""
     TOO_MANY_CODE_BLOCKS = "too_many_code_blocks"
     """The rest can be found as text, not as code."""
     TOO_MANY_PROPERTIES = "too_many_properties"
@@ -245,6 +251,16 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """A card of a canvas, with characters [start, end) of the source's text. The slug of its
+    heading is its id; the heading's span is the JSON string with its text."""
+
+    heading: Heading
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """One parsed file. Character offsets are into `text`; spans are into the file's bytes."""
 
@@ -264,6 +280,8 @@ class Document:
     blocks: tuple[Block, ...]
     warnings: tuple[DocumentWarning, ...] = ()
     properties: tuple[Property, ...] = ()
+    cards: tuple[Card, ...] = ()
+    """Only of a canvas."""
 
 
 @dataclass(frozen=True, slots=True)

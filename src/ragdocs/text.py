@@ -262,6 +262,12 @@ def number_of(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
+def kinds_text(counts: Mapping[str, int]) -> str:
+    """`12 .pdf, 3 .docx`: the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{count:,} {extension}" for extension, count in ordered)
+
+
 def size_text(count: int) -> str:
     """`12 bytes`, `1.2 MB`."""
     size, unit = float(count), "bytes"

@@ -51,6 +51,7 @@ KEYS = {
     "warnings",
     "kept",
     "skipped",
+    "unread",
     "unsettled",
     "documents",
     "chunks",

@@ -60,7 +60,7 @@ def test_without_any_file_the_working_directory_is_a_tree_with_its_name(place):
     assert config.files == ()
     (tree,) = config.trees
     assert (tree.name, tree.root, tree.scope) == ("project", place.project, TreeScope.LOCAL)
-    assert tree.include == ("**/*.md", "**/*.markdown", "**/*.txt")
+    assert tree.include == ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.canvas", "**/*.txt")
     assert tree.exclude == ()
 
 

@@ -17,7 +17,7 @@ from ragdocs.config.settings import (
     Settings,
 )
 
-THREE_KINDS = ("**/*.md", "**/*.markdown", "**/*.txt")
+THREE_KINDS = ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.canvas", "**/*.txt")
 
 # Written out, so that a changed default is a change that someone meant.
 DEFAULTS = {

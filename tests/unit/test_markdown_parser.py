@@ -386,3 +386,46 @@ def test_hostile_markdown_is_read_whole_and_soon(name):
     assert seconds < 2
     read = b"".join(data[leaf.span.byte_start : leaf.span.byte_end] for leaf in leaves(chunks))
     assert read == data or not data.strip()
+
+
+MDX = """\
+import Tabs from '@theme/Tabs'
+import {
+  Item,
+} from 'items'
+
+export const answer = 42
+
+# Guide
+
+<Tabs>
+  <Item value="npm">
+    ## With npm
+
+    Run it.
+
+        Deeply indented prose about [zebras](zebras.md).
+  </Item>
+</Tabs>
+
+import your data first
+"""
+
+
+def test_mdx_has_code_at_import_and_export_and_markdown_between_tags():
+    document = parse(MDX, path="guide.mdx")
+
+    assert [heading.text for heading in document.headings] == ["Guide", "With npm"]
+    assert [heading.span.line_start for heading in document.headings] == [8, 12]
+    assert [link.target for link in document.links] == ["zebras.md"]
+    lines = [(one.span.line_start, one.span.line_end) for one in document.code_blocks]
+    assert lines[:2] == [(1, 4), (6, 6)]
+    assert all(one.language == "jsx" for one in document.code_blocks)
+    assert document.source.text == MDX  # nothing is taken out
+
+
+def test_import_and_tags_are_ordinary_in_markdown():
+    document = parse("import x\n\n<Tabs>\n# No heading\n</Tabs>\n")
+
+    assert document.headings == ()
+    assert document.code_blocks == ()

@@ -4,12 +4,12 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Self
 
 from ragdocs.chunking.splitting import Limits, Splitter, overlap_before
 from ragdocs.config.settings import ChunkingConfig
-from ragdocs.models import PREAMBLE, Chunk, ChunkId, Document, Heading, NodeKind, Slug
+from ragdocs.models import PREAMBLE, Chunk, ChunkId, Document, Heading, NodeKind, Slug, Span
 
 # The outline of a document: every heading is a section, nested by level.
 
@@ -130,10 +130,65 @@ class _Node:
 
 def chunk_document(document: Document, sizes: ChunkSizes) -> tuple[Chunk, ...]:
     """The nodes of a document in reading order, the document's own node first."""
+    if document.cards:
+        return tuple(_card_chunks(document, sizes.leaf))
     nodes = list(_nodes(document, outline(document)))
     # Leaves need their own outline, in which sections grow by the text that joins them.
     leaves = _Leaves(document, sizes).of(outline(document))
     return tuple(_tree(document, nodes, leaves))
+
+
+def _card_chunks(document: Document, limits: Limits) -> Iterator[Chunk]:
+    """A section for each card of a canvas: a leaf, or the parts of a card that is too long. Cards
+    are never joined, because each is cited by its own id."""
+    source, label = document.source, _document_label(document)
+    splitter = Splitter(source.text, document.blocks, limits)
+    whole = ChunkId(document.id)
+    span = Span(0, source.size, 1, len(source.line_starts))
+    numbers = count()
+    yield Chunk(
+        whole,
+        document.id,
+        None,
+        NodeKind.DOCUMENT,
+        0,
+        next(numbers),
+        label.title,
+        Slug(""),
+        label.breadcrumb,
+        span,
+    )
+    for card in document.cards:
+        heading, below = card.heading, label.below(card.heading)
+        own = ChunkId(f"{document.id}#{heading.slug}")
+        pieces = splitter.split(card.start, card.end)
+        node = Chunk(
+            own,
+            document.id,
+            whole,
+            NodeKind.SECTION,
+            1,
+            next(numbers),
+            below.title,
+            heading.slug,
+            below.breadcrumb,
+            heading.span,
+        )
+        if len(pieces) == 1:
+            yield replace(node, text=source.text[card.start : card.end])
+            continue
+        yield node
+        for number, (start, end) in enumerate(pieces, 1):
+            yield replace(
+                node,
+                id=ChunkId(f"{own}~{number}"),
+                parent_id=own,
+                kind=NodeKind.PART,
+                depth=2,
+                position=next(numbers),
+                span=source.span(start, end),
+                text=source.text[start:end],
+            )
 
 
 def _nodes(document: Document, root: Section) -> Iterator[_Node]:

@@ -28,7 +28,7 @@ from ragdocs.shutdown import Ending, EndReason
 from ragdocs.store.lock import writing
 from ragdocs.store.records import FileFailure
 from ragdocs.store.variants import drop_unused
-from ragdocs.text import escaped, number_of, plain_value, printable, process_text
+from ragdocs.text import escaped, kinds_text, number_of, plain_value, printable, process_text
 
 # One run of an indexing command: reads files, computes vectors, counts what is in the index.
 
@@ -335,6 +335,9 @@ def notes(run: Run) -> Iterator[str]:
     yield from map(escaped, run.vectors.notes)
     lossy = [warning_line(one) for one in run.warnings if one.is_loss]
     yield from _list("Indexed, but parts of these files cannot be found", lossy)
+    for tree, counts in run.outcome.unread.items():
+        number = number_of(sum(counts.values()), "document")
+        yield f"Not read in {escaped(tree)}: {number} of other formats ({kinds_text(counts)})"
     left_out = [_left_out(one) for one in run.outcome.skipped if one not in run.unseen]
     yield from _list(f"{number_of(len(left_out), 'path')} left out", left_out)
 
@@ -389,6 +392,7 @@ def as_json(run: Run, config: Config, reason: EndReason | None) -> dict[str, obj
             }
             for one in outcome.skipped
         ],
+        "unread": outcome.unread,
         "unsettled": [
             {"tree": at.tree, "path": printable(at.path)} for at in sorted(outcome.unsettled)
         ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragdocs.cli.main import CommandPlace, json_option, tolerant_place_options
-from ragdocs.text import advised, escaped, json_text, number_of, size_text
+from ragdocs.text import advised, escaped, json_text, kinds_text, number_of, size_text
 
 if TYPE_CHECKING:
     from ragdocs.diagnosis.case import Case, Finding, Repaired
@@ -208,6 +208,7 @@ def _fields(status: "Status") -> Iterator[Field]:
     yield "trees", [_tree(tree, is_known) for tree in status.trees]
     if is_known:
         yield "holds", [_holdings(status)]
+    yield "not read", [_unread(tree) for tree in status.trees if tree.unread]
     yield "failed", _failures(status)
     yield "warnings", _warnings(status)
     yield "index", [_index(status)]
@@ -228,6 +229,10 @@ def _tree(tree: "TreeStatus", is_known: bool) -> str:
     said += [number_of(tree.documents, "document")] if is_known else []
     said += [click.style(tree.problem, fg="yellow")] if tree.problem else []
     return "  ".join(said)
+
+
+def _unread(tree: "TreeStatus") -> str:
+    return f"{escaped(tree.name)}: {kinds_text(tree.unread)}"
 
 
 def _holdings(status: "Status") -> str:

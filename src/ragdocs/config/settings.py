@@ -237,7 +237,7 @@ class EmbeddingConfig(SettingsSection):
 
 # [indexing] and [tree.NAME]: which files are indexed, where the index is, how it stays up to date.
 
-DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.txt")
+DEFAULT_INCLUDE = ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.canvas", "**/*.txt")
 _READS_ELSEWHERE = Authority(
     "reads a folder outside the project, or a hidden folder inside it",
     leaves_project,

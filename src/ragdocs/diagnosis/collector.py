@@ -328,4 +328,5 @@ def _tree_status(tree: Tree, probe: StoreProbe) -> TreeStatus:
         documents=documents,
         chunks=chunks,
         problem=root_problem(tree),
+        unread=probe.unread.get(tree.name, {}),
     )

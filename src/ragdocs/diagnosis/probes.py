@@ -51,6 +51,7 @@ from ragdocs.store.folder import (
 )
 from ragdocs.store.lock import SILENT_SECONDS, WATCH_LOCK, WRITE_LOCK, watching, writing
 from ragdocs.store.reader import Reader
+from ragdocs.store.records import UnreadCounts
 from ragdocs.store.schema import SCHEMA_VERSION, schema_version
 from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.variants import (
@@ -430,6 +431,7 @@ class StoreProbe:
         default_factory=dict[TreeName, tuple[int, int]]
     )
     """Tree → its documents and chunks."""
+    unread: UnreadCounts = field(default_factory=dict[TreeName, dict[str, int]])
     failures: tuple[FailedFile, ...] = ()
     warnings: tuple[FileWarning, ...] = ()
     fingerprint: str | None = None
@@ -486,6 +488,7 @@ def _read(snapshot: Snapshot, model: str) -> StoreProbe:
     return StoreProbe(
         holdings=replace(_holdings(snapshot, model), files_with_loss=len(lossy)),
         by_tree=snapshot.tree_sizes(),
+        unread=snapshot.unread,
         failures=failed_files(snapshot),
         warnings=warnings,
         fingerprint=snapshot.fingerprint,

@@ -1,5 +1,6 @@
 """What `status` reports about an index: values of plain types, ready to become JSON."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragdocs.diagnosis.file_problems import FailedFile, FileWarning, WarningCount
@@ -18,6 +19,8 @@ class TreeStatus:
     documents: int
     chunks: int
     problem: str
+    unread: Mapping[str, int]
+    """Documents whose format is not read, by extension, as of the last scan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

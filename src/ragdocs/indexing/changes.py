@@ -3,14 +3,14 @@
 import math
 import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from ragdocs.models import TreeName
-from ragdocs.store.records import FileFailure
+from ragdocs.store.records import FileFailure, UnreadCounts
 
 # Results of scanning a whole tree or some paths in it.
 
@@ -76,6 +76,8 @@ class Scan:
     skipped: tuple[SkippedPath, ...]
     unseen: frozenset[str] = frozenset()
     scope: frozenset[str] | None = None
+    unread: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many documents have a format that is not read, by extension; only of a whole tree."""
 
     def covers(self, path: str) -> bool:
         """Whether the scan looked for this path at all."""
@@ -287,6 +289,8 @@ class Outcome:
     taken_over: bool
     """Whether it was emptied because another program had created it."""
     stopped: bool
+    unread: UnreadCounts
+    """Of trees that were scanned whole."""
 
     @property
     def has_changed(self) -> bool:

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from ragdocs.indexing.ignore import (
     GITIGNORE,
     MAX_IGNORE_FILE_BYTES,
     MAX_RULES,
+    UNREAD_EXTENSIONS,
     GitIgnores,
     IgnoreBudget,
     Selection,
@@ -186,6 +188,7 @@ class _Walk:
         self._links: list[_Link] = []
         self._pending: list[_Directory] = []
         self._budget = IgnoreBudget()
+        self._unread = Counter[str]()
         self.is_over_budget = False
 
     def run(self, descent: Descent, scope: frozenset[str] | None) -> Scan:
@@ -195,7 +198,9 @@ class _Walk:
             found |= self._find_link_targets(descent, scope)
         self._judge_links(found)
         files = sorted(self._files, key=attrgetter("path"))  # each path occurs once
-        return Scan(tuple(files), tuple(sorted(self._skipped)), frozenset(self._unseen), scope)
+        skipped, unseen = tuple(sorted(self._skipped)), frozenset(self._unseen)
+        unread = dict(sorted(self._unread.items())) if scope is None else {}
+        return Scan(tuple(files), skipped, unseen, scope, unread)
 
     def count(self, descent: Descent, is_enough: Callable[[int], bool]) -> tuple[int, bool]:
         """How many files were found, and whether every folder was visited."""
@@ -271,6 +276,8 @@ class _Walk:
                 self._enter(parts, directory)
             elif self._wants(parts, directory):
                 self._take(entry, parts, folder)
+            else:
+                self._count_unread(parts, directory)
         except OSError as error:
             self._miss("/".join(parts), error)
 
@@ -293,9 +300,18 @@ class _Walk:
 
     def _wants(self, parts: tuple[str, ...], directory: _Directory) -> bool:
         """Checks the cheapest and most selective condition first: most files are not text."""
+        is_included = self._selection.includes(parts, directory.inside)
+        return is_included and self._is_allowed(parts, directory)
+
+    def _count_unread(self, parts: tuple[str, ...], directory: _Directory) -> None:
+        extension = os.path.splitext(parts[-1])[1].lower()
+        if extension in UNREAD_EXTENSIONS and self._is_allowed(parts, directory):
+            self._unread[extension] += 1
+
+    def _is_allowed(self, parts: tuple[str, ...], directory: _Directory) -> bool:
+        """Whether no rule keeps the file out of the index."""
         return (
-            self._selection.includes(parts, directory.inside)
-            and not is_leftover(parts[-1])
+            not is_leftover(parts[-1])
             and not self._selection.excludes(parts, is_directory=False)
             and not directory.ignores.ignores(parts, is_directory=False)
         )

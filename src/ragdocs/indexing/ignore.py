@@ -261,7 +261,7 @@ _LEFTOVER = re.compile(r".*~|#.*#|~\$.*|.*\.(?:sw[nopx]|tmp)", re.DOTALL | re.IG
 _KEY = re.compile(r".*\.pem|id_.*", re.DOTALL | re.IGNORECASE)
 # A note such as MDN's `id_selectors.md` is not a key; a note named exactly like a key may be one.
 _NOTE = re.compile(
-    r"id_(?!(?:dsa|ecdsa|ed25519|rsa|xmss)(?![a-z0-9])).*\.(?:md|markdown)",
+    r"id_(?!(?:dsa|ecdsa|ed25519|rsa|xmss)(?![a-z0-9])).*\.(?:mdx?|markdown)",
     re.DOTALL | re.IGNORECASE,
 )
 
@@ -371,7 +371,15 @@ def _files_above(repository: Path, prefix: tuple[str, ...]) -> Iterator[tuple[in
 
 # The user's choice of files in a tree: the `include` and `exclude` patterns.
 
-TEXT_EXTENSIONS = frozenset({".md", ".markdown", ".txt"})
+TEXT_EXTENSIONS = frozenset({".md", ".markdown", ".mdx", ".canvas", ".txt"})
+UNREAD_EXTENSIONS = frozenset(
+    {
+        *(".pdf", ".doc", ".docx", ".odt", ".rtf", ".pages", ".epub", ".html", ".htm", ".tex"),
+        *(".ppt", ".pptx", ".odp", ".key", ".xls", ".xlsx", ".ods", ".numbers", ".csv"),
+        *(".ipynb", ".rst", ".adoc", ".asciidoc", ".org"),
+    }
+)
+"""Documents that a user may expect to find, and that are not read. Neither code nor pictures."""
 
 
 class TreeRules(Protocol):

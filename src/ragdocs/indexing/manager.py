@@ -352,4 +352,5 @@ class IndexManager(Closable):
             taken_over=self._session.took_over,
             rebuilt=self._session.take_rebuilt(),
             stopped=self._control.stop.is_set(),
+            unread=update.unread,
         )

@@ -19,6 +19,7 @@ from ragdocs.errors import SourceError, SourceTooLarge, SourceUnreadable
 from ragdocs.files import is_link, open_file, path_of
 from ragdocs.indexing.changes import RootProblem
 from ragdocs.models import FileState, IndexedFile, TreeName
+from ragdocs.parsers.canvas import CANVAS_SUFFIX, parse_canvas
 from ragdocs.parsers.ids import encode_path
 from ragdocs.parsers.markdown import Origin, parse_document
 
@@ -423,7 +424,9 @@ class Ingestion:
     def parse(self, path: str, found: FileBytes) -> IndexedFile:
         origin = Origin(self.tree, path, found.state.mtime_ns)
         try:
-            document = parse_document(found.data, origin)
+            is_canvas = path.lower().endswith(CANVAS_SUFFIX)
+            parse = parse_canvas if is_canvas else parse_document
+            document = parse(found.data, origin)
         except SourceError as error:
             raise type(error)(f"{encode_path(path)}: {error}") from error
         return IndexedFile(found.state, document, chunk_document(document, self.sizes))

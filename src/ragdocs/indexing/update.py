@@ -36,7 +36,7 @@ from ragdocs.indexing.reading import (
 from ragdocs.indexing.session import Control, IndexSetup, Session
 from ragdocs.models import DateSource, DocId, FileState, IndexedFile, TreeName
 from ragdocs.parsers.ids import encode_path
-from ragdocs.store.records import FileFailure, ManifestEntry
+from ragdocs.store.records import FileFailure, ManifestEntry, UnreadCounts
 
 if TYPE_CHECKING:
     from ragdocs.indices.view import Writer
@@ -367,6 +367,11 @@ def files_in(scans: Scans) -> int:
     return sum(len(scan.files) for scan in scans.values() if isinstance(scan, Scan))
 
 
+def unread_in(scans: Scans) -> UnreadCounts:
+    """Of the trees that could be scanned."""
+    return {tree: scan.unread for tree, scan in scans.items() if isinstance(scan, Scan)}
+
+
 def skipped_in(scans: Scans) -> tuple[Skipped, ...]:
     return tuple(
         Skipped(tree, one)
@@ -424,6 +429,8 @@ class Update:
         self.unchanged = 0
         self.kept: tuple[Kept, ...] = ()
         self.skipped: tuple[Skipped, ...] = ()
+        self.unread: UnreadCounts = {}
+        """Of all trees, after a scan of all of them."""
         self.unsettled: frozenset[TreePath] = frozenset()
         """Files to scan once more."""
         self._is_limited = False
@@ -441,7 +448,7 @@ class Update:
                 self._round(self.unsettled)
         if self.unsettled and self._is_limited:
             raise too_many_open()
-        if not stop.is_set() and self._is_whole and self._session.retry(self._waiting) != 0:
+        if not stop.is_set() and self._is_whole and not self._session.retry(self._is_recorded):
             self._left = 0  # nothing is left to store: record it
             self._store(Batch())
 
@@ -464,6 +471,8 @@ class Update:
         if is_first:
             self.unchanged = files_in(scans) - len(found.added) - len(found.modified)
             self.kept, self.skipped = kept_in(scans, found), skipped_in(scans)
+        if is_first and paths is None:
+            self.unread = session.retry(self._join_unread, unread_in(scans))
         preparation = Preparation(
             self._setup.ingestions(), self._is_dated_by_file, self._control.clock_ns, reread=reread
         )
@@ -540,6 +549,7 @@ class Update:
             applied = apply(transaction, batch, self._basis, manifest)
             if self._is_whole:
                 transaction.expect(left)
+                transaction.note_unread(self.unread)
             elif (waiting := transaction.waiting) is not None:
                 transaction.expect(max(left, waiting + left - self._recorded))
             return applied
@@ -550,9 +560,17 @@ class Update:
         self.applied.add(applied)
         self.unsettled |= applied.again
 
-    def _waiting(self) -> int | None:
+    def _is_recorded(self) -> bool:
+        """Whether the store knows that nothing is left, and which files are not read."""
         with self._session.reader.snapshot() as snapshot:
-            return snapshot.waiting
+            return snapshot.waiting == 0 and snapshot.unread == self.unread
+
+    def _join_unread(self, seen: UnreadCounts) -> UnreadCounts:
+        """With what is stored of trees that could not be scanned now; only trees that have any."""
+        with self._session.reader.snapshot() as snapshot:
+            whole = {**snapshot.unread, **seen}
+        names = {tree.name for tree in self._setup.trees}
+        return {tree: counts for tree, counts in whole.items() if tree in names and counts}
 
     def _is_dated_by_file(self, doc_id: DocId) -> bool:
         with self._session.reader.snapshot() as snapshot:

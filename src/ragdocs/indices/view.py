@@ -38,6 +38,7 @@ from ragdocs.store.records import (
     TextHash,
     TokenPlace,
     TreeCounts,
+    UnreadCounts,
 )
 from ragdocs.store.tables import CommunityOrigin
 
@@ -390,6 +391,10 @@ class Writer(Protocol):
 
     def expect(self, waiting: int) -> None:
         """Stores how many files differ from the index and are not written yet."""
+        ...
+
+    def note_unread(self, counts: UnreadCounts) -> None:
+        """Stores how many files have a format that is not read."""
         ...
 
     def put_embeddings(self, model: str, vectors: Sequence[tuple[TextHash, bytes]]) -> int:

@@ -1,7 +1,7 @@
 """Reads a document, a section or some lines, in pages; from the file unless it has changed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Protocol
 
@@ -27,6 +27,7 @@ from ragdocs.library.paging import (
 from ragdocs.library.requests import DocumentRequest
 from ragdocs.limits import MAX_LINE
 from ragdocs.models import (
+    JSON_STRINGS,
     PREAMBLE,
     ChunkId,
     Heading,
@@ -178,6 +179,27 @@ class DocumentContent:
         return start_of(first), start_of(last + 1)
 
 
+@dataclass(frozen=True, slots=True)
+class CanvasContent(DocumentContent):
+    """The text of the cards. A line of the file has any number of cards, and a card one line."""
+
+    passage: Passage = field(kw_only=True)
+
+    def line_of(self, offset: int) -> int:
+        return self.passage.places((offset,))[offset].line
+
+    def range_of_lines(self, first: int, last: int) -> tuple[int, int]:
+        """The cards on these lines."""
+        spans = [own for _, own in self.passage.strings if first <= own.line_start <= last]
+        if not spans:
+            return len(self.text), len(self.text)
+        return self.range_of(Span(spans[0].byte_start, spans[-1].byte_end, first, last))
+
+    def range_of(self, span: Span) -> tuple[int, int]:
+        """The strings within these bytes of the file."""
+        return self.passage.strings_within(span)
+
+
 def content_of(view: View, document: StoredDocument, files: TextSource | None) -> DocumentContent:
     """The text of a document. Its leaves, thousands in a large one, are read only if needed."""
     if files is None:
@@ -191,6 +213,8 @@ def content_of(view: View, document: StoredDocument, files: TextSource | None) -
     if entry is None or entry.state is None or entry.state.content_hash != found.content_hash:
         note = "the file has changed since it was indexed; showing its last indexed text"
         return _read_stored(view, document, TextState.CHANGED, note)
+    if document.encoding == JSON_STRINGS:
+        return _read_stored(view, document, TextState.CURRENT)
     source = decode(found.data).source
     return DocumentContent(source.text, document.body_start, 1, TextState.CURRENT, source.span)
 
@@ -210,6 +234,9 @@ def _read_stored(
         return part.span if part else None
 
     first = passage.span.line_start
+    if passage.strings:
+        notes = (*notes, "the text of a canvas: lines and bytes are those of its cards in the file")
+        return CanvasContent(passage.text, 0, first, state, span_of, notes, passage=passage)
     if first > 1:
         notes = (*notes, f"lines 1-{first - 1} (the front matter) are not stored in the index")
     return DocumentContent(passage.text, 0, first, state, span_of, notes)
@@ -237,6 +264,9 @@ class DocumentPlace:
 def place_of(view: View, target: ReferenceTarget) -> DocumentPlace:
     """Raises QueryError if the document has no such heading."""
     document = target.document
+    if document.encoding == JSON_STRINGS and (card := _card_of(view, target)) is not None:
+        chunk = card.chunk
+        return DocumentPlace(chunk.id, DocumentPart.CHUNK, chunk.breadcrumb, chunk_id=chunk.id)
     if target.chunk is not None:
         return _chunk_place(target.chunk)
     if target.lines is not None:
@@ -250,6 +280,15 @@ def place_of(view: View, target: ReferenceTarget) -> DocumentPlace:
     if "~" in target.fragment and part is not None:
         return _chunk_place(part)
     return _section_place(view, document, target.fragment)
+
+
+def _card_of(view: View, target: ReferenceTarget) -> StoredChunk | None:
+    """The card of a canvas, or the part of one, that a reference names."""
+    if target.chunk is not None:
+        return target.chunk if target.chunk.chunk.parent_id is not None else None
+    if target.fragment is None:
+        return None
+    return view.chunk(ChunkId(f"{target.document.id}#{target.fragment}"))
 
 
 def whole_place(document: StoredDocument) -> DocumentPlace:
@@ -282,6 +321,8 @@ def characters(view: View, place: DocumentPlace, content: DocumentContent) -> tu
     """The characters of the place in the content's text."""
     if place.chunk_id is not None:
         stored = view.chunk(place.chunk_id)
+        if isinstance(content, CanvasContent) and stored is not None:
+            return content.range_of(stored.chunk.span)
         nodes = view.chunks(stored.chunk.doc_id) if stored else ()
         return _chunk_range(place.chunk_id, content, nodes)
     if place.lines is None:

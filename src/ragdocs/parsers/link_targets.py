@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from ragdocs.models import DocId, Link, LinkSyntax, Slug, TreeName
 from ragdocs.parsers.ids import collapse_slug, slugify
 
-EXTENSIONS = (".md", ".markdown", ".txt")
+EXTENSIONS = (".md", ".markdown", ".mdx", ".txt")
 _BRACKETED = re.compile(r"!?\[\[([^\]|#]*)(?:#([^\]|]*))?(?:\|[^\]]*)?\]\]")
 _DOTS = {".", ".."}
 

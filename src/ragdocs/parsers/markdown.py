@@ -178,12 +178,53 @@ class Structure:
     """How many lines, headings, code blocks and definitions exceed their limits."""
 
 
+_ESM = re.compile(r"(?:import|export)(?=[\s{*])")
+
+
+def _esm_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """`import` and `export` lines of MDX, down to the next blank line: they are code."""
+    first = state.bMarks[start]
+    if state.level or state.sCount[start] or not _ESM.match(state.src, first, state.eMarks[start]):
+        return False
+    last = start + 1
+    while last < end and not state.isEmpty(last):
+        last += 1
+    if not silent:
+        state.line = last
+        token = state.push("fence", "code", 0)
+        token.info, token.map = "jsx", [start, last]
+        token.content = state.getLines(start, last, 0, True)
+    return True
+
+
+def _tag_line(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: ARG001
+    """A line of MDX that is only tags: a heading may follow it at once, and indented."""
+    first = state.bMarks[start] + state.tShift[start]
+    line = state.src[first : state.eMarks[start]].rstrip()
+    if not (line.startswith("<") and line.endswith(">")):
+        return False
+    if not silent:
+        state.line = start + 1
+        for kind in ("paragraph_open", "inline"):
+            token = state.push(kind, "p" if kind == "paragraph_open" else "", 0)
+            token.map, token.content = [start, start + 1], line
+    return True
+
+
 @cache
-def _block_parser(*, has_math: bool, has_footnotes: bool) -> MarkdownIt:
-    """Each of our rules is tried at every line, so it is enabled only for texts with its mark."""
+def _block_parser(*, has_math: bool, has_footnotes: bool, is_mdx: bool) -> MarkdownIt:
+    """Each of our rules is tried at every line, so it is enabled only for texts with its mark.
+
+    MDX has neither HTML blocks nor indented code: Markdown between tags is Markdown, however far
+    it is indented.
+    """
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable("table")
+    if is_mdx:
+        parser.disable(["code", "html_block"])
+        parser.block.ruler.before("fence", "esm_block", _esm_block, {"alt": []})
+        parser.block.ruler.before("paragraph", "tag_line", _tag_line, {"alt": ["paragraph"]})
     if has_footnotes:
         parser.block.ruler.at("reference", _no_footnote, {"alt": []})
     if has_math:
@@ -210,14 +251,15 @@ def _language(info: str) -> str:
     return found[0] if found else ""
 
 
-def parse_blocks(source: SourceText, body_start: int) -> Structure:
+def parse_blocks(source: SourceText, body_start: int, *, is_mdx: bool = False) -> Structure:
     first = source.line_of(body_start)
     end = len(source.text)
     left = len(source.line_starts) - first - MAX_LINES
     if left > 0:
         end = source.line_starts[first + MAX_LINES]
     body = source.text[body_start:end]
-    parser = _block_parser(has_math=MATH_FENCE in body, has_footnotes="[^" in body)
+    has_math, has_footnotes = MATH_FENCE in body, "[^" in body
+    parser = _block_parser(has_math=has_math, has_footnotes=has_footnotes, is_mdx=is_mdx)
     references = References()
     walk = _Walk(source, first, end)
     stream = BlockStream(body, parser, {"references": references}, _VISITED, walk.visit)
@@ -377,9 +419,10 @@ def parse_document(data: bytes, origin: Origin) -> Document:
     """
     decoded = decode(data)
     source = decoded.source
-    if PurePosixPath(origin.path).suffix.lower() in MARKDOWN_SUFFIXES:
+    suffix = PurePosixPath(origin.path).suffix.lower()
+    if suffix in MARKDOWN_SUFFIXES:
         front = read_front_matter(source.text)
-        structure = parse_blocks(source, front.body_start)
+        structure = parse_blocks(source, front.body_start, is_mdx=suffix == ".mdx")
     else:
         front = FoundFrontMatter(FrontMatter(), 0, (), PropertyCollector())
         structure = plain_structure(source)
@@ -408,7 +451,7 @@ def parse_document(data: bytes, origin: Origin) -> Document:
         warnings=(
             *decoded.warnings,
             *_metadata_warnings(front),
-            *_limit_warnings(structure.left_out + inline.left_out),
+            *limit_warnings(structure.left_out + inline.left_out),
         ),
         properties=properties.found(),
     )
@@ -462,7 +505,7 @@ _KEPT = {
 }
 
 
-def _limit_warnings(counts: Mapping[WarningKind, int]) -> Iterable[DocumentWarning]:
+def limit_warnings(counts: Mapping[WarningKind, int]) -> Iterable[DocumentWarning]:
     """Warnings about what exceeds a limit and is only found as text."""
     return (
         DocumentWarning(kind, count, f"{_KEPT[kind]}; it has {count:,} more")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain, repeat, takewhile
+from itertools import chain, repeat
 from time import perf_counter
 
 from ragdocs.chunking.splitting import Limits
@@ -375,17 +375,16 @@ class _Found:
         if passage is None:
             first, last, passage = 0, len(whole.text), whole
         focus = 0, len(passage.text)
-        at = 0
-        for leaf in leaves:
+        for leaf, at in zip(leaves, whole.starts, strict=True):
             end = at + len(leaf.chunk.text or "")
             if leaf.key == candidate.best.key:
                 focus = max(0, at - first), min(last, end) - first
-            at = end
         if not candidate.around:
             return cls(passage, focus, passage, 0)
-        before = takewhile(lambda leaf: leaf.key != leaves[0].key, candidate.around)
-        skipped = sum(len(leaf.chunk.text or "") for leaf in before)
-        return cls(passage, focus, _join(candidate.around, candidate), skipped + first)
+        around = _join(candidate.around, candidate)
+        places = zip(candidate.around, around.starts, strict=True)
+        begin = next((at for leaf, at in places if leaf.key == leaves[0].key), len(around.text))
+        return cls(passage, focus, around, begin + first)
 
     @property
     def place(self) -> Range:

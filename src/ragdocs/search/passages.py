@@ -10,7 +10,7 @@ from typing import Self
 
 from ragdocs.indices.analysis import Analyzer, Token
 from ragdocs.indices.conditions import Unit
-from ragdocs.models import QueryField, Span
+from ragdocs.models import JSON_STRINGS, QueryField, Span
 
 # A stretch of a file as it is shown, and the mapping from its characters to bytes and lines.
 #
@@ -19,6 +19,7 @@ from ragdocs.models import QueryField, Span
 # is never guessed. Lines are always known.
 
 REPLACEMENT = "\ufffd"
+_BETWEEN_CARDS = "\n\n"
 _UNITS = {"utf-8": 1, "utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
 """The size of a CR by encoding: how much longer CRLF is than LF."""
 _EXTRA_OF_REPLACEMENT = 2
@@ -68,10 +69,15 @@ class Passage:
     span: Span
     encoding: str = "utf-8"
     marks: tuple[tuple[int, int], ...] = ()
+    strings: tuple[tuple[int, Span], ...] = ()
+    """In a canvas: the first character of each JSON string, and the string's place. Characters may
+    be escapes there, so a part of a string is cited by the whole string."""
 
     @classmethod
     def of(cls, pieces: Sequence[tuple[str, Span]], encoding: str) -> Self:
         """Joins neighbouring leaves, whose beginnings are known."""
+        if encoding == JSON_STRINGS:
+            return cls._of_strings(pieces)
         marks: list[tuple[int, int]] = []
         length = 0
         for text, span in pieces:
@@ -80,6 +86,44 @@ class Passage:
         first, last = pieces[0][1], pieces[-1][1]
         span = Span(first.byte_start, last.byte_end, first.line_start, last.line_end)
         return cls("".join(text for text, _ in pieces), span, encoding, tuple(marks[1:]))
+
+    @classmethod
+    def _of_strings(cls, pieces: Sequence[tuple[str, Span]]) -> Self:
+        """Joins cards, with a blank line between two, and parts of a card without."""
+        texts: list[str] = []
+        strings: list[tuple[int, Span]] = []
+        length, before = 0, pieces[0][1].byte_start
+        for text, span in pieces:
+            gap = "" if span.byte_start == before else _BETWEEN_CARDS
+            strings.append((length + len(gap), span))
+            texts += (gap, text)
+            length += len(gap) + len(text)
+            before = span.byte_end
+        marks = tuple((at, span.byte_start) for at, span in strings[1:])
+        first, last = pieces[0][1], pieces[-1][1]
+        whole = Span(first.byte_start, last.byte_end, first.line_start, last.line_end)
+        return cls("".join(texts), whole, JSON_STRINGS, marks, tuple(strings))
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The first character of each leaf that it was joined from."""
+        return (0, *(at for at, _ in self.marks))
+
+    def strings_within(self, span: Span) -> tuple[int, int]:
+        """In a canvas: the characters of the strings in a stretch of the file; all if none is."""
+        inside = [at for at, (_, own) in enumerate(self.strings) if span.contains(own)]
+        if not inside:
+            return 0, len(self.text)
+        after = inside[-1] + 1
+        if after == len(self.strings):
+            return self.strings[inside[0]][0], len(self.text)
+        (_, own), (end, following) = self.strings[inside[-1]], self.strings[after]
+        gap = 0 if own.byte_end == following.byte_start else len(_BETWEEN_CARDS)
+        return self.strings[inside[0]][0], end - gap
+
+    def string_at(self, offset: int) -> int:
+        """In a canvas: the number of the string with the character."""
+        return max(0, bisect_right(self.strings, offset, key=lambda one: one[0]) - 1)
 
     @property
     def _is_bytes(self) -> bool:
@@ -90,6 +134,9 @@ class Passage:
     def places(self, offsets: Iterable[int]) -> dict[int, FilePlace]:
         """The places of the characters at these offsets, in one pass over the text."""
         wanted = sorted(set(offsets))
+        if self.strings:
+            spans = {at: self.strings[self.string_at(at)][1] for at in wanted}
+            return {at: FilePlace(None, span.line_start) for at, span in spans.items()}
         known = self._bytes(wanted)
         found: dict[int, FilePlace] = {}
         line, at = self.span.line_start, 0
@@ -106,6 +153,8 @@ class Passage:
     def part(self, start: int, end: int) -> Self | None:
         """The characters [start, end) as a passage, or None if their bytes are uncertain."""
         last = max(start, end - 1)
+        if self.strings:
+            return self._part_of_strings(start, end)
         places = self.places((start, end, last))
         first_byte, end_byte = places[start].byte, places[end].byte
         if end == len(self.text):
@@ -115,6 +164,14 @@ class Passage:
         marks = tuple((at - start, byte) for at, byte in self.marks if start < at < end)
         span = Span(first_byte, end_byte, places[start].line, places[last].line)
         return type(self)(self.text[start:end], span, self.encoding, marks)
+
+    def _part_of_strings(self, start: int, end: int) -> Self:
+        inside = self.strings[self.string_at(start) : self.string_at(max(start, end - 1)) + 1]
+        strings = tuple((max(0, at - start), span) for at, span in inside)
+        first, last = inside[0][1], inside[-1][1]
+        span = Span(first.byte_start, last.byte_end, first.line_start, last.line_end)
+        marks = tuple((at, span.byte_start) for at, span in strings[1:])
+        return type(self)(self.text[start:end], span, self.encoding, marks, strings)
 
     def _bytes(self, wanted: Sequence[int]) -> dict[int, int]:
         """The bytes that are certain."""

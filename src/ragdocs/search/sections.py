@@ -610,6 +610,8 @@ def widest_that_fits(
 def characters_of(passage: Passage, span: Span) -> Range:
     """The characters of a section, which has whole lines."""
     first, last = 0, len(passage.text)
+    if passage.strings:
+        return passage.strings_within(span)
     if span.byte_start > passage.span.byte_start:
         first = offset_of_line(passage, span.line_start)
     if span.byte_end < passage.span.byte_end:
@@ -625,12 +627,23 @@ def narrowest_around(sections: Sequence[Chunk], span: Span) -> Chunk | None:
 
 def offset_of_line(passage: Passage, line: int) -> int:
     """Where a line begins in a passage; the passage's end if it is beyond."""
+    if passage.strings:
+        found = (at for at, span in passage.strings if span.line_start >= line)
+        return next(found, len(passage.text))
     at = 0
     for _ in range(line - passage.span.line_start):
         at = passage.text.find("\n", at) + 1
         if not at:
             return len(passage.text)
     return at
+
+
+def _begin(passage: Passage, section: Span) -> int:
+    """Where a section begins in a passage."""
+    if passage.strings:
+        found = (at for at, span in passage.strings if span.byte_start >= section.byte_start)
+        return next(found, len(passage.text))
+    return offset_of_line(passage, section.line_start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -651,7 +664,7 @@ def _stretches(passage: Passage, sections: Sequence[Chunk], focus: Range) -> lis
         (
             0
             if section.span.byte_start <= passage.span.byte_start
-            else offset_of_line(passage, section.span.line_start),
+            else _begin(passage, section.span),
             section,
         )
         for section in sections
@@ -664,7 +677,7 @@ def _stretches(passage: Passage, sections: Sequence[Chunk], focus: Range) -> lis
         start, stop = max(begin, focus[0]), min(end, focus[1])
         below = start
         is_headed = section.span.byte_start >= passage.span.byte_start and begin >= focus[0]
-        if section.kind is NodeKind.SECTION and is_headed:
+        if section.kind is NodeKind.SECTION and is_headed and not passage.strings:
             below = passage.text.find("\n", start, stop) + 1 or stop
         found.append(_Stretch(section, start, stop, below))
     return found

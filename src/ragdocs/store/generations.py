@@ -152,7 +152,8 @@ class Meta:
     `waiting`: how many changed files are not stored yet; None until all files have been compared
     since the store was emptied. `settings` are what the fingerprint was computed from, so that
     messages can say which settings differ. `communities` is what the stored communities were
-    computed from (see `CommunityOrigin`); empty before any were stored.
+    computed from (see `CommunityOrigin`); empty before any were stored. `unread` counts the files
+    of each tree whose format is not read, by extension, as JSON.
     """
 
     fingerprint: str
@@ -161,20 +162,22 @@ class Meta:
     waiting: int | None = None
     settings: str = ""
     communities: str = ""
+    unread: str = "{}"
 
 
 def read_meta(database: Database) -> Meta:
     row = database.one(
-        """SELECT row_hash, fingerprint, generation, stamp, ledger, waiting, settings, communities
-        FROM meta"""
+        """SELECT row_hash, fingerprint, generation, stamp, ledger, waiting, settings, communities,
+        unread FROM meta"""
     )
     if row is None:
         raise IndexCorrupt(f"{database.path} has lost its description", REBUILD)
     hashed, *values = row
     check_row("description", values, hashed)
-    fingerprint, generation, stamp, ledger, waiting, settings, communities = values
+    fingerprint, generation, stamp, ledger, waiting, settings, communities, unread = values
     position = Position(generation, stamp)
-    return Meta(fingerprint, position, Ledger.decode(ledger), waiting, settings, communities)
+    counted = Ledger.decode(ledger)
+    return Meta(fingerprint, position, counted, waiting, settings, communities, unread)
 
 
 def write_meta(database: Database, meta: Meta) -> None:
@@ -187,10 +190,11 @@ def write_meta(database: Database, meta: Meta) -> None:
         meta.waiting,
         meta.settings,
         meta.communities,
+        meta.unread,
     )
     database.run(
         """INSERT OR REPLACE INTO meta
-        (key, fingerprint, generation, stamp, ledger, waiting, settings, communities, row_hash)
-        VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (key, fingerprint, generation, stamp, ledger, waiting, settings, communities, unread,
+        row_hash) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (*values, row_hash("description", values)),
     )

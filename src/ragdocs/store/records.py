@@ -1,6 +1,6 @@
 """What the store returns: frozen values, never rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -29,6 +29,10 @@ ChunkKey = NewType("ChunkKey", int)
 """The number of a chunk, never reused in a store; a vector index uses it as its id."""
 TextHash = NewType("TextHash", bytes)
 """Identifies the embedded text, independent of the model."""
+
+
+UnreadCounts = Mapping[TreeName, Mapping[str, int]]
+"""How many files of each tree have a format that is not read, by extension."""
 
 
 @dataclass(frozen=True, slots=True)

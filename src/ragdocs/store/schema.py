@@ -82,7 +82,8 @@ _KEPT = (
 _REBUILT = (
     """CREATE TABLE meta (key INTEGER PRIMARY KEY CHECK (key = 1), fingerprint TEXT NOT NULL,
     generation INTEGER NOT NULL, stamp TEXT NOT NULL, ledger TEXT NOT NULL, waiting INTEGER,
-    settings TEXT NOT NULL, communities TEXT NOT NULL, row_hash BLOB NOT NULL)""",
+    settings TEXT NOT NULL, communities TEXT NOT NULL, unread TEXT NOT NULL,
+    row_hash BLOB NOT NULL)""",
     """CREATE TABLE generations (generation INTEGER PRIMARY KEY, stamp TEXT NOT NULL,
     row_hash BLOB NOT NULL, changes TEXT NOT NULL)""",
     """CREATE TABLE stored_indices (name TEXT PRIMARY KEY, version TEXT NOT NULL,

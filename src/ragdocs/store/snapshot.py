@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ragdocs.errors import REBUILD, IndexCorrupt
 from ragdocs.memory import BoundedCache, no_collection
-from ragdocs.models import ChunkId, DocId, Heading, NodeKind, Span, TreeName
+from ragdocs.models import JSON_STRINGS, Chunk, ChunkId, DocId, Heading, NodeKind, Span, TreeName
 from ragdocs.parsers.ids import decode_path, document_id
 from ragdocs.store import embeddings, generations, tables
 from ragdocs.store.database import Database, Row
@@ -34,6 +34,7 @@ from ragdocs.store.records import (
     TextHash,
     TokenPlace,
     TreeCounts,
+    UnreadCounts,
     VectorBatch,
 )
 from ragdocs.store.stored_index import (
@@ -139,6 +140,11 @@ class Snapshot:
     def waiting(self) -> int | None:
         """How many changed files are not stored yet; None until all files have been compared."""
         return self.meta.waiting
+
+    @property
+    def unread(self) -> UnreadCounts:
+        """The files whose format is not read, as of the last scan of all trees."""
+        return json.loads(self.meta.unread)
 
     def select(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Rows of an index's own table inside the store; only that index knows their meaning."""
@@ -633,9 +639,20 @@ class Snapshot:
         )
         found = [*self.chunks_by_key([ChunkKey(key) for (key,) in rows]).values()]
         for one, following in pairwise(found):
-            if one.chunk.span.byte_end != following.chunk.span.byte_start:
+            if not self._is_next(one.chunk, following.chunk):
                 raise IndexCorrupt(f"{doc_id!r} has lost some of its chunks", REBUILD)
         return found
+
+    def _is_next(self, one: Chunk, following: Chunk) -> bool:
+        """Whether no leaf is missing between two. Between the cards of a canvas is JSON; their
+        positions tell: the first part of a card comes after the card itself."""
+        if one.span.byte_end == following.span.byte_start:
+            return True
+        row = self._database.one("SELECT encoding FROM documents WHERE id = ?", (one.doc_id,))
+        step = 1 if following.kind is NodeKind.SECTION else 2
+        is_other_card = one.slug != following.slug
+        is_canvas = row is not None and row[0] == JSON_STRINGS
+        return is_canvas and is_other_card and following.position - one.position == step
 
     def _chunks(self, where: str, *values: object) -> tuple[StoredChunk, ...]:
         rows = self._database.all(f"{SELECT_CHUNKS} WHERE {where}", values)

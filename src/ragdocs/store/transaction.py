@@ -13,8 +13,8 @@ from ragdocs.store import embeddings, generations, links, stored_index, tables
 from ragdocs.store.database import Database
 from ragdocs.store.generations import Ledger, Meta, write_meta
 from ragdocs.store.links import insert_links, link_values
-from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash
-from ragdocs.store.schema import Values, joint_hash, row_hash, storable
+from ragdocs.store.records import ChangeKind, FileFailure, ManifestEntry, TextHash, UnreadCounts
+from ragdocs.store.schema import Values, joint_hash, row_hash, storable, to_json
 from ragdocs.store.stored_index import StoredIndex
 from ragdocs.store.tables import (
     SELECT_DOCUMENTS,
@@ -116,6 +116,7 @@ class Transaction:
         self._dirty = False
         self._waiting = meta.waiting
         self._communities = meta.communities
+        self._unread = meta.unread
         self._next = generations.next_position(meta.position)
         self.position = meta.position
         """The commit that readers see: the previous one, and once committed, this one."""
@@ -225,6 +226,14 @@ class Transaction:
         self._dirty |= waiting != self._waiting
         self._waiting = waiting
 
+    def note_unread(self, counts: UnreadCounts) -> None:
+        """Records how many files of each tree have a format that is not read."""
+        encoded = to_json(
+            {tree: dict(sorted(each.items())) for tree, each in sorted(counts.items())}
+        )
+        self._dirty |= encoded != self._unread
+        self._unread = encoded
+
     def finish(self) -> bool:
         """Updates links, change log and description; False if there is nothing to commit."""
         if not self._dirty:
@@ -243,6 +252,7 @@ class Transaction:
                 ledger=self._ledger,
                 waiting=self._waiting,
                 communities=self._communities,
+                unread=self._unread,
             ),
         )
         stored_index.record_applied(self._database, self._indices, self._next)
