@@ -353,3 +353,16 @@ def test_damage_that_a_read_finds_is_reported_for_repair(tmp_path, tool, argumen
     assert asked.is_error
     assert "is damaged" in asked.text
     assert len(backend.reported) == 1
+
+
+@pytest.mark.parametrize("limit", [300, 500])
+def test_an_outline_of_very_long_headings_keeps_to_its_budget(tmp_path, limit):
+    """An entry has its heading three times over; one took 544 tokens of 300."""
+    text = "".join(f"# {number} {'wordy ' * 80}\n\nText.\n\n" for number in range(5))
+    with in_memory(indexed_app(tmp_path, {"headings.md": text})) as server:
+        asked = get(server, "headings.md", outline=True, max_tokens=limit)
+        assert asked.tokens <= limit
+        [first, *_] = asked.data["outline"]
+        assert get(server, first["id"]).data["line_start"] == first["line_start"]
+        more = server.call("get_document", cursor=asked.data["cursor"], max_tokens=limit)
+        assert more.data["outline"][0]["line_start"] > first["line_start"]

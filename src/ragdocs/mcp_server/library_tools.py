@@ -419,15 +419,34 @@ def get_document(backend: Backend, arguments: DocumentArguments) -> ToolAnswer:
 
     def shorter() -> Iterator[ToolAnswer]:
         least = find(1)
+        bare = replace(least, tags=(), heading_path=())
         for parts, shown in (
             (("tags",), replace(least, tags=())),
-            (("tags", "heading_path"), replace(least, tags=(), heading_path=())),
+            (("tags", "heading_path"), bare),
+            (("tags", "heading_path", "ends of headings"), replace(bare, outline=_by_lines(bare))),
         ):
             if shown != least:
                 notes = (*least.notes, _left_out_note(*parts))
                 yield _document_answer(replace(shown, notes=notes), index)
 
     return fit(arguments.max_tokens, lambda room: _document_answer(find(room), index), shorter())
+
+
+LEAST_HEADING_CHARS = 80
+
+
+def _by_lines(found: DocumentText) -> tuple[OutlineEntry, ...]:
+    """Its outline with references by lines, because an id contains the whole heading as a slug, and
+    with the beginning of each heading."""
+    return tuple(
+        replace(
+            entry,
+            id=f"{found.path}:{entry.line_start}-{entry.line_end}",
+            slug="",
+            text=entry.text[:LEAST_HEADING_CHARS],
+        )
+        for entry in found.outline
+    )
 
 
 def _left_out_note(*parts: str) -> str:
