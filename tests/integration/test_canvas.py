@@ -215,8 +215,8 @@ def test_an_edit_of_a_canvas_is_followed(tmp_path, apps):
     docs = tmp_path / "docs"
     write(docs, "board.canvas", BOARD)
     app = started(apps, docs, tmp_path / "ix")
-    until(lambda: ask(app, "irrigation").results)
+    assert until(lambda: ask(app, "irrigation").results)
 
     write(docs, "board.canvas", BOARD.replace("irrigation", "zeppelin"))
 
-    until(lambda: ask(app, "zeppelin").results)
+    assert until(lambda: ask(app, "zeppelin").results)

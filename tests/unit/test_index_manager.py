@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ragdocs.app import App
 from ragdocs.chunking.chunker import ChunkSizes
 from ragdocs.chunking.splitting import Limits
 from ragdocs.errors import IndexIncompatible, IndexLocked, IndexStoreError
@@ -43,6 +44,7 @@ from tests.support.indexes import (
 )
 from tests.support.models import CountingEmbedder
 from tests.support.processes import python_process, read_line
+from tests.support.program import config_of
 from tests.support.stores import ANALYZER, keyword_engine
 
 ROOT = Path(__file__).parents[2]
@@ -982,3 +984,26 @@ def test_a_tree_that_is_not_configured_any_more_takes_its_documents_with_it(plac
         assert did(one.update())["removed"] == 1
     with Reader.open(place.index) as reader, reader.snapshot() as snapshot:
         assert snapshot.document(DocId("other:o.md")) is None
+
+
+def test_totals_of_embedding_and_of_words_are_known_before_and_stay(tmp_path):
+    """Half of 1,400 passages are equal, and more words than one window holds are embedded."""
+    docs = tmp_path / "docs"
+    for number in range(1_400):
+        same = number // 2
+        write(docs, f"n{number:04}/note.md", f"# Note\n\nThe word is w{same:04}x.\n")
+    seen: list[Progress] = []
+    config = config_of(docs, tmp_path / "ix", search={"query_expansion_max_terms": 2_000})
+    with (
+        App(config, CountingEmbedder()) as app,
+        app.manager(Control(on_progress=seen.append)) as manager,
+    ):
+        manager.update()
+        manager.fill()
+
+    for phase, total in ((Phase.EMBEDDING, 700), (Phase.TERMS, None)):
+        steps = [one for one in seen if one.phase is phase]
+        assert len({one.total for one in steps}) == 1
+        assert total in (None, steps[0].total)
+        assert steps[-1].done == steps[-1].total >= 700
+        assert [one.done for one in steps] == sorted({one.done for one in steps})

@@ -136,7 +136,7 @@ def _summary(findings: "list[Finding]", fix: bool) -> str:
     levels = [found.level.value for found in findings]
     counts = [(levels.count(level), level) for level in ("error", "warning", "note")]
     said = ", ".join(number_of(number, level) for number, level in counts if number)
-    fixable = len({found.repair.name for found in findings if found.repair})
+    fixable = sum(found.repair is not None for found in findings)
     if not said:
         return "No problems found."
     if not fixable or fix:

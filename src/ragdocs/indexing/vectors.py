@@ -198,30 +198,31 @@ class Filler:
 
     def _fetch(self, snapshot: Snapshot, model: str) -> None:
         self._at = snapshot.position
-        texts = self._missing(snapshot, model)
+        texts, waiting = self._missing(snapshot, model)
         phase = Phase.EMBEDDING
         if not texts:
             self._complete = snapshot.position
             if self._terms is not None:  # not a truth test: empty term vectors are false
-                phase, texts = Phase.TERMS, self._terms.missing(snapshot, WINDOW_TEXTS)
-        self._begin(phase, len(texts), snapshot, model)
+                words = self._terms.missing(snapshot)
+                phase, texts, waiting = Phase.TERMS, words[:WINDOW_TEXTS], len(words)
+        self._begin(phase, waiting)
         self._window = sorted(texts, key=lambda text: len(text.text))
 
-    def _missing(self, snapshot: Snapshot, model: str) -> Sequence[PendingText]:
+    def _missing(self, snapshot: Snapshot, model: str) -> tuple[Sequence[PendingText], int]:
+        """The next texts, and how many there are in all: a total that is known before the work."""
         changes = snapshot.changes_since(self._complete) if self._complete else None
         if changes is not None:
             edited = [one.doc_id for one in changes if ChangeKind.UPSERT in one.kinds]
             if len(edited) <= MAX_DOCUMENTS:
-                return snapshot.missing_embeddings(model, edited)
-        return snapshot.missing_embeddings(model, limit=WINDOW_TEXTS)
+                texts = snapshot.missing_embeddings(model, edited)
+                return texts, len(texts)
+        texts = snapshot.missing_embeddings(model, limit=WINDOW_TEXTS)
+        return texts, snapshot.count_missing_texts(model) if texts else 0
 
-    def _begin(self, phase: Phase, texts: int, snapshot: Snapshot, model: str) -> None:
+    def _begin(self, phase: Phase, waiting: int) -> None:
         """Restarts the count when a new phase begins; otherwise continues it."""
-        if phase is not self._phase or not texts:
+        if phase is not self._phase or not waiting:
             self._phase, self._done = phase, 0
-        waiting = texts
-        if phase is Phase.EMBEDDING and texts >= WINDOW_TEXTS:
-            waiting = snapshot.count_missing_embeddings(model)
         self._total = self._done + waiting
 
     def _store(self, put: "Callable[[Writer], int]") -> int:

@@ -83,7 +83,7 @@ class TermVectors:
             found.append(NearTerm(word, term, float(similarities[at]), terms.matrix[at]))
         return found
 
-    def missing(self, snapshot: Snapshot, limit: int = 1000) -> tuple[PendingText, ...]:
+    def missing(self, snapshot: Snapshot, limit: int | None = None) -> tuple[PendingText, ...]:
         """Words without a vector of this model, the most frequent first, to be embedded as
         documents and stored with `Transaction.put_embeddings`.
         """

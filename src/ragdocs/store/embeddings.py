@@ -232,12 +232,17 @@ def missing(
     return [PendingText(text_hash, text) for text_hash, text in found.items()]
 
 
-def count_missing(database: Database, model: str) -> int:
+def count_missing_texts(database: Database, model: str) -> int:
+    """How many different texts still need a vector of this model: chunks may have equal texts."""
+    return count_missing(database, model, "count(DISTINCT c.text_hash)")
+
+
+def count_missing(database: Database, model: str, what: str = "count(*)") -> int:
     """How many chunks still need a vector of this model."""
     known = model_key(database, model)
     # A join takes two thirds of the time of a subquery for each chunk.
     found = database.one(
-        """SELECT count(*) FROM chunks c LEFT JOIN embeddings e
+        f"""SELECT {what} FROM chunks c LEFT JOIN embeddings e
         ON e.model = ? AND e.text_hash = c.text_hash
         WHERE c.text_hash IS NOT NULL AND e.model IS NULL""",
         (known[0] if known else None,),

@@ -415,6 +415,10 @@ class Snapshot:
         )
         return rows[0][0]
 
+    def count_missing_texts(self, model: str) -> int:
+        """How many different texts still need a vector of this model."""
+        return embeddings.count_missing_texts(self._database, model)
+
     def count_missing_embeddings(self, model: str) -> int:
         return embeddings.count_missing(self._database, model)
 
