@@ -185,7 +185,7 @@ def _explanation_lines(explanation: "ContextExplanation") -> Iterator[str]:
     yield "terms: where they occur, how often, in how many documents, their weight"
     for term in explanation.terms:
         places = ", ".join(term.origins)
-        figures = f"{term.frequency}x, {term.documents} documents, {term.weight:.2f}"
+        figures = f"{term.frequency}x, {number_of(term.documents, 'document')}, {term.weight:.2f}"
         yield f"  {escaped(term.word)}  ({places}; {figures})"
     yield f"query: {escaped(explanation.query)}"
 

@@ -249,7 +249,8 @@ def _rebuild(app: App) -> str:
         outcome = manager.update(rebuild=True)
     why = f" ({outcome.rebuilt})" if outcome.rebuilt else ""
     return (
-        f"rebuilt the index{why}: {outcome.documents:,} documents, {outcome.chunks:,} chunks; "
+        f"rebuilt the index{why}: {number_of(outcome.documents, 'document')}, "
+        f"{number_of(outcome.chunks, 'chunk')}; "
         f"{advised('update')} or a server computes missing vectors"
     )
 

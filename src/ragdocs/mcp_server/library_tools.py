@@ -906,7 +906,8 @@ def _status_lines(
     unused = holdings.unused_vector_bytes
     kept = f" ({unused:,} bytes of unused ones)" if unused else ""
     yield (
-        f"{holdings.documents:,} documents, {holdings.passages:,} passages, {holdings.vectors:,} "
+        f"{number_of(holdings.documents, 'document')}, "
+        f"{number_of(holdings.passages, 'passage')}, {holdings.vectors:,} "
         f"vectors{kept}, {holdings.links_unresolved:,} broken links; "
         f"{disk.total:,} bytes in {one_line(status.index_directory)}"
     )
