@@ -405,7 +405,7 @@ _NO_MEANING = (
     "search by meaning is off, because its vectors were made with other embedding settings"
 )
 _T = TypeVar("_T")
-_FIRST_BUILD = "the index is being built for the first time: ask again soon"
+_BEING_BUILT = "the index is being built: ask again soon"
 
 
 class Views(Closable):
@@ -708,7 +708,7 @@ class App(Assembly, Closable):
                 self.service.report(StoreState.after(error))
             state = self.service.state
             if isinstance(error, IndexMissing) and (state.error or state.is_alive):
-                error = IndexMissing(state.error or _FIRST_BUILD)
+                error = IndexMissing(state.error or _BEING_BUILT)
         error.args = (self._without_folder(str(error)),)
         return error
 
