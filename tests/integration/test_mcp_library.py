@@ -9,6 +9,7 @@ from mcp.types import ResourceTemplateReference
 
 from ragdocs.errors import IndexCorrupt
 from ragdocs.mcp_server.host import Host, ServedApp
+from ragdocs.search.responses import least_to_read
 from tests.support.machine import until
 from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app
 
@@ -252,6 +253,9 @@ def test_the_documentation_for_source_files(server, arguments):
     assert context["results"][0]["path"] in ("guide/auth.md", "guide/roles.md")
     assert context["results"][0]["text"].rstrip() in asked.text
     assert asked.links[0].uri.startswith(f"ragdocs://doc/docs/{context['results'][0]['path']}#L")
+    least = least_to_read(found["confidence"] for found in context["results"])
+    for found in context["results"][1:]:
+        assert (found.get("extent") == "brief") == (found["confidence"] < least)
 
 
 def test_the_status_says_all_and_names_no_home(server, monkeypatch, tmp_path):

@@ -189,9 +189,9 @@ def test_of_a_brief_result_only_the_place_is_kept_and_it_is_not_called_missing()
     [
         ((0.9, 0.3, 0.2), 0.3),
         ((0.28, 0.29, 0.1, 0.09), 0.1),
-        ((0.09, 0.05), 0.09),
-        ((0.0,), 0.0),
-        ((), 0.0),
+        ((0.09, 0.05), 0.1),
+        ((0.0, 0.0), 0.1),
+        ((), 0.1),
     ],
 )
 def test_what_is_worth_reading_depends_on_the_best(confidences, least):

@@ -274,11 +274,11 @@ class ContextAnswer:
     pack: Packer | None = field(default=None, compare=False, repr=False)
     """None if nothing was searched."""
 
-    def within(self, max_tokens: int) -> "ContextAnswer":
+    def within(self, max_tokens: int, text_from: float = 0.0) -> "ContextAnswer":
         """The same answer in another budget: packed again, never searched again."""
         if self.pack is None:
             return self
-        shown = self.pack(max_tokens)
+        shown = self.pack(max_tokens, text_from)
         return replace(self, results=shown.results, left_out=shown.left_out)
 
 

@@ -87,10 +87,11 @@ from ragdocs.mcp_server.search_tool import (
     found_passages,
     left_out_lines,
     links_to,
-    passage_lines,
+    passages_lines,
     shown_left_out,
 )
 from ragdocs.search.budget import LeftOut
+from ragdocs.search.responses import least_to_read
 from ragdocs.text import Cleaner, number_of
 
 # `find_related` for source files: their documentation, as a client gets it.
@@ -223,9 +224,7 @@ def _context_lines(given: ContextGiven) -> Iterator[str]:
         yield f"- {about} · {document.tokens:,} tokens · by the rule {one_line(document.because)}"
     if not given.results:
         yield "No passage was found."
-    for number, passage in enumerate(given.results, start=1):
-        yield ""
-        yield from passage_lines(number, passage)
+    yield from passages_lines(given.results)
     yield from left_out_lines(given.left_out, given.left_out_total)
 
 
@@ -733,6 +732,7 @@ def _shorter_related(related: Related) -> Iterator[Related]:
 
 def _context(backend: Backend, arguments: RelatedArguments) -> ToolAnswer:
     found = backend.library.context(arguments.context_request())
+    text_from = least_to_read(result.shown_confidence for result in found.results)
 
     def make(answer: ContextAnswer) -> ContextGiven:
         return context_given(answer, backend.activity(), arguments.max_tokens)
@@ -742,7 +742,7 @@ def _context(backend: Backend, arguments: RelatedArguments) -> ToolAnswer:
         return ToolAnswer(to_json(RelatedAnswer(context=shown)), context_text(shown), links)
 
     def pack(room: int) -> ToolAnswer:
-        answer = found.within(room)
+        answer = found.within(room, text_from)
         return give(answer, make(answer))
 
     def shorter() -> Iterator[ToolAnswer]:

@@ -444,7 +444,7 @@ def _lines(answer: SearchAnswer) -> Iterator[str]:
     if answer.nearest_terms:
         terms = one_line(", ".join(answer.nearest_terms))
         yield f"No document has these words; the nearest terms they have: {terms}."
-    yield from _passages_lines(answer.results)
+    yield from passages_lines(answer.results)
     yield from left_out_lines(answer.left_out, answer.left_out_total)
     if answer.stats:
         yield ""
@@ -468,7 +468,7 @@ def _document_lines(answer: SearchAnswer) -> Iterator[str]:
         yield f'More follow: the same call with "offset": {answer.next_offset}'
 
 
-def _passages_lines(passages: Sequence[FoundPassage]) -> Iterator[str]:
+def passages_lines(passages: Sequence[FoundPassage]) -> Iterator[str]:
     was_brief = False
     for number, passage in enumerate(passages, start=1):
         if not (passage.is_brief and was_brief):
@@ -476,10 +476,10 @@ def _passages_lines(passages: Sequence[FoundPassage]) -> Iterator[str]:
         if passage.is_brief and not was_brief:
             yield "Unlikely to answer, so without their text:"
         was_brief = passage.is_brief
-        yield from passage_lines(number, passage)
+        yield from _passage_lines(number, passage)
 
 
-def passage_lines(number: int, passage: FoundPassage) -> Iterator[str]:
+def _passage_lines(number: int, passage: FoundPassage) -> Iterator[str]:
     title = passage.heading_path[0] if passage.title is None else passage.title
     about = [one_line(passage.where), heading_line(title, passage.heading_path)]
     about.append(f"confidence {passage.confidence:.2f}")

@@ -492,8 +492,7 @@ class Packer(Protocol):
 def least_to_read(confidences: Iterable[float]) -> float:
     """The confidence from which the text of a result is worth its room. Where one is sure, the
     unsure ones hold no further answers; where none is, one of several may (specs/0116)."""
-    best = max(confidences, default=0.0)
-    return next((least for least in (LOW_CONFIDENCE, LAST_HOPE) if best >= least), best)
+    return LOW_CONFIDENCE if max(confidences, default=0.0) >= LOW_CONFIDENCE else LAST_HOPE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
