@@ -89,17 +89,20 @@ class ClientRoots:
 
     async def ask(self, context: Context) -> None:
         """Asks a client with a handshake, if they are needed."""
-        if is_modern(context) or self._is_asking or not await self.are_awaited():
+        if is_modern(context) or not await self.are_awaited() or self._is_asking:
             return
         self._is_asking = True
         listed: Sequence[str] = ()
-        with anyio.move_on_after(ANSWER_SECONDS):
-            try:
-                answer = await context.session.send_request(ListRootsRequest(), ListRootsResult)
-                listed = [str(root.uri) for root in answer.roots]
-            except (MCPError, ValidationError) as error:
-                _log.warning("the client did not list its roots: %s", type(error).__name__)
-        await self._tell(listed)
+        try:
+            with anyio.move_on_after(ANSWER_SECONDS):
+                try:
+                    answer = await context.session.send_request(ListRootsRequest(), ListRootsResult)
+                    listed = [str(root.uri) for root in answer.roots]
+                except (MCPError, ValidationError) as error:
+                    _log.warning("the client did not list its roots: %s", type(error).__name__)
+            await self._tell(listed)
+        finally:  # if this was cancelled or failed, the opening thread must not wait for ever
+            self._set(())
 
     async def question(
         self, context: Context, answers: Mapping[str, Any] | None
