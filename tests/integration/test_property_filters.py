@@ -265,8 +265,10 @@ def test_on_the_command_line(tmp_path, monkeypatch):
     found = ask("query", "-f", "status:active", "-f", "-priority:high")
     assert found.returncode == 0
     assert found.stdout.split()[:2] == ["2026-01-03", "projects/sync.md"]
-    found = ask("query", "-f", "status:active", "--json")
+    ask("query", "dawn")
+    found = ask("query", "-f", "status:active", "--json", "--no-update")
     assert json.loads(found.stdout)["listing"]["total"] == 2
+    assert json.loads(found.stdout)["index"]["state"] == "ready"
     found = ask("query", "dawn", "-f", "staus:x")
     assert found.returncode == 2
     assert "no document has the property `staus`" in found.stderr

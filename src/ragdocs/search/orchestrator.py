@@ -608,7 +608,7 @@ class QueryOrchestrator:
     def _list(self, request: QueryRequest) -> SearchResponse:
         """The documents that satisfy the filters, one page."""
         began = perf_counter()
-        with self._index.view(for_search=False) as view:
+        with self._index.view() as view:  # the state counts the vectors that were read
             filtered = self._within(view, request)
             found = list(view.filtered_documents(filtered.condition))
             state = self._states.of(view, has_vectors=view.has_vectors)
