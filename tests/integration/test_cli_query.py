@@ -278,3 +278,16 @@ def test_summaries_of_commands_are_whole():
     assert "..." not in shown.partition("Commands:")[2]
     for name in main.commands:
         assert f"\n  {name} " in shown
+
+
+def test_a_query_says_in_one_line_that_it_rebuilt_a_damaged_index(place, run):
+    write(place, "harmed/garden.md", "# Garden\n\nTomatoes need sun.\n")
+    run("tomatoes", docs="harmed")
+    store = place / "harmed.ix" / "store.db"
+    store.write_bytes(b"this is no database " * 500)
+    rebuilt = run("tomatoes", docs="harmed")
+    assert rebuilt.exit_code == 0
+    assert rebuilt.stdout.startswith("1. garden.md:")
+    (note,) = (line for line in rebuilt.stderr.splitlines() if line.startswith("note: "))
+    assert note.startswith("note: the index was rebuilt: ")
+    assert "rebuilt" not in run("tomatoes", docs="harmed").stderr

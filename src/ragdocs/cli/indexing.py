@@ -20,7 +20,7 @@ from ragdocs.errors import (
     IndexStoreError,
     OtherSettings,
 )
-from ragdocs.text import advised, escaped, json_text, number_of
+from ragdocs.text import advised, escaped, escaped_line, json_text, number_of
 
 if TYPE_CHECKING:
     from ragdocs.app import App
@@ -74,13 +74,19 @@ def bring_up_to_date(
         if ending.reason:
             click.echo("Stopped. What was indexed is kept; the next run continues.", err=True)
             return ending.exit_code
+    _note_surprises(done)
+    return None
+
+
+def _note_surprises(done: "Run") -> None:
+    if done.outcome.rebuilt:
+        click.echo(f"note: the index was rebuilt: {escaped_line(done.outcome.rebuilt)}", err=True)
     for kept in done.outcome.kept:
         click.echo(
             f"note: {escaped(kept.tree)} {kept.reason}; showing its last indexed state", err=True
         )
     if done.vectors.lacking:
         click.echo(f"note: searching by keywords only: {done.vectors.lacking}", err=True)
-    return None
 
 
 # Before the first index of a folder that nobody named.
