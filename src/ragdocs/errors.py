@@ -148,7 +148,12 @@ class QueryError(RagdocsError):
 
 
 class NotThere(QueryError):
-    """The document, section or line that was named is not in the index."""
+    """The document, section or line that was named is not in the index; `listed_by` is the command
+    that lists what could have been named, if one does."""
+
+    def __init__(self, message: str, listed_by: str = "") -> None:
+        super().__init__(message)
+        self.listed_by = listed_by
 
 
 class EvaluationError(RagdocsError):

@@ -105,7 +105,7 @@ class Resolver:
         wanted = self._places.readings(reference)
         target = self._by_id(reference) or self._by_path(wanted) or self._by_name(wanted)
         if target is None:
-            raise NotThere(self._describe_unknown(reference, wanted))
+            raise NotThere(self._describe_unknown(reference, wanted), listed_by="ls")
         return target
 
     def _by_id(self, reference: str) -> ReferenceTarget | None:

@@ -95,7 +95,9 @@ def test_an_index_is_named_by_its_beginning_its_folder_or_its_documents(machine)
 
     for name in (made.name, made.name[:11], made.name[6:11], str(made), "notes"):
         assert machine.index("show", name)["path"] == str(made)
-    assert machine.index("show", "elsewhere", code=1)["kind"] == "not_there"
+    missing = machine.index("show", "elsewhere", code=1)
+    assert missing["kind"] == "not_there"
+    assert missing["advice"] == "`ragdocs index list` lists what there is"
     machine.build("wiki")
     assert "could mean" in machine.index("show", "index-", code=2)["error"]
 

@@ -105,7 +105,6 @@ def _exit_code(error: RagdocsError) -> int:
 
 _ADVICE = {
     ConfigError: ("check-config", "shows every problem of the configuration"),
-    NotThere: ("ls", "lists what is in the index"),
     IndexMissing: ("update", "builds the index"),
     IndexFolderForeign: ("", "name another index folder with --index or indexing.index_path"),
     IndexLocked: ("", "try again when the other program has finished"),
@@ -118,6 +117,8 @@ _ADVICE = {
 
 
 def _advice(error: RagdocsError) -> str:
+    if isinstance(error, NotThere):
+        return f"{advised(error.listed_by)} lists what there is" if error.listed_by else ""
     for kind, (command, does) in _ADVICE.items():
         if isinstance(error, kind):
             return f"{advised(command)} {does}" if command else does

@@ -141,7 +141,10 @@ def find_index(found: Sequence[IndexPlaceUse], wanted: str) -> IndexPlaceUse:
         alone = [one for one in of if {folder.path for folder in one.folders} == {path}]
         matching = alone or of
     if not matching:
-        raise NotThere("there is no such index; `ragdocs index list` shows those there are")
+        raise NotThere(
+            "there is no such index; `ragdocs index list` shows those there are",
+            listed_by="index list",
+        )
     if len(matching) > 1:
         named = ", ".join(one.name for one in matching[:MAX_NAMED])
         raise QueryError(f"this could mean {named}: give one of these names")

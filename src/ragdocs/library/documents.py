@@ -473,7 +473,8 @@ class DocumentReader:
         document = self._view.document(doc_id) if doc_id is not None else None
         if doc_id is None or document is None:
             raise NotThere(
-                "the document of this cursor no longer exists: list the documents to see which do"
+                "the document of this cursor no longer exists: list the documents to see which do",
+                listed_by="ls",
             )
         if short_digest(self._view.version(doc_id)) != values.get("version"):
             raise QueryError(
