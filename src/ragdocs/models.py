@@ -46,8 +46,10 @@ class Span:
         return self.byte_start <= other.byte_start and other.byte_end <= self.byte_end
 
 
+CANVAS_SUFFIX = ".canvas"
 JSON_STRINGS = "json"
 """The encoding of a canvas: its text is in JSON strings, where characters may be escapes."""
+CANVAS_NOTE = "the text of a canvas: lines and bytes are those of its cards in the file"
 
 
 @dataclass(frozen=True, slots=True)

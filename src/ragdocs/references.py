@@ -32,7 +32,17 @@ from ragdocs.indices.conditions import (
     values_of,
 )
 from ragdocs.indices.view import View
-from ragdocs.models import ChunkId, DocId, Link, LinkKind, LinkSyntax, NodeKind, Span, TreeName
+from ragdocs.models import (
+    CANVAS_SUFFIX,
+    ChunkId,
+    DocId,
+    Link,
+    LinkKind,
+    LinkSyntax,
+    NodeKind,
+    Span,
+    TreeName,
+)
 from ragdocs.parsers.ids import document_id, encode_path
 from ragdocs.parsers.link_targets import EXTENSIONS, Catalogue, Names, fold, match_key
 from ragdocs.places import PathReading, Places, Readings, printable_name
@@ -319,7 +329,8 @@ class _FilterResolver:
     def _document(self, path: str) -> Condition | None:
         """The one document of that file name, or that a wikilink means. A bare word is a folder."""
         name = path.strip()
-        if not name.startswith("[[") and not fold(name.partition("#")[0]).endswith(EXTENSIONS):
+        extensions = (*EXTENSIONS, CANVAS_SUFFIX)
+        if not name.startswith("[[") and not fold(name.partition("#")[0]).endswith(extensions):
             return None
         try:
             target = Resolver(self._view, self._places).find(name)

@@ -13,6 +13,7 @@ from ragdocs.parsers.canvas import MAX_CARDS, parse_canvas
 from ragdocs.parsers.markdown import Origin
 from tests.support.indexes import write
 from tests.support.machine import until
+from tests.support.mcp_clients import in_memory, indexed_app
 from tests.support.program import ask, called, started
 
 BOARD = r"""{
@@ -137,6 +138,46 @@ def test_a_canvas_on_a_single_line_is_cited_by_its_cards(tmp_path):
         assert found["slug"] == card
         assert (found["line_start"], found["line_end"]) == (1, 1)
         assert query.split()[0] in found["text"].lower()
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory):
+    """A server over a canvas on one line."""
+    cards = json.dumps(json.loads(BOARD.replace("1e400", "1")))
+    texts = {"board.canvas": cards, "auth.md": "# Sign in\n\nWith a token.\n"}
+    with in_memory(indexed_app(tmp_path_factory.mktemp("board"), texts)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("path", ["", "BOARD.canvas", "board.canvas"])
+def test_a_client_is_told_the_card_not_the_line(board, path):
+    asked = board.call("query_documents", query="drip irrigation", path=path)
+
+    assert "[1] board.canvas#8132d4d894c80022 · " in asked.text
+    assert "the text of a canvas: " in asked.text
+    assert asked.links[0].name == "board.canvas#8132d4d894c80022"
+    got = board.call("get_document", document="board.canvas#8132d4d894c80022")
+    assert "Cucumbers" not in got.text
+
+
+def test_a_card_that_does_not_fit_is_fetched_alone(tmp_path):
+    cards = [f"Tomatoes number {at}. " + f"Water them {at} times. " * 40 for at in range(4)]
+    nodes = [{"id": f"n{at}", "type": "text", "text": text} for at, text in enumerate(cards)]
+    app = indexed_app(tmp_path, {"flat.canvas": json.dumps({"nodes": nodes})})
+    with in_memory(app) as server:
+        options = {"uniqueness": "off", "min_score": 0}
+        asked = server.call("query_documents", query="tomatoes water", max_tokens=600, **options)
+        gone = asked.data["left_out"][0]
+        got = server.call("get_document", **gone["fetch"]["arguments"])
+    assert got.data["text"].count("Tomatoes") == 1
+
+
+def test_a_person_is_told_the_card_not_the_line(tmp_path):
+    write(tmp_path / "docs", "board.canvas", BOARD)
+
+    done = called(tmp_path, "query", "drip", "--docs", "docs", "--index", "ix")
+
+    assert done.stdout.startswith("1. board.canvas#8132d4d894c80022  ")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ragdocs.mcp_server.host import Host, ServedApp
+from ragdocs.mcp_server.search_tool import FoundPassage, PlaceFields, passages_lines
 from ragdocs.search.responses import least_to_read
 from tests.support.documents import documentation
 from tests.support.mcp_clients import ERAS, InMemory, in_memory, indexed_app
@@ -294,3 +295,19 @@ def test_words_that_no_document_has_are_answered_with_the_nearest_that_they_have
 def test_an_unsure_answer_is_called_one(server):
     asked = server.call("query_documents", query="zebra xylophone quantum")
     assert any("certain answer" in line or "good enough" in line for line in asked.data["notes"])
+
+
+def test_a_section_that_is_the_whole_document_has_a_name():
+    whole = PlaceFields(id="docs:a.md", heading_path=("A",), line_start=4, line_end=248)
+    part = FoundPassage(
+        id="docs:a.md#b",
+        path="a.md",
+        tree="docs",
+        heading_path=("A", "B"),
+        line_start=9,
+        line_end=12,
+        confidence=0.5,
+        within=whole,
+    )
+    said = "\n".join(passages_lines([part]))
+    assert "within the document lines 4-248" in said

@@ -39,9 +39,10 @@ class Look:
     link: Linker | None = None
 
     def place_text(self, result: SearchResult, lines: str) -> str:
-        """`path:lines`, or `tree:path:lines`."""
+        """`path:lines`, or `path#card` in a canvas; with a tree, `tree:path:lines`."""
         tree = f"{result.doc_id.partition(':')[0]}:" if self.has_trees else ""
-        return escaped_line(f"{tree}{result.path}:{lines}")
+        at = f"#{result.slug}" if result.is_card else f":{lines}"
+        return escaped_line(f"{tree}{result.path}{at}")
 
     def place(self, result: SearchResult, lines: str, line: int) -> str:
         """The same in colour, as a link to the line."""

@@ -18,8 +18,8 @@ from ragdocs.config.resolved import Tree
 from ragdocs.errors import SourceError, SourceTooLarge, SourceUnreadable
 from ragdocs.files import is_link, open_file, path_of
 from ragdocs.indexing.changes import RootProblem
-from ragdocs.models import FileState, IndexedFile, TreeName
-from ragdocs.parsers.canvas import CANVAS_SUFFIX, parse_canvas
+from ragdocs.models import CANVAS_SUFFIX, FileState, IndexedFile, TreeName
+from ragdocs.parsers.canvas import parse_canvas
 from ragdocs.parsers.ids import encode_path
 from ragdocs.parsers.markdown import Origin, parse_document
 

@@ -114,7 +114,7 @@ def as_node(result: "SearchResult") -> TextNode:
     the section that it is cited under."""
     wider = result.within
     metadata: dict[str, Any] = {
-        "citation": f"{result.path}:{result.line_start}-{result.line_end}",
+        "citation": result.where,
         "path": result.path,
         "line_start": result.line_start,
         "line_end": result.line_end,

@@ -27,6 +27,7 @@ from ragdocs.library.paging import (
 from ragdocs.library.requests import DocumentRequest
 from ragdocs.limits import MAX_LINE
 from ragdocs.models import (
+    CANVAS_NOTE,
     JSON_STRINGS,
     PREAMBLE,
     ChunkId,
@@ -235,7 +236,7 @@ def _read_stored(
 
     first = passage.span.line_start
     if passage.strings:
-        notes = (*notes, "the text of a canvas: lines and bytes are those of its cards in the file")
+        notes = (*notes, CANVAS_NOTE)
         return CanvasContent(passage.text, 0, first, state, span_of, notes, passage=passage)
     if first > 1:
         notes = (*notes, f"lines 1-{first - 1} (the front matter) are not stored in the index")

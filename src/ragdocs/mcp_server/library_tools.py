@@ -86,6 +86,7 @@ from ragdocs.mcp_server.search_tool import (
     FoundPassage,
     found_passages,
     left_out_lines,
+    lines_of,
     links_to,
     passages_lines,
     shown_left_out,
@@ -589,7 +590,7 @@ def _facts(found: DocumentText) -> str:
 
 def outline_line(entry: OutlineEntry) -> str:
     mark = "#" * entry.level or "(before the first heading)"
-    where = f"lines {entry.line_start}-{entry.line_end}, {entry.tokens:,} tokens"
+    where = f"{lines_of(entry.line_start, entry.line_end)}, {number_of(entry.tokens, 'token')}"
     return f"- {mark} {one_line(entry.text)} · {where} · {one_line(entry.id)}"
 
 
@@ -655,7 +656,8 @@ def _trees(trees: tuple[TreeEntry, ...]) -> Iterator[str]:
 def _documents(documents: tuple[DocumentEntry, ...]) -> Iterator[str]:
     for entry in documents:
         tags = "".join(f" #{one_line(tag)}" for tag in entry.tags)
-        size = f"{entry.lines:,} lines, {entry.tokens:,} tokens, {entry.modified:%Y-%m-%d}"
+        size = f"{number_of(entry.lines, 'line')}, {number_of(entry.tokens, 'token')}"
+        size += f", {entry.modified:%Y-%m-%d}"
         yield f"- {one_line(entry.id)} · {one_line(entry.title)} · {size}{tags}"
 
 
@@ -908,7 +910,7 @@ def _status_lines(
     yield (
         f"{number_of(holdings.documents, 'document')}, "
         f"{number_of(holdings.passages, 'passage')}, {holdings.vectors:,} "
-        f"vectors{kept}, {holdings.links_unresolved:,} broken links; "
+        f"vectors{kept}, {number_of(holdings.links_unresolved, 'broken link')}; "
         f"{disk.total:,} bytes in {one_line(status.index_directory)}"
     )
     if communities := holdings.communities_text():

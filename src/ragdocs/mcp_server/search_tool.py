@@ -51,6 +51,7 @@ from ragdocs.mcp_server.answer import (
     word_field,
 )
 from ragdocs.mcp_server.host import Backend
+from ragdocs.models import CANVAS_SUFFIX
 from ragdocs.search import responses
 from ragdocs.search.budget import Extent, LeftOut, tokens
 from ragdocs.search.candidates import Strategy
@@ -258,6 +259,10 @@ class FoundPassage:
 
     @property
     def where(self) -> str:
+        """As `SearchResult.where`."""
+        card = self.id.removeprefix(document_of(self.id))
+        if card and self.path.lower().endswith(CANVAS_SUFFIX):
+            return f"{self.path}{card}"
         return f"{self.path}:{self.line_start}-{self.line_end}"
 
 
@@ -317,7 +322,7 @@ def links_to(results: Sequence[SearchResult]) -> tuple[AnswerLink, ...]:
     return tuple(
         AnswerLink(
             lines_uri(found.doc_id, *found.text_lines),
-            f"{clean(found.path)}:{found.line_start}-{found.line_end}",
+            clean(found.where),
         )
         for found in results
         if found.extent is not Extent.BRIEF
@@ -397,7 +402,8 @@ def shown_left_out(items: Sequence[LeftOut], limit: int) -> tuple[LeftOut, ...]:
 
 def _with_reference(item: LeftOut) -> LeftOut:
     """With a reference that `get_document` finds even if the id has invisible characters."""
-    document = reference(document_of(item.id))
+    has_lines = "start_line" in item.fetch.arguments
+    document = reference(document_of(item.id) if has_lines else item.id)
     fetch = replace(item.fetch, arguments={**item.fetch.arguments, "document": document})
     return replace(item, fetch=fetch)
 
@@ -532,18 +538,19 @@ def _line_notes(passage: FoundPassage) -> Iterator[str]:
     """Which lines are shown and which answer, if not the whole section."""
     shown = passage.text_lines or (passage.line_start, passage.line_end)
     if passage.text_lines:
-        yield f"text {_lines_of(*shown)}"
+        yield f"text {lines_of(*shown)}"
     if passage.answer_lines and passage.answer_lines != shown:
-        yield f"answer {_lines_of(*passage.answer_lines)}"
+        yield f"answer {lines_of(*passage.answer_lines)}"
     if passage.within:
         wider = passage.within
-        where = _lines_of(wider.line_start, wider.line_end)
-        yield f"within {one_line(wider.id.removeprefix(document_of(passage.id)))} {where}"
+        where = lines_of(wider.line_start, wider.line_end)
+        section = one_line(wider.id.removeprefix(document_of(passage.id)))
+        yield f"within {section or 'the document'} {where}"
     if passage.matched and passage.parent_chunk_id:
         yield f"matched {one_line(passage.matched.id)} in {one_line(passage.parent_chunk_id)}"
 
 
-def _lines_of(first: int, last: int) -> str:
+def lines_of(first: int, last: int) -> str:
     return f"line {first}" if first == last else f"lines {first}-{last}"
 
 

@@ -37,7 +37,6 @@ from ragdocs.parsers.ids import SlugCounter, document_id
 from ragdocs.parsers.inline import InlineScanner
 from ragdocs.parsers.markdown import Origin, limit_warnings, parse_blocks
 
-CANVAS_SUFFIX = ".canvas"
 MAX_CARDS = 10_000
 """Later cards are not read; real canvases have up to a few hundred."""
 SEPARATOR = "\n\n"

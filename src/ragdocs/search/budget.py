@@ -449,6 +449,8 @@ def _left_out(item: Item, extent: Extent) -> LeftOut:
         "start_line": span.line_start,
         "end_line": span.line_end,
     }
+    if item.passage.strings:  # of a canvas, whose other cards may be on the same line
+        arguments = {"document": item.chunk_id}
     return LeftOut(
         id=item.chunk_id,
         tree=item.tree,

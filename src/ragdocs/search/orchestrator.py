@@ -18,7 +18,7 @@ from ragdocs.indices.analysis import Analyzer
 from ragdocs.indices.conditions import Filter, Unit, both, in_tree
 from ragdocs.indices.view import SearchableIndex, View
 from ragdocs.limits import MAX_FILTER_TEXT_CHARS
-from ragdocs.models import Chunk, ChunkId, DocId, Span, TreeName
+from ragdocs.models import CANVAS_NOTE, Chunk, ChunkId, DocId, Span, TreeName
 from ragdocs.places import Places
 from ragdocs.references import ResolvedFilter, resolve_filter
 from ragdocs.search.boosts import BoostRules
@@ -549,6 +549,7 @@ class QueryOrchestrator:
         presenter = Presenter(self._analyzer, attempt.queries, rooms, attempt.metadata)
         drafts = presenter.draft(attempt.left)
         shown = drafts.within(request.max_tokens)
+        canvas_notes = (CANVAS_NOTE,) if any(one.is_card for one in shown.results) else ()
         return SearchResponse(
             results=shown.results,
             query_types=tuple(each.query_type for each in attempt.queries),
@@ -556,7 +557,7 @@ class QueryOrchestrator:
             stats=CompressionStats.from_counts(len(attempt.candidates), attempt.counts),
             stages=attempt.counts,
             seconds={**attempt.seconds, "total": perf_counter() - began},
-            notes=(*attempt.notes, *self._filter_notes),
+            notes=(*attempt.notes, *canvas_notes, *self._filter_notes),
             did_you_mean=did_you_mean(attempt.queries),
             nearest_terms=nearest_terms(attempt.queries),
             left_out=shown.left_out,

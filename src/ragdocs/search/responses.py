@@ -16,7 +16,7 @@ from ragdocs.limits import (
     MAX_PROPERTY_VALUES_SHOWN,
     MAX_TAGS_SHOWN,
 )
-from ragdocs.models import Chunk, ChunkId, DateSource, DocId, Slug, TreeName
+from ragdocs.models import CANVAS_SUFFIX, Chunk, ChunkId, DateSource, DocId, Slug, TreeName
 from ragdocs.places import shown_path
 from ragdocs.search.budget import Extent, LeftOut
 from ragdocs.search.candidates import Candidate, Evidence, Grounds, Strategy
@@ -382,6 +382,18 @@ class SearchResult:
     parts: tuple[Place, ...] = ()
     metadata: Metadata | None = None
     """If the request asks for it."""
+
+    @property
+    def is_card(self) -> bool:
+        """Of a canvas, whose cards may all be on one line: the slug, not the lines, tells where."""
+        return bool(self.slug) and self.path.lower().endswith(CANVAS_SUFFIX)
+
+    @property
+    def where(self) -> str:
+        """The place in its tree, for people: `path:lines`, or `path#card`."""
+        if self.is_card:
+            return f"{self.path}#{self.slug}"
+        return f"{self.path}:{self.line_start}-{self.line_end}"
 
     @property
     def shown_confidence(self) -> float:
