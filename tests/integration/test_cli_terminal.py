@@ -2,7 +2,9 @@
 
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -374,12 +376,46 @@ def test_a_shell_completes_documents_tags_and_trees(tmp_path):
     desk = Desk(tmp_path, {**NOTES, "tagged.md": tagged})
     run_ragdocs("update", "--no-vectors", *desk.place, env=desk.env)
     place = " ".join(desk.place)
-    assert completed(desk, f"ragdocs get {place} gui") == ["guides/how\\ to\\ begin.md"]
-    assert completed(desk, f"ragdocs get {place} how") == ["how\\ to\\ begin.md"]
+    assert completed(desk, f"ragdocs get {place} gui") == [r"guides/how\\ to\\ begin.md"]
+    assert completed(desk, f"ragdocs get {place} how") == [r"how\\ to\\ begin.md"]
     assert completed(desk, f"ragdocs query {place} x --tag h") == ["harbour"]
     assert completed(desk, f"ragdocs query {place} x --tree n") == ["notes"]
     assert completed(desk, f"ragdocs query {place} x --path gu")[0] == "guides/"
     assert completed(desk, f"ragdocs get --index {tmp_path}/none --docs {desk.docs} g") == []
+
+
+ATTACKS = ("zeta$(touch PWNED).md", "zeta`touch PWNED`.md", "zeta'$(touch PWNED)'.md", "zeta~*.md")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("before", ["x", '"don\'t"'])
+@pytest.mark.parametrize("quote", ["", '"', "'"])
+def test_bash_never_runs_the_name_of_a_file(tmp_path, before, quote):
+    """The script as bash runs it: each word that it inserts is read again, as after Enter."""
+    desk = Desk(tmp_path, dict.fromkeys((*ATTACKS, "zeta one.md"), "# Text\n\nWords.\n"))
+    run_ragdocs("update", "--no-vectors", *desk.place, env=desk.env)
+    program = write(tmp_path, "bin/ragdocs", f'#!/bin/sh\nexec {sys.executable} -m ragdocs "$@"\n')
+    program.chmod(0o755)
+    script = run_ragdocs("completion", "bash", env=desk.env).stdout
+    words = ["ragdocs", "query", *desk.place, before, "--path", f"{quote}zeta"]
+    run = (
+        f"{script}\nCOMP_WORDS=({shlex.join(words)})\nCOMP_CWORD={len(words) - 1}\n"
+        f"_ragdocs_completion {shlex.quote(str(program))}\n"
+        f'for word in "${{COMPREPLY[@]}}"; do eval "printf \'%s\\n\' "{shlex.quote(quote)}"$word"'
+        f"{shlex.quote(quote)}; done"
+    )
+    env = {**os.environ, **desk.env}
+    done = subprocess.run(
+        ["bash", "--norc", "-c", run],
+        cwd=desk.docs,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert not (desk.docs / "PWNED").exists()
+    expected = {"zeta one.md"} if quote else {*ATTACKS, "zeta one.md"}
+    assert set(done.stdout.splitlines()) == expected, done.stderr
 
 
 def test_a_completion_imports_nothing_heavy(desk):

@@ -5,6 +5,7 @@ It must answer before a user notices: it reads names only, and imports no model,
 
 import os
 import re
+import shlex
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -91,17 +92,38 @@ def _beginning(names: Sequence[str], incomplete: str) -> list[str]:
 def _items(values: list[str]) -> "list[CompletionItem]":
     from click.shell_completion import CompletionItem
 
-    shown = [value for value in values if value.isprintable()]
-    return [CompletionItem(_quote(value)) for value in shown]
+    shown = (_inserted(value) for value in values if value.isprintable())
+    return [CompletionItem(value) for value in shown if value is not None]
 
 
-_SPECIAL = re.compile(r"([^\w@%+=:,./~^-])")
+# bash inserts what it gets as it is, and would run a command in a file's name; other shells quote
+# it themselves. Escaped letters are harmless in every context, quoted or not.
+
 _BASH = "bash_complete"
+_UNSAFE = re.compile(r"[^\w@+:,./-]")
+_UNSAFE_QUOTED = re.compile(r"[^\w@+:,./ -]")
+_ESCAPED = r"\\\\\g<0>"
+"""Two backslashes: the script's `read` takes one of each pair."""
 
 
-def _quote(value: str) -> str:
-    """bash inserts a word as it gets it; other shells quote it themselves."""
-    typed = os.environ.get("COMP_WORDS", "")
-    is_bash = any(name.endswith("_COMPLETE") and os.environ[name] == _BASH for name in os.environ)
-    is_quoted = typed.count('"') % 2 or typed.count("'") % 2
-    return value if not is_bash or is_quoted else _SPECIAL.sub(r"\\\1", value)
+def _inserted(value: str) -> str | None:
+    """The word to insert; None if it cannot be inserted safely into an open quotation."""
+    if not any(name.endswith("_COMPLETE") and os.environ[name] == _BASH for name in os.environ):
+        return value
+    if _is_quoted(os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")):
+        return None if _UNSAFE_QUOTED.search(value) else value
+    return _UNSAFE.sub(_ESCAPED, value)
+
+
+def _is_quoted(line: str, word: str) -> bool:
+    """Whether the word with this number has a quotation that is not closed."""
+    words = shlex.shlex(line, posix=True)
+    words.whitespace_split = True
+    words.commenters = ""
+    before = 0
+    try:
+        for _ in words:
+            before += 1
+    except ValueError:
+        return words.state in ("'", '"') and str(before) == word
+    return False

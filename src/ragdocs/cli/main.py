@@ -63,7 +63,9 @@ def completion(context: click.Context, shell: str) -> None:
     variable = f"_{name}_complete".replace("-", "_").upper()
     script = kind(root.command, {}, name, variable)
     # Not `script.source()`: it starts bash to check its version.
-    click.echo(script.source_template % script.source_vars())
+    # bash must not read a name as a pattern of files.
+    template = script.source_template.replace("COMPREPLY+=($value)", 'COMPREPLY+=("$value")')
+    click.echo(template % script.source_vars())
 
 
 # The command line's front door: the group that every command joins.
