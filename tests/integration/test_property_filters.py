@@ -164,11 +164,33 @@ def test_in_a_query_a_known_property_binds(index):
 
 
 @pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("dawn status:activ", "no document has the status `activ`; the nearest is `[Aa]ctive`"),
+        ("status:activ", "the nearest is `[Aa]ctive`"),
+        ("path:projcts dawn", "no document is at or below `projcts`; the nearest .*`projects`"),
+        ("path:Projects dawn", "no document is at or below `Projects`; the nearest is `projects`"),
+        ("tree:nope dawn", "there is no tree `nope`; there is `notes`"),
+    ],
+)
+def test_in_a_query_a_wrong_value_or_place_is_an_error_too(index, query, message):
+    with pytest.raises(QueryError, match=message):
+        index.search(query)
+
+
+def test_in_a_query_a_path_is_found_as_in_a_filter(index):
+    assert paths(index.search("path:old.md dawn", top_n=10)) == {"projects/old.md"}
+    assert paths(index.search("path:proj dawn", top_n=10)) == {
+        "projects/sync.md",
+        "projects/old.md",
+    }
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "status: active dawn",
         "dawn state:active",  # no such property
-        "dawn status:unknown",  # no such value
         "why is status:active after dawn?",
         "dawn OR status:active",
         "dawn (status:active)",
@@ -181,7 +203,7 @@ def test_in_a_query_anything_else_is_words(index, query):
     found = index.search(query, top_n=10, explain=True)
     assert found.listing is None
     assert found.explanation.queries[0].filters == ()
-    if query.count(":") and query.endswith(("unknown", "it or so")):
+    if query.count(":") and query.endswith("it or so"):
         typed = next(word for word in query.split() if ":" in word)
         assert typed in found.explanation.queries[0].as_text
 

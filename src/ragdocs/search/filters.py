@@ -2,7 +2,7 @@
 satisfies."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from ragdocs.dates import parse_calendar, parse_period
@@ -139,12 +139,21 @@ def _modified(bounds: Range, now: datetime | None) -> Condition:
     return ends[0] if len(ends) == 1 else All(tuple(ends))
 
 
-def is_known(view: View, text: str, now: datetime) -> bool:
-    """Whether a text is a condition on a property that some document satisfies."""
+def is_condition(view: View, text: str, trees: Collection[str]) -> bool:
+    """Whether a text in a query is a condition of a filter: on a property that documents have,
+    whatever the value, or on a path or tree that the query language would not find as typed."""
     try:
         terms = parse_filter(text)
     except QueryError:
         return False
-    return all(
-        term.reserved is None and view.has_documents(_to_comparison(term, now)) for term in terms
-    )
+    return all(_is_condition(view, term, trees) for term in terms)
+
+
+def _is_condition(view: View, term: FilterTerm, trees: Collection[str]) -> bool:
+    if term.reserved is None:
+        exists = Comparison(FilterField.PROPERTY, Operator.EXISTS, None, term.key)
+        return view.has_documents(exists)
+    if term.reserved is FilterKey.PATH:
+        begins = _any_of(FilterField.PATH, Operator.BEGINS, term.values)
+        return not view.has_documents(begins)
+    return term.reserved is FilterKey.TREE and bool(trees) and not set(term.values) <= set(trees)

@@ -33,7 +33,7 @@ from ragdocs.search.budget import (
 )
 from ragdocs.search.candidates import Candidate
 from ragdocs.search.confidence import USUAL, Measures, Question, rarity, with_evidence
-from ragdocs.search.filters import is_known, where_condition
+from ragdocs.search.filters import is_condition, where_condition
 from ragdocs.search.passages import MatchRange, Passage, match_ranges
 from ragdocs.search.query_language import (
     REASONS,
@@ -41,7 +41,13 @@ from ragdocs.search.query_language import (
     typed_properties,
     without_properties,
 )
-from ragdocs.search.requests import ListOrder, QueryRequest, to_filter, topics
+from ragdocs.search.requests import (
+    ListOrder,
+    QueryRequest,
+    refuse_unknown_trees,
+    to_filter,
+    topics,
+)
 from ragdocs.search.responses import (
     DocumentList,
     Explanation,
@@ -566,18 +572,19 @@ class QueryOrchestrator:
         )
 
     def _bind_properties(self, request: QueryRequest) -> tuple[QueryRequest, TypedFilters]:
-        """Moves the properties in the text of a query that is written in the language to the
-        filter, if the index knows them."""
+        """Moves the properties that documents have, and the places that the index does not have as
+        typed, from the text of a query that is written in the language to the filter."""
         typed = [typed_properties(query) for query in request.queries]
         if not any(typed):
             return request, TypedFilters()
-        every = tuple(each.text for found in typed for each in found)
+        every = tuple(each.text for found in typed for each in found if not each.is_place)
         as_words = TypedFilters(as_words=every)
         if len(request.queries) != 1 or request.hypothesis.strip():
             return request, as_words
         strict = request.strict in (True, (True,))
+        trees = list(self._surroundings.places().roots)
         with self._index.view(for_search=False) as view:
-            known = [each for each in typed[0] if is_known(view, each.text, self._now())]
+            known = [each for each in typed[0] if is_condition(view, each.text, trees)]
         rest = without_properties(request.queries[0], known)
         if not known or not (strict or is_plainly_written(rest, len(known))):
             return request, as_words
@@ -586,6 +593,8 @@ class QueryOrchestrator:
         if len(where) > MAX_FILTER_TEXT_CHARS:
             return request, as_words
         filters = replace(request.filters, where=where)
+        if trees:
+            refuse_unknown_trees(filters.named_trees, trees)
         words = tuple(text for text in every if text not in bound)
         return replace(request, queries=(rest,), filters=filters), TypedFilters(bound, words)
 

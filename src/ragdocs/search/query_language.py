@@ -408,11 +408,13 @@ def parse_query(
 
 @dataclass(frozen=True, slots=True)
 class TypedProperty:
-    """`status:active` in a query's text; it may turn out to be words."""
+    """`status:active` in a query's text; it may turn out to be words. `is_place`: a path or tree,
+    which is otherwise a field of the query language."""
 
     text: str
     start: int
     end: int
+    is_place: bool = False
 
 
 _TYPED_PROPERTY = re.compile(
@@ -423,15 +425,18 @@ _OR_BEFORE = re.compile(r"(?:\A|.*\s)OR\s+", re.DOTALL)
 
 
 def typed_properties(text: str) -> list[TypedProperty]:
-    """What may be properties: fields of the query language are not."""
+    """What may be properties, and paths and trees; other fields of the query language are not."""
     found: list[TypedProperty] = []
     for match in _TYPED_PROPERTY.finditer(text):
         before = text[: match.start()]
         is_quoted = before.count('"') % 2 == 1
         is_in_brackets = before.count("(") > before.count(")")
         is_operand = _OR_BEHIND.match(text, match.end()) or _OR_BEFORE.fullmatch(before)
-        if match[1] not in FIELD_NAMES and not (is_quoted or is_in_brackets or is_operand):
-            found.append(TypedProperty(match[0], *match.span()))
+        field = FIELD_NAMES.get(match[1])
+        is_place = field in FILTERS
+        may_bind = field is None or is_place
+        if may_bind and not (is_quoted or is_in_brackets or is_operand):
+            found.append(TypedProperty(match[0], *match.span(), is_place))
     return found[:MOST_TERMS]
 
 
