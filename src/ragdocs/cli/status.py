@@ -244,7 +244,7 @@ def _holdings(status: "Status") -> str:
         pending if found.vectors_pending else "all with vectors",
     ]
     if found.links_unresolved:
-        said.append(number_of(found.links_unresolved, "broken link"))
+        said.append(f"{number_of(found.links_unresolved, 'link')} to no document")
     if found.unused_vector_bytes:
         said.append(f"{size_text(found.unused_vector_bytes)} of unused vectors")
     if communities := found.communities_text():

@@ -1,4 +1,4 @@
-"""Checks of the index: the store, its counts and vectors, failed files and broken links."""
+"""Checks of the index: the store, its counts and vectors, failed files and links to no document."""
 
 import os
 import stat
@@ -36,7 +36,7 @@ from ragdocs.store.snapshot import Snapshot
 from ragdocs.store.writer import check_ours
 from ragdocs.text import advised, number_of, size_text
 
-# Files that could not be indexed, or only in part, and broken links.
+# Files that could not be indexed, or only in part, and links to no document.
 
 SHOWN = 5
 """How many of each kind are listed; the rest is counted."""
@@ -100,12 +100,12 @@ def check_links(case: Case) -> Iterator[Finding]:
     except IndexStoreError:  # another check reports it
         return
     if not links:
-        yield Finding(Level.OK, f"none of {number:,} links is broken")
+        yield Finding(Level.OK, f"all links lead to documents ({number:,})")
         return
     yield Finding(
         Level.NOTE,
-        f"{len(links):,} of {number:,} links are broken",
-        "correct them, or leave them: they resolve as soon as such a document exists",
+        f"links to no document of the index: {len(links):,} of {number:,}",
+        f"{advised('lint')} shows which of them are broken",
         details=_with_rest(tuple(map(_place, links[:SHOWN])), len(links)),
     )
 

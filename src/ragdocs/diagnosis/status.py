@@ -40,6 +40,8 @@ class Holdings:
     files_with_loss: int = 0
     """Indexed, but a part of their text cannot be found or shown: see `warnings`."""
     links_unresolved: int = 0
+    """Links to no document of the index: to files that are not indexed, out of the trees, or broken
+    ones, which lint tells apart."""
     unused_vector_bytes: int = 0
     """Vectors of deleted text, kept for a while; counted once a day."""
     generation: int = 0

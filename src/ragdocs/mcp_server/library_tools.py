@@ -910,7 +910,7 @@ def _status_lines(
     yield (
         f"{number_of(holdings.documents, 'document')}, "
         f"{number_of(holdings.passages, 'passage')}, {holdings.vectors:,} "
-        f"vectors{kept}, {number_of(holdings.links_unresolved, 'broken link')}; "
+        f"vectors{kept}, {number_of(holdings.links_unresolved, 'link')} to no document; "
         f"{disk.total:,} bytes in {one_line(status.index_directory)}"
     )
     if communities := holdings.communities_text():
