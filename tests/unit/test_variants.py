@@ -27,7 +27,7 @@ from ragdocs.store.variants import (
 from tests.support.indexes import setup, tree, write
 from tests.support.models import CountingEmbedder
 from tests.support.processes import environment, run_python
-from tests.support.stores import run_sql
+from tests.support.stores import NOTES, FolderCorpus, run_sql
 
 NOW = time.time()
 OWN, OTHER, THIRD = (variant_name(name) for name in ("own", "other", "third"))
@@ -272,6 +272,43 @@ def test_a_folder_with_something_else_in_it_is_left_as_it_is(place: Path):
     assert drop_unused(own, NOW) == ()
     assert (other / "thesis.md").read_text() == "years of work"
     assert (other / "store.db").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "keyword-mine/thesis.txt",
+        "keyword-whoosh/thesis.txt",
+        "keyword-whoosh/00000002-d2ebeec2/thesis.txt",
+        "keyword-tantivy/drafts/meta.json",
+    ],
+)
+def test_other_files_in_the_folder_of_an_engine_are_never_deleted(place: Path, path: str):
+    own, other = build(place, OWN), build(place, OTHER)
+    write(other, path, "years of work")
+    age(other, 300)
+    assert drop_unused(own, NOW) == ()
+    assert (other / path).read_text() == "years of work"
+
+
+def test_other_files_beside_a_store_of_before_there_were_variants_are_left(place: Path):
+    build(place)
+    own, path = build(place, OWN), "keyword-mine/thesis.txt"
+    write(place, path, "years of work")
+    age(place, 300)
+    assert drop_unused(own, NOW) == (place,)
+    assert (place / path).read_text() == "years of work"
+
+
+@pytest.mark.parametrize("engine", ["whoosh", "tantivy"])
+def test_the_files_of_an_engine_are_dropped_with_its_index(place: Path, engine: str):
+    own, other = build(place, OWN), build(place, OTHER)
+    corpus = FolderCorpus(place.parent / "corpus", NOTES, engine)
+    corpus.search("engine")
+    corpus.files.rename(other / corpus.files.name)
+    age(other, 300)
+    assert drop_unused(own, NOW) == (other,)
+    assert names(place) == [OWN]
 
 
 def test_a_link_is_not_followed(place: Path, tmp_path: Path):

@@ -124,6 +124,6 @@ def _is_quoted(line: str, word: str) -> bool:
     try:
         for _ in words:
             before += 1
-    except ValueError:
-        return words.state in ("'", '"') and str(before) == word
+    except ValueError as error:  # it was "No closing quotation" or "No escaped character"
+        return "quotation" in str(error) and str(before) == word
     return False

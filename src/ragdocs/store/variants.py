@@ -19,6 +19,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 
+from ragdocs.config.choices import KeywordEngineName
 from ragdocs.errors import IndexIncompatible, IndexStoreError
 from ragdocs.files import open_own, write_at
 from ragdocs.store.database import COPY, SIDE_FILES, Database, store_path
@@ -41,6 +42,17 @@ _DROPPED = re.compile(r"dropped-[0-9a-f]{16}")
 _NOTE = b"The time of this file says when the index was last used; see `ragdocs status`.\n"
 _STORE_FILES = (*(STORE_FILE + side for side in (*SIDE_FILES, COPY)), STORE_FILE, SEAL_FILE)
 _LOCKS = (WRITE_LOCK, WATCH_LOCK)
+_ENGINE_FILE = re.compile(r"lock|state\.json(\.[0-9a-f]{8})?")
+_ENGINE_FOLDER = re.compile(r"[0-9]{8,}-[0-9a-f]{8}")
+_LIBRARY_FILE = {
+    f"{ENGINE_PREFIX}{KeywordEngineName.WHOOSH}": re.compile(
+        r"_?MAIN_[0-9a-z]+(\.[0-9a-z_]+)*|MAIN_WRITELOCK"
+    ),
+    f"{ENGINE_PREFIX}{KeywordEngineName.TANTIVY}": re.compile(
+        r"[0-9a-f]{32}(\.[0-9a-z]+)+|(\.managed|meta)\.json|\.tantivy-[a-z]+\.lock|\.tmp[0-9A-Za-z]+"
+    ),
+}
+"""The folders of keyword engines, and the names of the files that each engine's library writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +321,36 @@ def _engines(path: Path) -> list[str]:
         names = sorted(os.listdir(path))
     except OSError:
         return []
-    return [
-        name
-        for name in names
-        if name.startswith(ENGINE_PREFIX) and stat.S_ISDIR(os.lstat(path / name).st_mode)
-    ]
+    return [name for name in names if name in _LIBRARY_FILE and _is_engine(path / name)]
+
+
+def _is_engine(folder: Path) -> bool:
+    """Whether it has nothing but what `indices/engine_folder.py` and the libraries write."""
+    written = _LIBRARY_FILE[folder.name]
+    try:
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
+            return False
+        with os.scandir(folder) as found:
+            entries = list(found)
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if not (_ENGINE_FOLDER.fullmatch(entry.name) and _has_files(entry.path, written)):
+                    return False
+            elif not _is_file(entry, _ENGINE_FILE):
+                return False
+    except OSError:
+        return False
+    return True
+
+
+def _has_files(folder: str, name: re.Pattern[str]) -> bool:
+    """Whether all in it are files whose names match."""
+    with os.scandir(folder) as entries:
+        return all(_is_file(entry, name) for entry in entries)
+
+
+def _is_file(entry: "os.DirEntry[str]", name: re.Pattern[str]) -> bool:
+    return name.fullmatch(entry.name) is not None and entry.is_file(follow_symlinks=False)
 
 
 def _delete(away: Path) -> None:
