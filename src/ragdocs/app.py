@@ -530,6 +530,14 @@ class App(Assembly, Closable):
         answer = replace(response, index=self._judge(response.index, before))
         return self.places.with_files(answer)
 
+    def check(self, request: "QueryRequest") -> None:
+        """Raises QueryError for a filter that `search` would refuse; needs no vectors."""
+        from ragdocs.search.requests import refuse_unknown_trees
+
+        refuse_unknown_trees(request.filters.named_trees, [tree.name for tree in self.config.trees])
+        with suppress(IndexStoreError):  # the search will report it
+            self._ask(lambda views: self._orchestrator(views).check(request))
+
     def lint(self, request: "LintRequest") -> "LintReport":
         """Problems of the documents, from what is indexed; needs no model.
 

@@ -277,6 +277,25 @@ def test_over_mcp(server):
     assert [each["path"] for each in asked.data["documents"]] == ["projects/old.md"]
 
 
+def test_a_mistake_is_told_before_vectors_are_computed(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_all(tmp_path / "notes", NOTES)
+
+    def ask(*words):
+        return called(tmp_path, "query", *words, "--docs", "notes", "--json")
+
+    found = ask("dawn", "-f", "nokey:2")
+    assert (found.returncode, "no property" in found.stdout) == (2, False)
+    assert "no document has the property `nokey`" in found.stdout
+    found = ask("-f", "status:active")
+    assert json.loads(found.stdout)["listing"]["total"] == 2
+    shown = called(tmp_path, "query", "-f", "status:active", "--docs", "notes")
+    assert "projects/sync.md" in shown.stdout
+    assert "vectors" not in shown.stderr
+    index = json.loads(found.stdout)["index"]
+    assert index["vectors_pending"] == index["passages"] > 0
+
+
 def test_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     write_all(tmp_path / "notes", NOTES)

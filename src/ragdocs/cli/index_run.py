@@ -1,7 +1,7 @@
 """One run of `update` or `rebuild-index`: reads files, computes vectors, and reports the result."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -42,6 +42,8 @@ class IndexingOptions:
     vectors: bool = True
     most_vectors: int | None = None
     """Compute vectors only if no more passages than this lack one."""
+    check: Callable[[App], None] | None = None
+    """What to check before vectors are computed, which may take minutes; it raises QueryError."""
     wait: float = LOCK_SECONDS
     advice: str = "Try again later."
     drop_unused: bool = False
@@ -168,6 +170,8 @@ class _Vectors:
     def make(self, outcome: Outcome, display: Display) -> VectorWork:
         if self._ending.begun.is_set() or not self._options.vectors or not self._has_work():
             return VectorWork()
+        if self._options.check is not None:
+            self._options.check(self._app)
         if self._is_too_much():
             return VectorWork()
         began = time.monotonic()

@@ -40,13 +40,15 @@ def bring_up_to_date(
     quiet: bool = False,
     vectors: bool = True,
     most_vectors: int | None = None,
+    check: "Callable[[App], None] | None" = None,
 ) -> int | None:
     """Without `vectors`, only the text is brought up to date, and no model is needed; with
-    `most_vectors`, vectors are only computed if no more of them are missing.
+    `most_vectors`, vectors are only computed if no more of them are missing. `check` is called
+    before that.
 
     Returns the exit status when it was interrupted, otherwise None.
 
-    Raises IndexStoreError when the index cannot be written.
+    Raises IndexStoreError when the index cannot be written, and what `check` raises.
     """
     from ragdocs.app import index_directory
     from ragdocs.cli.index_run import IndexingOptions, run
@@ -57,7 +59,11 @@ def bring_up_to_date(
     if is_looked_after(index_directory(config)):
         return None
     options = IndexingOptions(
-        rebuild=False, vectors=vectors, most_vectors=most_vectors, wait=FRESHNESS_SECONDS
+        rebuild=False,
+        vectors=vectors,
+        most_vectors=most_vectors,
+        check=check,
+        wait=FRESHNESS_SECONDS,
     )
     with Ending(watch_parent=False) as ending:
         with closing(display(quiet=quiet)) as shown:
@@ -151,9 +157,15 @@ class OpenedIndex:
     no_update: bool
 
     @contextmanager
-    def app(self, *, vectors: bool = True, most_vectors: int | None = None) -> "Generator[App]":
-        """Builds the index if there is none, and updates it unless a server does that; `vectors`
-        and `most_vectors` are those of `bring_up_to_date`.
+    def app(
+        self,
+        *,
+        vectors: bool = True,
+        most_vectors: int | None = None,
+        check: "Callable[[App], None] | None" = None,
+    ) -> "Generator[App]":
+        """Builds the index if there is none, and updates it unless a server does that; `vectors`,
+        `most_vectors` and `check` are those of `bring_up_to_date`.
 
         Raises click's Exit when that was interrupted, or the user did not want an index here.
         """
@@ -164,7 +176,9 @@ class OpenedIndex:
         if not self.no_update:
             refuse_everything(config)
             ask_before_the_first_index(config, is_asking=not self.as_json)
-            interrupted = bring_up_to_date(config, vectors=vectors, most_vectors=most_vectors)
+            interrupted = bring_up_to_date(
+                config, vectors=vectors, most_vectors=most_vectors, check=check
+            )
             if interrupted is not None:
                 raise click.exceptions.Exit(interrupted)
         with App(config) as app:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
@@ -360,8 +361,9 @@ def _run(reading: OpenedIndex, words: tuple[str, ...], options: _Options) -> int
     output = _output(reading, options)
     may_answer_twice = is_terminal() and output != "json" and not options["no_wait"]
     with reading.app(
-        vectors=not options["no_wait"],
+        vectors=not (options["no_wait"] or request.is_listing),
         most_vectors=MOMENT_VECTORS if may_answer_twice else None,
+        check=partial(_check, request),
     ) as app:
         answer = _answer(app, request, options)
         is_first = may_answer_twice and not reading.no_update and _is_from_words(app, answer)
@@ -378,6 +380,13 @@ def _run(reading: OpenedIndex, words: tuple[str, ...], options: _Options) -> int
         return UNUSABLE
     is_found = response.listing.total if response.listing else len(response.results)
     return 0 if is_found else NOTHING_FOUND
+
+
+def _check(request: QueryRequest, app: App) -> None:
+    from ragdocs.places import working_directory
+
+    app.places = app.places.based_on(working_directory())
+    app.check(request)
 
 
 def _output(reading: OpenedIndex, options: _Options) -> str:

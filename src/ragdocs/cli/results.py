@@ -211,8 +211,18 @@ def remarks(response: SearchResponse) -> Iterator[str]:
         yield f"{left_out.extent.value.replace('_', ' ')}: {where} ({left_out.tokens} tokens)"
     for note in response.notes:
         yield f"note: {escaped(note)}"
-    if not response.index.complete:
+    if not (response.index.complete or _is_complete_list(response)):
         yield f"index {response.index.in_words()}"
+
+
+def _is_complete_list(response: SearchResponse) -> bool:
+    """Whether only vectors are missing, which a list of documents does not need."""
+    from ragdocs.search.responses import Readiness
+
+    index = response.index
+    lacks_vectors = index.state is Readiness.BUILDING and index.files_waiting == 0
+    has_more = index.failed_files or index.reason
+    return response.listing is not None and lacks_vectors and not has_more
 
 
 def _worth(response: SearchResponse) -> Iterator[str]:

@@ -571,6 +571,12 @@ class QueryOrchestrator:
             explanation=explain(attempt, self._settings, typed) if request.explain else None,
         )
 
+    def check(self, request: QueryRequest) -> None:
+        """Raises QueryError for a filter that `search` would refuse; needs no vectors."""
+        request, _ = self._bind_properties(request)
+        with self._index.view(for_search=False) as view:
+            self._within(view, request)
+
     def _bind_properties(self, request: QueryRequest) -> tuple[QueryRequest, TypedFilters]:
         """Moves the properties that documents have, and the places that the index does not have as
         typed, from the text of a query that is written in the language to the filter."""
