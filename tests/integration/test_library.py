@@ -4,8 +4,9 @@ import json
 import os
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from ragdocs.indexing.manager import IndexManager
 from ragdocs.indices.embedded import EmbeddedIndex
 from ragdocs.library.answers import DocumentPart, TextState
 from ragdocs.library.library import Library, LibrarySetup
+from ragdocs.library.paging import decode_cursor, encode_cursor
 from ragdocs.library.related import MAX_CHARS
 from ragdocs.library.requests import (
     ContextRequest,
@@ -692,6 +694,21 @@ def test_a_cursor_of_another_list_is_refused(indexed):
         indexed.list(cursor=cursor, tree="notes")
     with pytest.raises(QueryError, match="cursor"):
         indexed.get(cursor=cursor)
+
+
+def test_no_forged_cursor_breaks_a_list_or_a_document(indexed):
+    """The checksum of these is right, and so is the document."""
+    page = decode_cursor("document", indexed.get("docs:auth", max_tokens=50).cursor)
+    parts = [{**page, "extent": part, "first": 1, "last": 2} for part in DocumentPart]
+    names = "part extent first last outline at line kind tree path tags generation after where"
+    odd = [-(10**30), 10**30, "x", "\ud800", "#\0", "title:", [1], ["a"], {"a": 1}]
+    for name, value in product(names.split(), odd):
+        for values in parts:
+            with suppress(QueryError):
+                indexed.get(cursor=encode_cursor("document", {**values, name: value}))
+        for kind in ListKind:
+            with suppress(QueryError):
+                indexed.list(cursor=encode_cursor("list", {"kind": kind, name: value}))
 
 
 LINKED = {

@@ -1,6 +1,8 @@
 """Pages: whatever the text and the sizes, they join to the text."""
 
+import base64
 import random
+from hashlib import blake2b
 
 import pytest
 from hypothesis import given
@@ -70,3 +72,55 @@ def test_no_damage_to_a_cursor_goes_unnoticed():
                 decode_cursor("document", damaged)
     with pytest.raises(QueryError, match="another list"):
         decode_cursor("list", cursor)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\xff",
+        b"5",
+        b"null",
+        b'["b"]',
+        b'["b",[]]',
+        b'["b",{"?":1}]',
+        b'["b",{"a":1}]',
+        b'{"b":1,"c":2}',
+        b"[" * 20_000,
+        b"1" * 20_000,
+    ],
+)
+def test_a_forged_cursor_of_another_shape_is_damaged(payload):
+    """The checksum is right: everybody can compute it."""
+    check = blake2b(payload, digest_size=4, key=b"cursor").digest()
+    cursor = base64.urlsafe_b64encode(check + payload).decode().rstrip("=")
+    with pytest.raises(QueryError, match="damaged"):
+        decode_cursor("list", cursor)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"kind": "nothing"},
+        {"kind": ["tags"]},
+        {"extent": "page"},
+        {"tags": "x"},
+        {"tags": [1]},
+        {"at": "soon"},
+        {"at": 1.5},
+        {"at": True},
+        {"at": -9, "outline": 1},
+        {"first": [1]},
+        {"part": "#\ud800"},
+        {"where": {"a": 1}},
+        {"after": {"a": 1}},
+        {"after": [5]},
+        {"after": ["a", "b"]},
+        {"after": ["a"], "kind": "tags"},
+        {"after": ["a", "b"], "kind": "chunks"},
+        {"after": [-1, "a", 2], "kind": "tags"},
+    ],
+)
+def test_a_forged_cursor_with_values_of_other_types_is_damaged(values):
+    with pytest.raises(QueryError, match="damaged"):
+        decode_cursor("list", encode_cursor("list", values))

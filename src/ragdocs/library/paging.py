@@ -5,10 +5,12 @@ import binascii
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ragdocs.errors import QueryError
+from ragdocs.library.answers import DocumentPart
 from ragdocs.library.requests import ListKind, ListRequest
 from ragdocs.search.budget import BYTES_PER_TOKEN, tokens
 
@@ -24,31 +26,35 @@ Value = str | int | list[str | int]
 _DAMAGED = "the cursor is damaged or belongs to another list: omit it to get the first page"
 
 
-_LETTERS = {
-    name: chr(ord("a") + at)
-    for at, name in enumerate(
-        [
-            "document",
-            "list",
-            "doc",
-            "version",
-            "part",
-            "extent",
-            "first",
-            "last",
-            "outline",
-            "at",
-            "line",
-            "kind",
-            "tree",
-            "path",
-            "tags",
-            "generation",
-            "after",
-            "where",
-        ]
-    )
+_KINDS = ("document", "list")
+_SHAPES: dict[str, type] = {
+    "doc": str,
+    "version": str,
+    "part": str,
+    "extent": DocumentPart,
+    "first": int,
+    "last": int,
+    "outline": int,
+    "at": int,
+    "line": int,
+    "kind": ListKind,
+    "tree": str,
+    "path": str,
+    "tags": list,
+    "generation": int,
+    "after": list,
+    "where": str,
 }
+_KEY_SHAPES: dict[ListKind, tuple[type, ...]] = {
+    ListKind.TREES: (str,),
+    ListKind.DOCUMENTS: (str,),
+    ListKind.OUTLINES: (str, int),
+    ListKind.TAGS: (int, str, str),
+    ListKind.PROPERTIES: (int, str),
+    ListKind.CHUNKS: (str, int),
+}
+"""Of `after`: the sort key of an entry in each list."""
+_LETTERS = {name: chr(ord("a") + at) for at, name in enumerate((*_KINDS, *_SHAPES))}
 """Models read and repeat cursors: each name is one letter in them."""
 _NAMES = {letter: name for name, letter in _LETTERS.items()}
 
@@ -76,10 +82,48 @@ def decode_cursor(kind: str, cursor: str) -> dict[str, Value]:
     # The last character may have bits that stand for nothing: another one must not pass for it.
     if _check(payload) != check or _word(raw) != cursor:
         raise QueryError(_DAMAGED)
-    found_kind, values = json.loads(payload)
-    if found_kind != _LETTERS[kind]:
+    values = _read_payload(kind, payload)
+    if values is None or not _is_well_formed(values):
         raise QueryError(_DAMAGED)
-    return {_NAMES[letter]: value for letter, value in values.items()}
+    return cast(dict[str, Value], values)
+
+
+# The checksum finds mistakes, not forgeries, because its key is public: a payload can be anything.
+
+
+def _read_payload(kind: str, payload: bytes) -> dict[str, object] | None:
+    try:
+        match json.loads(payload):
+            case [found_kind, {**values}] if found_kind == _LETTERS[kind]:
+                return {_NAMES[letter]: value for letter, value in values.items()}
+            case _:
+                return None
+    except (ValueError, KeyError, RecursionError):
+        return None
+
+
+def _is_well_formed(values: Mapping[str, object]) -> bool:
+    if not all(_has_shape(value, _SHAPES.get(name)) for name, value in values.items()):
+        return False
+    tags = cast(list[object], values.get("tags", []))
+    if any(type(tag) is not str for tag in tags):
+        return False
+    if "after" in values:
+        key = cast(list[object], values["after"])
+        kind = ListKind(str(values.get("kind", ListKind.DOCUMENTS)))
+        if tuple(map(type, key)) != _KEY_SHAPES[kind]:
+            return False
+    # Half a character would stop the store, where a part is looked up.
+    if any("\ud800" <= letter <= "\udfff" for letter in str(values.get("part", ""))):
+        return False
+    # A page of text may begin before the body, in front matter; an outline has nothing there.
+    return not values.get("outline") or cast(int, values.get("at", 0)) >= 0
+
+
+def _has_shape(value: object, shape: type | None) -> bool:
+    if shape is not None and issubclass(shape, StrEnum):
+        return value in [each.value for each in shape]
+    return type(value) is shape
 
 
 def _word(raw: bytes) -> str:
