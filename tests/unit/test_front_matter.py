@@ -7,7 +7,7 @@ import pytest
 
 from ragdocs.dates import parse_date
 from ragdocs.models import DateSource
-from ragdocs.parsers.front_matter import read_front_matter
+from ragdocs.parsers.front_matter import MAX_TRIES, read_front_matter
 from tests.support.documents import chunk, leaves, parse
 from tests.support.machine import record_calls, takes_less_than
 
@@ -132,6 +132,7 @@ def test_recursive_aliases_end():
         "\n".join(f"key{number}: {number}" for number in range(30_000)) + "\ntitle: ok",
         "title: ok\n" + "tags: a\n" * 300_000,
         "title: ok\n" * 6_000,
+        "title:\n" * 300_000 + "title: ok",
     ],
     ids=[
         "alias bomb",
@@ -142,12 +143,21 @@ def test_recursive_aliases_end():
         "30,000 keys",
         "300,000 tags",
         "6,000 titles",
+        "300,000 empty titles",
     ],
 )
 def test_hostile_front_matter_is_read_within_a_second(yaml):
     found = []
     assert takes_less_than(1, lambda: found.append(read(yaml)))
     assert found[0].metadata.title == "ok"
+
+
+def test_a_key_that_never_has_a_usable_value_is_composed_a_few_times_only():
+    found = []
+    yaml = "title: {}\n" * 200_000 + "author: Ada"
+    assert takes_less_than(1, lambda: found.append(read(yaml)))
+    assert (found[0].metadata.title, found[0].metadata.author) == ("", "Ada")
+    assert found[0].properties.left_out == 200_000 - MAX_TRIES
 
 
 PROSE = [

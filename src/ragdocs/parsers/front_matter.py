@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -223,11 +224,14 @@ def node_texts(node: yaml.Node) -> tuple[list[str], bool]:
 MAX_BLOCK_CHARS = 65_536
 """In a longer block only known keys are read, one by one: 30,000 keys must not take seconds."""
 MAX_JUDGED_LINES = 200
+MAX_TRIES = 10
+"""A key without a usable value is composed again only so often: a file can have a million."""
 
 _KEY_LINE = re.compile(r"[\"']?[\w%][\w .\-]{0,60}[\"']?[ \t]*:(?=[ \t]|$)", re.MULTILINE)
 _TOP_KEY = re.compile(r"^[\"']?([\w%][\w .\-]{0,60}?)[\"']?[ \t]*:(?=[ \t]|$)", re.MULTILINE)
 _KNOWN_LINE = re.compile(
-    rf"^[\"']?({'|'.join(sorted(KNOWN_KEYS))})[\"']?[ \t]*:(?=[ \t]|$)",
+    # A key whose value is empty is passed over here: it would be composed for nothing.
+    rf"^[\"']?({'|'.join(sorted(KNOWN_KEYS))})[\"']?[ \t]*:(?=[ \t]|$)(?!\s*(?:^[^\s\-#]|\Z))",
     re.MULTILINE | re.IGNORECASE,
 )
 _NEXT_KEY = re.compile(r"^[^\s\-#]", re.MULTILINE)
@@ -362,7 +366,7 @@ def _salvage(block: str, fields: Fields, properties: PropertyCollector) -> bool:
     if len(block) <= MAX_BLOCK_CHARS:
         others = _other_blocks(block)
         properties.left_out += max(0, len(_TOP_KEY.findall(block)) - MAX_PROPERTIES)
-    for key, value in chain(_known_blocks(block, fields), others):
+    for key, value in chain(_known_blocks(block, fields, properties), others):
         node, problem = compose(f"{key}:{value}")
         if isinstance(node, yaml.MappingNode) and not problem:
             _add_pairs(node, fields)
@@ -384,14 +388,27 @@ def _is_mostly_keys(block: str) -> bool:
     return others * 2 <= len(lines)
 
 
-def _known_blocks(block: str, fields: Fields) -> Iterator[tuple[str, str]]:
-    """Known keys with their values, each key once: the first is kept."""
+def _known_blocks(
+    block: str, fields: Fields, properties: PropertyCollector
+) -> Iterator[tuple[str, str]]:
+    """Known keys with their values, each key once: the first that has a value is kept."""
+    tries = Counter[str]()
+    composed = Counter[str]()
     for line in _KNOWN_LINE.finditer(block):
-        if fields.has(line[1].lower()):
+        key = line[1].lower()
+        if fields.has(key):
+            continue
+        field = _ALIASES.get(key, key)
+        room = MAX_BLOCK_CHARS - composed[field]
+        if tries[field] >= MAX_TRIES or room <= 0:
+            properties.left_out += 1
             continue
         following = _NEXT_KEY.search(block, line.end() + 1)
         end = following.start() if following else len(block)
-        yield line[1].lower(), block[line.end() : min(end, line.end() + MAX_BLOCK_CHARS)]
+        value = block[line.end() : min(end, line.end() + room)]
+        tries[field] += 1
+        composed[field] += len(value)
+        yield key, value
 
 
 def _other_blocks(block: str) -> Iterator[tuple[str, str]]:
