@@ -86,6 +86,7 @@ _AGO = re.compile(
 )
 _YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{1,2})?")
 _DAY = timedelta(days=1)
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 _MONTHS_OF = {"m": 1, "y": 12}
 _DAYS_OF = {"d": 1, "w": 7}
 
@@ -122,9 +123,13 @@ def parse_calendar(text: str) -> Period | None:
         return None
     if ":" in text or _EPOCH_SECONDS.fullmatch(text):
         return Period(first, first)
-    if month := _YEAR_OR_MONTH.fullmatch(text):
-        return _until(first, _move(first, 1 if month[1] else 12, "m"))
-    return _until(first, first + _DAY)
+    month = _YEAR_OR_MONTH.fullmatch(text)
+    try:
+        if month:
+            return _until(first, _move(first, 1 if month[1] else 12, "m"))
+        return _until(first, first + _DAY)
+    except (ValueError, OverflowError):  # `9999-12-31`, which people write for never
+        return Period(first, _LAST_MOMENT)
 
 
 def _move(day: datetime, count: int, unit: str) -> datetime:

@@ -122,7 +122,8 @@ def ask(folder, one_model):
     def ask(*words, **search):
         environ = {f"RAGDOCS_SEARCH__{name.upper()}": str(value) for name, value in search.items()}
         place = {"RAGDOCS_INDEXING__INDEX_PATH": str(folder / "ix")}
-        done = called(folder / "docs", "query", *words, "--json", "--explain", **place, **environ)
+        given = ("--docs", ".", "--json", "--explain")
+        done = called(folder / "docs", "query", *words, *given, **place, **environ)
         assert done.returncode in (0, 1), done.stderr
         [query] = json.loads(done.stdout)["explanation"]["queries"]
         return [word["word"] for word in query["added"] if word["origin"] == "expansion"]

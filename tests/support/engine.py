@@ -149,7 +149,8 @@ class Engine:
         with closing(Retrieval(self.tools, chosen)) as retrieval, self.index.view() as view:
             (started,) = retrieval.start([topic])
             request = QueryRequest(queries=(topic.words or "words",))
-            return retrieval.find(view, retrieval.read(view, started, request), Bounds())
+            read = retrieval.read(view, started, request, None)
+            return retrieval.find(view, read, Bounds())
 
     def paths(self, *queries: str, **request) -> list[str]:
         results = self.ask(*queries, **request).results

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ragdocs.dates import parse_period
+from ragdocs.dates import parse_calendar, parse_period
 
 NOW = datetime(2026, 3, 31, 15, 30, tzinfo=UTC)
 
@@ -60,3 +60,11 @@ def test_a_year_a_month_and_a_moment(text, first, last):
 )
 def test_other_text_is_not_a_date(text):
     assert parse_period(text, NOW) is None
+
+
+@pytest.mark.parametrize("never", ["9999-12-31", "9999-12", "9999"])
+def test_the_last_day_of_the_calendar_is_a_date(never):
+    """It ended filters with an OverflowError; people write it for never."""
+    period = parse_calendar(never)
+    assert period is not None
+    assert (period.last.year, period.last.month, period.last.day) == (9999, 12, 31)

@@ -6,6 +6,7 @@ import pytest
 
 from ragdocs.limits import MAX_PROPERTIES, MAX_PROPERTY_CHARS, MAX_PROPERTY_VALUES
 from ragdocs.models import WarningKind
+from ragdocs.parsers.properties import inline_fields
 from tests.support.documents import parse
 from tests.support.machine import takes_less_than
 
@@ -127,3 +128,15 @@ def test_hostile_text_is_bounded_and_costs_little(name):
     assert len(document.properties) <= MAX_PROPERTIES
     values = [value for each in document.properties for value in each.values]
     assert len(values) <= MAX_PROPERTY_VALUES
+
+
+@pytest.mark.parametrize("opening", ["[a::", "(a::", "a::"])
+def test_very_many_blanks_behind_the_colons_survive(opening):
+    """The blanks were tried in every division: 300,000 of them took hours."""
+    text = opening + " " * 300_000
+    assert list(inline_fields(text, 0, len(text), ())) == []
+
+
+def test_a_toml_number_too_long_to_write_costs_only_itself():
+    text = "+++\nbig = 0x" + "f" * 5_000 + "\nstatus = 'open'\n+++\n# Title\n\nBody.\n"
+    assert [each.key for each in parse(text).properties] == ["status"]

@@ -115,6 +115,8 @@ def ask_before_the_first_index(config: "Config", *, is_asking: bool) -> None:
     from ragdocs.store.variants import place_of, variants
 
     guessed = [t for t in config.trees if config.tree_origin(t).kind is OriginKind.DEFAULT]
+    if guessed and any(file.parent == guessed[0].root for file in config.files):
+        return  # a configuration in the folder itself is a wish to search it
     directory = index_directory(config)
     if not guessed or variants(place_of(directory)) or is_looked_after(directory):
         return

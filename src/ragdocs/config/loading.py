@@ -366,7 +366,9 @@ class ProjectFile:
         """The settings that are in force only because the user trusts the file."""
         if self.standing is not Standing.TRUSTED:
             return {}
-        return {ask.path: self.whole[ask.path] for ask in self.request.asks}
+        return {
+            ask.path: self.whole[ask.path] for ask in self.request.asks if ask.path in self.whole
+        }
 
 
 def load_config(
@@ -574,7 +576,9 @@ class _Layers:
         origins = {key_text(path): one.origin for path, one in wanted.items()}
         for file in self.projects:
             for one in ignored_settings(file.request, file.standing, self.problem):
-                if origins.get(one.key) == one.origin:
+                # The description of a tree is part of the tree's table.
+                whole = one.key.removesuffix(".description")
+                if one.origin in (origins.get(one.key), origins.get(whole)):
                     yield one
 
 

@@ -93,7 +93,8 @@ def find(path: KeyPath) -> Setting | None:
 def authority_of(path: KeyPath) -> Authority | None:
     """Of the setting at `path`, which may be a tree, or a key inside a setting that is a table."""
     if path[0] == "tree":
-        return settings()["tree", ANY, "path"].authority
+        is_described = path[2:] == ("description",)
+        return settings()["tree", ANY, "description" if is_described else "path"].authority
     while path and path not in settings():
         path = path[:-1]
     return settings()[path].authority if path else None

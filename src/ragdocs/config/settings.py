@@ -309,7 +309,10 @@ class TreeConfig(SettingsSection):
     )
     exclude: Patterns = setting((), "Files to skip, in addition to `exclude` of [indexing].")
     description: str = setting(
-        "", "What is in it, in a sentence: tells an agent when to search it.", allowed="a text"
+        "",
+        "What is in it, in a sentence: tells an agent when to search it.",
+        allowed="a text",
+        authority=Authority("is part of the instructions that a model reads"),
     )
 
 
@@ -436,7 +439,9 @@ class SearchConfig(SettingsSection):
         0.15, "Weight of a passage's similarity to the best passage.", least=0, most=1
     )
     filter: FilterText = setting(
-        "", "Search only documents that satisfy this filter; each answer says so."
+        "",
+        "Search only documents that satisfy this filter; each answer says so.",
+        authority=Authority("hides documents from every answer"),
     )
     graph_weight: float = setting(1.0, "Weight of documents linked to hits.", least=0, most=100)
     code_search_enabled: bool = setting(True, "Search code blocks in a separate index.")

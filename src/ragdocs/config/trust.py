@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -197,11 +197,26 @@ def request_of(
             before += [trusted[path].value] if path in trusted else []
             if any(authority.asks(assigned.value, one, project) for one in before):
                 yield Ask(path, assigned.value, assigned.origin, authority)
+            yield from _asks_to_describe(path, assigned, before)
 
     asked = tuple(sorted(asks(), key=lambda ask: ask.origin.line or 0))
     has_folders = any(ask.authority.asks is leaves_project for ask in asked)
     patterns = [path for path in _PATTERNS if has_folders and path in layer]
     return Request(file, project, asked, {key_text(path): layer[path].value for path in patterns})
+
+
+def _asks_to_describe(path: KeyPath, assigned: Assigned, before: Sequence[object]) -> Iterator[Ask]:
+    """For the description of a tree, which is part of the tree's table."""
+    described = _description(assigned.value)
+    key = (*path, "description")
+    authority = authority_of(key) if described else None
+    if authority is not None and any(_description(one) != described for one in before):
+        yield Ask(key, described, assigned.origin, authority)
+
+
+def _description(tree: object) -> str:
+    found = cast("Mapping[str, object]", tree) if isinstance(tree, Mapping) else {}
+    return str(found.get("description", ""))
 
 
 def select_granted(layer: Layer, request: Request, standing: Standing) -> Layer:
@@ -213,10 +228,18 @@ def select_granted(layer: Layer, request: Request, standing: Standing) -> Layer:
     if standing is not Standing.TRUSTED:
         withheld = {ask.path for ask in request.asks}
     return {
-        path: _keep_inside(one, path, request.project)
+        path: _keep_inside(_without(one, path, withheld), path, request.project)
         for path, one in layer.items()
         if path not in withheld
     }
+
+
+def _without(assigned: Assigned, path: KeyPath, withheld: Set[KeyPath]) -> Assigned:
+    """A tree is in force without its description, if only that is withheld."""
+    if (*path, "description") not in withheld or not isinstance(assigned.value, Mapping):
+        return assigned
+    table = cast("Mapping[str, object]", assigned.value)
+    return replace(assigned, value={key: table[key] for key in table if key != "description"})
 
 
 def _keep_inside(assigned: Assigned, path: KeyPath, project: Path) -> Assigned:

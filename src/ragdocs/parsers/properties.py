@@ -81,7 +81,12 @@ def _toml_parts(value: Any) -> "Parts":  # noqa: ANN401  tomllib's own type
         return list(cast("dict[str, Any]", value).items())
     if isinstance(value, list):
         return [(None, each) for each in cast("list[Any]", value)]
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        return str(value)
+    except ValueError:  # a hexadecimal number of thousands of digits, which Python does not write
+        return ""
 
 
 Parts = list[tuple[str | None, Any]] | str
@@ -124,13 +129,13 @@ FIELD_MARK = "::"
 _KEY = r"[\w\u00c0-\U0010ffff][\w\-./ &'\u00c0-\U0010ffff]{0,59}"
 _LINE_FIELD = re.compile(
     rf"""^[ \t>]*(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]+(?:\[.\][ \t]+)?)?
-        (?P<marks>[*_]{{0,3}})(?P<key>{_KEY}?)(?P=marks)::[ \t]+(?P<value>\S[^\n]*)""",
+        (?P<marks>[*_]{{0,3}})(?P<key>{_KEY}?)(?P=marks)::[ \t]++(?P<value>\S[^\n]*)""",
     re.MULTILINE | re.VERBOSE,
 )
 # Each repetition stops at the next bracket of its kind, so an unclosed one costs no more.
 _BRACKETED = re.compile(
-    rf"""\[(?P<key>{_KEY})::[ \t]+(?P<value>(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\])*+)\]
-      | \((?P<other>{_KEY})::[ \t]+(?P<said>(?:[^()\n]|\([^()\n]*\))*+)\)""",
+    rf"""\[(?P<key>{_KEY})::[ \t]++(?P<value>(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\])*+)\]
+      | \((?P<other>{_KEY})::[ \t]++(?P<said>(?:[^()\n]|\([^()\n]*\))*+)\)""",
     re.VERBOSE,
 )
 
