@@ -190,7 +190,8 @@ def test_only_folders_of_documents_are_usable_roots(tmp_path, monkeypatch):
         folder.mkdir(parents=True)
     (home / "file.md").write_text("x", encoding="utf-8")
     monkeypatch.setenv("HOME", str(home))
-    uris = [notes, inner, notes, strange, home, Path("/"), home / "file.md", home / "missing"]
+    uris = [notes, inner, notes, strange, home, tmp_path, Path("/")]
+    uris += [home / "file.md", home / "missing"]
     given = [uri.as_uri() for uri in uris]
     given += [
         "https://example.com/notes",
@@ -265,9 +266,19 @@ def test_a_client_without_roots_gets_the_working_directory(place, era):
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_roots_that_cannot_be_used_are_as_none(place, era):
+def test_nothing_is_indexed_if_no_root_can_be_used(place, era, tmp_path):
     started, offered, environ = place
-    result, _, _ = run_real(started, environ, era, [offered.parent, offered / "missing"])
+    roots = [tmp_path, offered.parent, offered / "missing"]
+    result, _, _ = run_real(started, environ, era, roots)
+    assert result.is_error
+    assert "nothing is indexed: no root of the client can be used" in result.content[0].text
+    assert not list(tmp_path.rglob("store.db"))
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_client_with_an_empty_list_of_roots_gets_the_working_directory(place, era):
+    started, _, environ = place
+    result, _, _ = run_real(started, environ, era, [])
     assert folders_of(result) == ["started"]
 
 

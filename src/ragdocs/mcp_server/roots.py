@@ -32,6 +32,11 @@ ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 0.02
 KEY = "roots"
 """The name of our question, in an answer that asks it."""
+_NONE_USABLE = (
+    "nothing is indexed: no root of the client can be used. A root must be a folder of this "
+    "machine, and not a whole disk, the home folder or a folder around it. Open a folder of "
+    "documents in the client and restart this server, or name one with `ragdocs mcp --docs FOLDER`"
+)
 _log = logging.getLogger(__name__)
 
 Context = ServerRequestContext[Any, Any]
@@ -55,7 +60,7 @@ class ClientRoots:
         """Waits for the client. Empty if it offers none.
 
         Raises ConfigError if the calls that wait now were not asked: an earlier attempt to open the
-        index did not get this far.
+        index did not get this far; or if it offers folders and none can be used.
         """
         is_late = self._are_needed is False
         self._are_needed = True
@@ -130,12 +135,17 @@ class ClientRoots:
             await anyio.sleep(_LOOK_SECONDS)
         return self._are_needed
 
-    async def _tell(self, uris: Iterable[str]) -> None:
-        self._set(await anyio.to_thread.run_sync(usable_folders, uris))
+    async def _tell(self, uris: Sequence[str]) -> None:
+        folders = await anyio.to_thread.run_sync(usable_folders, uris)
+        self._set(folders, are_refused=bool(uris) and not folders)
 
-    def _set(self, folders: tuple[Path, ...]) -> None:
+    def _set(self, folders: tuple[Path, ...], *, are_refused: bool = False) -> None:
         with self._telling:
-            if not self._known.done():
+            if self._known.done():
+                return
+            if are_refused:
+                self._known.set_exception(ConfigError(_NONE_USABLE))
+            else:
                 self._known.set_result(folders)
 
 
@@ -145,12 +155,14 @@ def is_modern(context: Context) -> bool:
 
 
 def usable_folders(uris: Iterable[str]) -> tuple[Path, ...]:
-    """The folders of this machine that the addresses name: each once, without the home folder and
-    whole disks, which nobody offers to be indexed, and without folders inside another."""
+    """The folders of this machine that the addresses name: each once, without whole disks,
+    the home folder and folders around it, which nobody offers to be indexed, and without folders
+    inside another."""
     found: list[Path] = []
+    home = _home()
     for uri in list(uris)[:MAX_ROOTS]:
         folder = folder_of(uri)
-        if folder is None or folder in (_home(), Path(folder.anchor)):
+        if folder is None or folder in (home, Path(folder.anchor), *(home.parents if home else ())):
             _log.warning("a root of the client is not used: it is not a folder of documents")
         else:
             found.append(folder)
