@@ -84,7 +84,7 @@ _AGO = re.compile(
     r"(?P<ahead>\+?)(?P<count>\d{1,5})\s*(?P<unit>d|w|m|y|days?|weeks?|months?|years?)(?:\s+ago)?",
     re.IGNORECASE,
 )
-_YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{1,2})?")
+_YEAR_OR_MONTH = re.compile(r"\d{4}([-/.]\d{1,2})?")
 _DAY = timedelta(days=1)
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 _MONTHS_OF = {"m": 1, "y": 12}

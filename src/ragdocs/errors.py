@@ -147,6 +147,10 @@ class QueryError(RagdocsError):
     """The request cannot be answered as asked."""
 
 
+class Ambiguous(QueryError):
+    """A reference could be several documents."""
+
+
 class NotThere(QueryError):
     """The document, section or line that was named is not in the index; `listed_by` is the command
     that lists what could have been named, if one does."""

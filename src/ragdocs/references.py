@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain
 from typing import cast
 
-from ragdocs.errors import NotThere, QueryError
+from ragdocs.errors import Ambiguous, NotThere, QueryError
 from ragdocs.filter_language import read_value
 from ragdocs.indices.conditions import (
     All,
@@ -111,7 +111,7 @@ class Resolver:
         self._places = places
 
     def find(self, reference: str) -> ReferenceTarget:
-        """Raises NotThere if there is no such document, QueryError if there are several."""
+        """Raises NotThere if there is no such document, Ambiguous if there are several."""
         wanted = self._places.readings(reference)
         target = self._by_id(reference) or self._by_path(wanted) or self._by_name(wanted)
         if target is None:
@@ -136,7 +136,7 @@ class Resolver:
             # Nested trees may have the same file twice; the deepest tree comes first.
             files = {self._file(document) for document in documents}
             if len(files) > 1:
-                raise QueryError(_describe_ambiguous(group[0].path, documents))
+                raise Ambiguous(_describe_ambiguous(group[0].path, documents))
             if documents:
                 return _target(documents[0], group[0])
         return None
@@ -150,7 +150,7 @@ class Resolver:
             if len(candidates) > 1 and reading.fragment is None and reading.lines is None:
                 alike = [one for one in candidates if _ends_alike(one.path, reading.path)]
                 if len(alike) > 1:
-                    raise QueryError(_describe_ambiguous(reading.path, alike))
+                    raise Ambiguous(_describe_ambiguous(reading.path, alike))
         return None
 
     def _documents_called(self, reading: PathReading) -> list[StoredDocument]:
@@ -410,7 +410,7 @@ def _describe_no_property(view: View, comparison: Comparison) -> Iterator[str]:
             return
     if isinstance(value, tuple):
         wanted = printable_name(value[0])
-        yield f"no document has the {printable_name(key)} `{wanted}`{_suggest(value[0], known)}"
+        yield f"no document has `{printable_name(key)}: {wanted}`{_suggest(value[0], known)}"
     elif isinstance(value, Interval) and not any(_has_order(each, value) for each in known):
         kind = "number" if value.numbers else "date"
         yield f"no document has a {kind} as `{printable_name(key)}`{_suggest('', known)}"
@@ -527,20 +527,31 @@ def _describe_empty(view: View, parts: Sequence[tuple[Condition, Condition]]) ->
 def describe(condition: Condition) -> str:
     """A condition as the reader gave it, for a message."""
     match condition:
-        case Comparison(FilterField.PROPERTY, _, value, key):
-            return f"{printable_name(key)} {_describe_value(value)}".rstrip()
-        case Comparison(_, Operator.EXISTS):
-            return f"any {condition.field.value}"
-        case Comparison(field, _, value):
-            return f"{_FIELD_WORDS.get(field, field.value)} {_describe_value(value)}"
+        case Comparison():
+            return _describe_comparison(condition)
         case All(parts):
             return " and ".join(map(describe, parts))
         case Some(parts):
             return " or ".join(map(describe, parts))
+        case Without(Comparison(FilterField.FILE, _, value)):
+            return f"without {_describe_value(value)}"
         case Without(part):
             return f"not {describe(part)}"
         case Unit():
             return " ".join(condition.terms)
+
+
+def _describe_comparison(comparison: Comparison) -> str:
+    match comparison:
+        case Comparison(FilterField.PROPERTY, _, value, key):
+            return f"{printable_name(key)} {_describe_value(value)}".rstrip()
+        case Comparison(field, Operator.EXISTS):
+            return f"any {field.value}"
+        case Comparison(FilterField.MODIFIED, operator, value):
+            side = "from" if operator is Operator.AT_LEAST else "up to"
+            return f"modified {side} {_describe_value(value)}"
+        case Comparison(field, _, value):
+            return f"{_FIELD_WORDS.get(field, field.value)} {_describe_value(value)}"
 
 
 _FIELD_WORDS = {FilterField.LANGUAGE: "code in"}

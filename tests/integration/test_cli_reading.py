@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from ragdocs.cli.main import main
 from tests.support.indexes import write
+from tests.support.program import called
 
 AUTH = (
     """---
@@ -112,6 +113,16 @@ def test_related_tells_links_from_likeness(run):
     assert value["links"][0]["path"] == "tokens.md"
     assert [one["path"] for one in value["community"]] == ["tokens.md"]
     assert {one["path"] for one in value["similar_by_meaning"]} == {"tokens.md"}
+
+
+def test_related_does_not_choose_between_two_documents(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path, "notes/a/Engine.md", "# Engine\n\nSteam.\n")
+    write(tmp_path, "notes/b/Engine.md", "# Engine\n\nPetrol.\n")
+    write(tmp_path, "Engine.md", "# Another\n\nSteam and petrol.\n")
+    found = called(tmp_path, "related", "Engine.md", "--docs", "notes")
+    assert found.returncode == 2
+    assert "could be 2 documents" in found.stderr
 
 
 def test_context_finds_the_documentation_of_a_source_file(run):

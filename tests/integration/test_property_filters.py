@@ -102,9 +102,9 @@ def test_a_filter(index, where, expected):
     ("where", "message"),
     [
         ("staus:active", "no document has the property `staus`; the nearest is `status`"),
-        ("status:activ", "no document has the status `activ`; the nearest is `[Aa]ctive`"),
+        ("status:activ", "no document has `status: activ`; the nearest is `[Aa]ctive`"),
         ("author:jane", "no document has the author `jane`; the nearest are `Jane Doe`"),
-        ("title:plane", "no document has the title `plane`; the nearest is `Plain`"),
+        ("title:plane", "no document has `title: plane`; the nearest is `Plain`"),
         ("tag:nothing", "no document has the tag `nothing`, and none has any tags"),
         ("mood:>1", "no document has a number as `mood`; the most frequent is `good`"),
         ("tree:docs", "there is no tree `docs`; there is `notes`"),
@@ -125,9 +125,16 @@ def test_a_question_is_answered_within_the_filter(index):
     assert found.results == ()
     together = "no document passes all filters together; how many pass each: "
     assert f"{together}status `active` (2), mood `good` (1)" in found.notes
+    where = "after:2026-01-03 before:2026-01-02"
+    found = index.search("dawn", filters=Filters(where=where, excluded_files=("plain.md",)))
+    assert any(
+        "modified from 2026-01-03 (1), modified up to 2026-01-02 (3)" in note
+        and "without `plain.md` (3)" in note
+        for note in found.notes
+    )
     found = index.search("dawn", filters=Filters(where="-status:archivd"), top_n=10)
     assert len(paths(found)) == len(EVERY)
-    assert any("no document has the status `archivd`" in note for note in found.notes)
+    assert any("no document has `status: archivd`" in note for note in found.notes)
 
 
 def test_only_a_filter_lists_documents_by_date_or_path_page_by_page(index):
@@ -166,7 +173,7 @@ def test_in_a_query_a_known_property_binds(index):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("dawn status:activ", "no document has the status `activ`; the nearest is `[Aa]ctive`"),
+        ("dawn status:activ", "no document has `status: activ`; the nearest is `[Aa]ctive`"),
         ("status:activ", "the nearest is `[Aa]ctive`"),
         ("path:projcts dawn", "no document is at or below `projcts`; the nearest .*`projects`"),
         ("path:Projects dawn", "no document is at or below `Projects`; the nearest is `projects`"),
@@ -232,7 +239,7 @@ def test_the_values_of_a_filter_are_known_as_soon_as_the_file_is(tmp_path):
         write_all(tmp_path / "docs", {"a.md": "---\nstatus: old now\n---\nText.\n"})
         opened.update()
         assert listed(opened, 'status:"old now"') == ["a.md"]
-        with pytest.raises(QueryError, match="no document has the status `new`"):
+        with pytest.raises(QueryError, match="no document has `status: new`"):
             listed(opened, "status:new")
 
 

@@ -14,7 +14,7 @@ import click
 from ragdocs.cli import completing
 from ragdocs.cli.failures import NOTHING_FOUND
 from ragdocs.cli.indexing import OpenedIndex, reading_options
-from ragdocs.errors import QueryError
+from ragdocs.errors import Ambiguous, QueryError
 from ragdocs.limits import (
     DEFAULT_ANSWER_TOKENS,
     DEFAULT_PASSAGES,
@@ -437,6 +437,8 @@ def _related(library: "Library", reference: str, limit: int) -> "Related":
     request = RelatedRequest(reference=reference, limit=limit)
     try:
         return library.related(request)
+    except Ambiguous:
+        raise  # the user must choose
     except QueryError:
         if not os.path.isfile(reference):
             raise
