@@ -177,7 +177,7 @@ def test_a_person_is_told_the_card_not_the_line(tmp_path):
 
     done = called(tmp_path, "query", "drip", "--docs", "docs", "--index", "ix")
 
-    assert done.stdout.startswith("1. board.canvas#8132d4d894c80022  ")
+    assert done.stdout.startswith("1. docs/board.canvas#8132d4d894c80022  ")
 
 
 @pytest.mark.parametrize(

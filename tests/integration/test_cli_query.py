@@ -55,7 +55,7 @@ def test_first_use_builds_the_index_and_answers(run, monkeypatch):
     monkeypatch.undo()  # with a model that the command makes itself
     result = run("how", "do", "I", "log", "in")
     assert result.exit_code == 0
-    assert result.stdout.startswith("1. auth.md:")
+    assert "/docs/auth.md:" in result.stdout.splitlines()[0]
     assert "password" in result.stdout
     assert "2 files" in result.stderr
 
@@ -63,13 +63,28 @@ def test_first_use_builds_the_index_and_answers(run, monkeypatch):
 def test_a_list_has_two_lines_for_each(run):
     lines = run("tomatoes", "--output", "list", "-n", "1").stdout.splitlines()
     assert len(lines) == 2
-    assert lines[0].startswith("1. garden.md:1-")
+    assert lines[0].startswith("1. ")
+    assert "/docs/garden.md:1-" in lines[0]
     assert "Tomatoes need sun." in lines[1]
 
 
 def test_matches_are_as_grep_gives_them(run):
     lines = run("tomatoes", "-o", "matches", "-n", "1").stdout.splitlines()
-    assert lines == ["garden.md:3: Tomatoes need sun."]
+    (line,) = lines
+    assert line.endswith("/docs/garden.md:3: Tomatoes need sun.")
+
+
+def test_a_result_is_a_file_that_an_editor_opens_from_here(place, run, monkeypatch):
+    def first(folder):
+        monkeypatch.chdir(folder)
+        (line,) = run("tomatoes", "-o", "matches", "-n", "1").stdout.splitlines()
+        return line.removesuffix(":3: Tomatoes need sun.")
+
+    assert first(place / "docs") == "garden.md"
+    assert first(place) == "docs/garden.md"
+    elsewhere = Path(first(Path(__file__).parent))
+    assert elsewhere.is_absolute()
+    assert elsewhere.samefile(place / "docs" / "garden.md")
 
 
 def test_json_has_everything(run):
@@ -287,7 +302,7 @@ def test_a_query_says_in_one_line_that_it_rebuilt_a_damaged_index(place, run):
     store.write_bytes(b"this is no database " * 500)
     rebuilt = run("tomatoes", docs="harmed")
     assert rebuilt.exit_code == 0
-    assert rebuilt.stdout.startswith("1. garden.md:")
+    assert "/harmed/garden.md:" in rebuilt.stdout.splitlines()[0]
     (note,) = (line for line in rebuilt.stderr.splitlines() if line.startswith("note: "))
     assert note.startswith("note: the index was rebuilt: ")
     assert "rebuilt" not in run("tomatoes", docs="harmed").stderr

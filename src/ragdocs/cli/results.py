@@ -31,18 +31,16 @@ Linker = Callable[["DocId", int], str | None]
 @dataclass(frozen=True, slots=True)
 class Look:
     """How results are shown: on a terminal with this many columns; without (None), nothing is
-    wrapped or shortened. `has_trees`: several trees are searched, so each place names its own.
+    wrapped or shortened.
     """
 
     columns: int | None = None
-    has_trees: bool = False
     link: Linker | None = None
 
     def place_text(self, result: SearchResult, lines: str) -> str:
-        """`path:lines`, or `path#card` in a canvas; with a tree, `tree:path:lines`."""
-        tree = f"{result.doc_id.partition(':')[0]}:" if self.has_trees else ""
+        """`file:lines`, which an editor opens from here; in a canvas `file#card`."""
         at = f"#{result.slug}" if result.is_card else f":{lines}"
-        return escaped_line(f"{tree}{result.path}{at}")
+        return escaped_line(f"{result.file or result.path}{at}")
 
     def place(self, result: SearchResult, lines: str, line: int) -> str:
         """The same in colour, as a link to the line."""
@@ -58,15 +56,14 @@ def is_terminal() -> bool:
 
 def look_of(config: Config) -> Look:
     """For this terminal, file or pipe."""
-    has_trees = len(config.trees) > 1
     if not is_terminal():
-        return Look(has_trees=has_trees)
+        return Look()
     import shutil
 
     from ragdocs.cli.opening import linker
 
     columns = min(shutil.get_terminal_size().columns, MAX_COLUMNS)
-    return Look(columns, has_trees, linker(config))
+    return Look(columns, linker(config))
 
 
 # The three forms of an answer.
@@ -184,7 +181,7 @@ def documents(listing: DocumentList) -> Iterator[str]:
     for document in listing.documents:
         tags = "".join(f" #{tag}" for tag in document.tags)
         said = "".join(f"  {key}: {', '.join(all)}" for key, all in document.properties.items())
-        path = click.style(escaped_line(document.path), fg="cyan", bold=True)
+        path = click.style(escaped_line(document.file or document.path), fg="cyan", bold=True)
         about = escaped_line(f"{document.title}{tags}{said}")
         yield f"{document.modified:%Y-%m-%d}  {path}  {about}"
 
@@ -207,7 +204,8 @@ def remarks(response: SearchResponse) -> Iterator[str]:
     if response.did_you_mean:
         yield f"Did you mean: {escaped(response.did_you_mean)}"
     for left_out in response.left_out:
-        where = f"{escaped_line(left_out.path)}:{left_out.line_start}-{left_out.line_end}"
+        file = escaped_line(left_out.file or left_out.path)
+        where = f"{file}:{left_out.line_start}-{left_out.line_end}"
         yield f"{left_out.extent.value.replace('_', ' ')}: {where} ({left_out.tokens} tokens)"
     for note in response.notes:
         yield f"note: {escaped(note)}"
