@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -25,6 +27,7 @@ from ragdocs.mcp_server.server import create_server
 from tests.support.indexes import write_all
 from tests.support.machine import until
 from tests.support.mcp_clients import ERAS, InMemory, indexed_app
+from tests.support.program import served
 
 NOTES = {
     "work/plan.md": "---\ntags: [plan, work]\n---\n# Plan\n\nWhat we do next.\n",
@@ -167,6 +170,21 @@ def test_a_server_keeps_the_summary_of_its_trees(tmp_path, monkeypatch):
         [tree] = until(file.read)
     assert (tree.documents, tree.folders) == (4, NOTES_TREE.folders)
     assert tree.tags == NOTES_TREE.tags
+
+
+def test_a_server_looks_ever_less_often_at_a_tree_that_stays_empty(tmp_path, monkeypatch):
+    monkeypatch.setattr("ragdocs.mcp_server.host._SUMMARY_FIRST_SECONDS", 0.01)
+    app, looks = served(write_all(tmp_path / "docs", {}), tmp_path / "index"), []
+
+    def index_state(look=app.index_state):
+        looks.append(time.monotonic())
+        return look()
+
+    monkeypatch.setattr(app, "index_state", index_state)
+    backend = ServedApp(app, summary=SummaryFile(tmp_path / "one.json"))
+    with closing(backend):
+        until(lambda: len(looks) >= 5, 10)
+    assert looks[4] - looks[3] >= 0.15
 
 
 @pytest.mark.parametrize("era", [ERAS[0], "auto"])

@@ -232,11 +232,13 @@ class ServedApp:
         )
 
     def _keep(self, file: SummaryFile) -> None:
-        """Writes the summary when the index is there, and again from time to time."""
+        """Writes the summary when the index is there, and again from time to time; it looks ever
+        less often at trees that stay empty."""
         from ragdocs.search.responses import Readiness
 
         written, pause = 0, _SUMMARY_FIRST_SECONDS
         while not self._is_closed.wait(pause):
+            pause = min(2 * pause, _SUMMARY_SECONDS)
             try:
                 state = self._app.index_state()
                 is_built = state.documents and state.state is not Readiness.BUILDING
