@@ -67,6 +67,18 @@ def test_indexing_imports_nothing_that_only_answers_need(command, tmp_path):
     assert run_code(code).splitlines()[-1] == "imported"
 
 
+def test_the_summaries_of_the_commands_import_nothing_that_only_their_work_needs():
+    code = (
+        "import atexit, sys\n"
+        "from ragdocs.__main__ import main\n"
+        "unasked = {'difflib', 'ragdocs.evaluation.metrics', 'ragdocs.evaluation.reliability'}\n"
+        "atexit.register(lambda: print('imported', *unasked & set(sys.modules)))\n"
+        "sys.argv = ['ragdocs', '--help']\n"
+        "sys.exit(main())\n"
+    )
+    assert run_code(code).splitlines()[-1] == "imported"
+
+
 def test_the_public_names_are_exactly_these():
     assert ragdocs.__all__ == ["__version__", "open_index"]
     assert callable(ragdocs.open_index)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from ragdocs.cli.main import config_option, json_option, warn_of_ignored
-from ragdocs.evaluation.metrics import METRICS
-from ragdocs.evaluation.reliability import SURE
 from ragdocs.text import escaped, json_text, number_of
 
 if TYPE_CHECKING:
@@ -68,6 +66,8 @@ def _interval(found: "Estimate") -> str:
 
 
 def _honesty(found: "Honesty") -> Iterator[str]:
+    from ragdocs.evaluation.reliability import SURE
+
     yield ""
     yield f"confidence of the first result, {found.questions} questions with and without answers"
     kinds = {
@@ -134,6 +134,8 @@ def _differences(metrics: "Estimates") -> str:
 
 
 def _head(first: str) -> str:
+    from ragdocs.evaluation.metrics import METRICS
+
     return _cut(first) + "".join(f"{metric:>{_COLUMN}}" for metric in METRICS)
 
 

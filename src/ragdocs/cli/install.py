@@ -2,7 +2,6 @@
 instructions for agents.
 """
 
-import difflib
 import json
 import os
 import re
@@ -246,11 +245,13 @@ class Planned:
     def difference(self) -> str:
         """A diff with the new lines in full; strings in old lines are hidden: some are
         passwords."""
+        from difflib import unified_diff
+
         before, after = _lines(self.file.text()), _lines(self.text)
         name = str(self.file.path)
         old = name if self.file.data is not None else "/dev/null"
         known = {line.rstrip(",") for line in before}
-        head_and_lines = difflib.unified_diff(before, after, old, name, n=1, lineterm="")
+        head_and_lines = unified_diff(before, after, old, name, n=1, lineterm="")
         return "\n".join(
             line if number < _HEAD_LINES or _is_new(line, known) else _hide_strings(line)
             for number, line in enumerate(head_and_lines)
