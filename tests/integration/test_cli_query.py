@@ -133,6 +133,7 @@ def test_nothing_good_enough_is_an_exit_status_of_its_own(run):
     ("words", "said"),
     [
         (["x", "--top-n", "0"], "top_n"),
+        (["-f", " "], "--filter is blank"),
         (["x", "--top-n", "51"], "top_n"),
         (["x", "--min-score", "2"], "min_score"),
         (["   "], "empty"),
@@ -244,7 +245,10 @@ def test_the_settings_of_words_merging_and_cutoff_can_be_those_of_one_query(run)
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [(("--fuzzy", "3"), "from 0 to 2"), (("--cutoff-ratio", "2"), "from 0 to 1")],
+    [
+        (("--fuzzy", "3"), "'--fuzzy': 3 is not a number from 0 to 2"),
+        (("--cutoff-ratio", "2"), "from 0 to 1"),
+    ],
 )
 def test_a_setting_of_one_query_has_the_range_of_the_setting(run, option, said):
     result = run("tomatoes", *option)

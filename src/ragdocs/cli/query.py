@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, cast
 
 import click
 
@@ -38,6 +38,14 @@ def _period(_: click.Context, parameter: click.Parameter, given: str | None) -> 
     if found is None:
         raise click.BadParameter(f"{given!r} is not a date: give {DATE_FORMS}", param=parameter)
     return found
+
+
+def _typos(_: click.Context, parameter: click.Parameter, given: int | None) -> int | None:
+    if given is not None and not 0 <= given <= MAX_FUZZY_DISTANCE:
+        raise click.BadParameter(
+            f"{given} is not a number from 0 to {MAX_FUZZY_DISTANCE}", param=parameter
+        )
+    return given
 
 
 class QueryOptions(TypedDict):
@@ -152,6 +160,7 @@ _OPTIONS = (
     click.option(
         "--fuzzy",
         type=int,
+        callback=_typos,
         metavar=f"0..{MAX_FUZZY_DISTANCE}",
         help="Typos allowed in a word that no document contains; 0 is none.",
     ),
@@ -348,12 +357,19 @@ def query(
       ragdocs query sync errors -f 'status:active -tag:old'
       ragdocs query -f 'due:<today priority:>=2' --order path
     """
-    if not words and not any(value for name, value in options.items() if name in _FILTERS):
-        raise click.UsageError("Missing argument 'QUERY...': ask for something, or give a --filter")
+    if not words and not any(_is_given(options.get(name)) for name in _FILTERS):
+        missing = "--filter is blank" if options["filter"] else "Missing argument 'QUERY...'"
+        raise click.UsageError(f"{missing}: ask for something, or give a --filter")
     if options["debug"]:
         logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
         logging.getLogger("ragdocs").setLevel(logging.DEBUG)
     context.exit(_run(reading, words, options))
+
+
+def _is_given(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(str(one).strip() for one in cast("tuple[object, ...]", value))
+    return bool(value)
 
 
 def _run(reading: OpenedIndex, words: tuple[str, ...], options: _Options) -> int:
