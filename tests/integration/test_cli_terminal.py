@@ -218,6 +218,25 @@ def test_open_never_follows_a_link_out_of_the_tree(tmp_path):
     assert "cannot be opened" in desk.said
 
 
+def test_the_system_opens_only_text_because_it_may_run_other_files(tmp_path):
+    desk = Desk(tmp_path, {"boats.md": "# Keelhauling\n", "run.desktop": "Tomatoes. Exec=true\n"})
+    opener = write(tmp_path, "bin/xdg-open", f"#!{sys.executable}\n{EDITOR}\n")
+    opener.with_name("open").symlink_to(opener)
+    opener.chmod(0o755)
+    desk.env["PATH"] = f"{opener.parent}:{os.environ['PATH']}"
+    desk.env["RAGDOCS_INDEXING__INCLUDE"] = '["**/*.md", "**/*.desktop"]'
+    run_ragdocs("update", "--no-vectors", *desk.place, env=desk.env)
+    place = ("--open", "--no-update", *desk.place)
+    assert f"opened|{desk.docs}/boats.md\n" in plain(desk.shown("query", "keelhauling", *place))
+    shown = plain(desk.shown("query", "tomatoes", *place, code=1))
+    assert "run.desktop" in shown
+    assert "opened|" not in shown
+    assert "run.desktop is not opened" in desk.said
+    assert "set EDITOR" in desk.said
+    edited = f'{sys.executable} -c "{EDITOR}"'
+    assert "opened|" in plain(desk.shown("query", "tomatoes", *place, EDITOR=edited))
+
+
 def test_the_words_after_open_belong_to_the_query(desk):
     shown = plain(desk.shown("query", "--open", "keelhauling", *desk.place, EDITOR="true"))
     assert "1. boats.md:1-" in shown

@@ -82,6 +82,7 @@ _PLUS = "vi vim nvim view gvim mvim nano pico micro emacs emacsclient kak joe je
 _GOTO = "code code-insiders codium vscodium cursor windsurf"
 _COLON = "subl sublime_text zed zeditor hx helix"
 _LINE = "kate idea pycharm webstorm phpstorm goland clion rider rubymine"
+_TEXT_SUFFIXES = frozenset({".md", ".markdown", ".mdx", ".txt", ".canvas"})
 _OPENERS = ("open",) if sys.platform == "darwin" else ("xdg-open",)
 
 
@@ -97,6 +98,7 @@ def open_document(
     file = _contained_file(config, doc_id)
     command = editor_command(file, line, environ)
     if command is None and sys.platform == "win32":
+        _check_is_text(file)
         os.startfile(file)
         return
     if command is None:
@@ -120,7 +122,19 @@ def editor_command(file: Path, line: int, environ: Mapping[str, str]) -> list[st
         if words:
             return [*words, *_at_line(words[0], os.fspath(file), line)]
     opener = next(filter(None, map(shutil.which, _OPENERS)), None)
-    return [opener, os.fspath(file)] if opener else None
+    if opener is None:
+        return None
+    _check_is_text(file)
+    return [opener, os.fspath(file)]
+
+
+def _check_is_text(file: Path) -> None:
+    """The system may run other files, such as *.desktop, *.command and *.bat."""
+    if file.suffix.lower() not in _TEXT_SUFFIXES:
+        raise RagdocsError(
+            f"{escaped(file.name)} is not opened by the system's program, which might run it: "
+            "set EDITOR to the name of your editor"
+        )
 
 
 def _at_line(program: str, file: str, line: int) -> list[str]:
