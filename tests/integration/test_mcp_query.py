@@ -278,6 +278,17 @@ def test_nothing_good_enough_is_said_with_the_nearest_terms(server):
     assert "Did you mean: kubernetes" in asked.text
 
 
+@pytest.mark.parametrize("query", ["token", ""])
+def test_folders_without_documents_are_told_with_where_they_come_from(tmp_path, query):
+    (tmp_path / "docs").mkdir()
+    with in_memory(indexed_app(tmp_path, {})) as empty:
+        asked = empty.call("query_documents", query=query, filter="" if query else "modified:>1y")
+    assert "There are no documents to search. The folders are from: " in asked.text
+    assert "--docs" in asked.text
+    assert "Try other words" not in asked.text
+    assert "No document matches" not in asked.text
+
+
 def test_a_tree_that_is_not_there_is_an_error_and_no_empty_answer(server):
     asked = server.call("query_documents", query="token", tree="other")
     assert asked.is_error

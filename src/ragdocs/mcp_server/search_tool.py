@@ -412,6 +412,8 @@ def _notes(response: SearchResponse) -> Iterator[str]:
     if not response.index.is_there:
         return  # the state of the index explains it
     yield from response.notes
+    if not response.index.documents:
+        return  # no other words would help
     if response.listing is not None:
         if not response.listing.total:
             yield "No document matches all of the filter."
@@ -719,6 +721,8 @@ def search(backend: Backend, arguments: QueryArguments | HypothesisArguments) ->
     """Searches by a question, or by a hypothetical answer."""
     limit = arguments.max_tokens
     found = backend.search(arguments.to_request())
+    if found.index.is_there and found.index.complete and not found.index.documents:
+        found = replace(found, notes=(*found.notes, _no_documents(backend.trees_from)))
     text_from = least_to_read(result.shown_confidence for result in found.results)
     if arguments.min_score is not None:  # whoever asks for less sure passages wants to read them
         text_from = min(text_from, arguments.min_score)
@@ -732,6 +736,13 @@ def search(backend: Backend, arguments: QueryArguments | HypothesisArguments) ->
     if found.listing is not None:
         return fit(limit, pack, _shorter_lists(found, found.listing, limit))
     return fit(limit, pack, _shorter(found, limit))
+
+
+def _no_documents(trees_from: str) -> str:
+    return (
+        f"There are no documents to search. The folders are from: {trees_from}. Tell the user; "
+        "`ragdocs mcp --docs FOLDER` serves another one."
+    )
 
 
 def _shorter_lists(
