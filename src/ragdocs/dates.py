@@ -115,6 +115,18 @@ def parse_period(text: str, now: datetime | None = None) -> Period | None:
         return None
 
 
+def parse_age(text: str, now: datetime | None = None) -> timedelta | None:
+    """How long ago `30d`, `6w`, `3m` or `1y` was, by the calendar; None if it is no age."""
+    ago = _AGO.fullmatch(" ".join(text.split()).casefold())
+    if ago is None or ago["ahead"]:
+        return None
+    now = now or datetime.now(UTC)
+    try:
+        return now - _move(now, -int(ago["count"]), ago["unit"][0])
+    except (ValueError, OverflowError):
+        return None
+
+
 def parse_calendar(text: str) -> Period | None:
     """Like `parse_period`, without the words and counts that depend on today."""
     text = text.strip()

@@ -186,7 +186,7 @@ def test_a_configuration_that_cannot_be_used_hides_no_index(machine):
     assert found["builds"][0]["differing_settings"] is None
 
 
-@pytest.mark.parametrize("age", ["30", "d", "1.5d", "-3d", "99999d"])
+@pytest.mark.parametrize("age", ["30", "d", "1.5d", "-3d", "+3d", "today", "99999y"])
 def test_an_age_that_is_none(machine, age):
     assert "30d" in machine.index("prune", f"--older-than={age}", "--dry-run", code=2)["error"]
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ragdocs.dates import parse_calendar, parse_period
+from ragdocs.dates import parse_age, parse_calendar, parse_period
 
 NOW = datetime(2026, 3, 31, 15, 30, tzinfo=UTC)
 
@@ -70,3 +70,22 @@ def test_the_last_day_of_the_calendar_is_a_date(never):
     period = parse_calendar(never)
     assert period is not None
     assert (period.last.year, period.last.month, period.last.day) == (9999, 12, 31)
+
+
+@pytest.mark.parametrize(
+    ("age", "then"),
+    [
+        ("30d", datetime(2026, 5, 1, 9, tzinfo=UTC)),
+        ("2 weeks", datetime(2026, 5, 17, 9, tzinfo=UTC)),
+        ("3m", datetime(2026, 2, 28, 9, tzinfo=UTC)),
+        ("1y", datetime(2025, 5, 31, 9, tzinfo=UTC)),
+    ],
+)
+def test_an_age_is_counted_by_the_calendar(age, then):
+    now = datetime(2026, 5, 31, 9, tzinfo=UTC)
+    assert parse_age(age, now) == now - then
+
+
+@pytest.mark.parametrize("text", ["", "30", "+3d", "today", "2026-05-01", "99999y"])
+def test_what_is_no_age(text):
+    assert parse_age(text) is None

@@ -1,7 +1,6 @@
 """`index`: list the indices on this machine, and delete those that are not needed."""
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -16,8 +15,6 @@ from ragdocs.text import escaped_line, json_text, number_of, printable, size_tex
 if TYPE_CHECKING:
     from ragdocs.diagnosis.inventory import IndexBuild, IndexedFolder, IndexPlaceUse, Pruned
 
-_AGE = re.compile(r"(\d{1,4}) ?(d|day|days|w|week|weeks|m|month|months|y|year|years)")
-_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 _DEFAULT_AGE = "30d"
 _MAX_KEYS = 3
 
@@ -30,10 +27,12 @@ class _Age(click.ParamType[float]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        found = _AGE.fullmatch(str(value).strip().lower())
-        if found is None:
+        from ragdocs.dates import parse_age
+
+        age = parse_age(str(value))
+        if age is None:
             self.fail("give an age such as 30d, 6w, 3m or 1y", param, ctx)
-        return int(found[1]) * _DAYS[found[2][0]] * 86_400.0
+        return age.total_seconds()
 
 
 @click.group("index")
