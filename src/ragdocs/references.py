@@ -278,7 +278,7 @@ class _FilterResolver:
                 found = self._under(path)
                 if found is None:
                     said = self.notes if is_excluded else self.mistakes
-                    said.append(_describe_no_path(self._view, self._places, path))
+                    said.append(describe_no_path(self._view, self._places, path))
                 return found or condition
             case Comparison(FilterField.FILE, Operator.ONE_OF, tuple() as names):
                 return self._files(names, condition)
@@ -314,7 +314,10 @@ class _FilterResolver:
             condition = _below_any(meaning)
             if self._has_any(meaning, condition):
                 return condition
-        return self._document(path)
+        document = document_named(self._view, self._places, path)
+        if document is None:
+            return None
+        return Comparison(FilterField.DOCUMENT, Operator.ONE_OF, frozenset({document.id}))
 
     def _has_any(self, meaning: Readings, condition: Condition) -> bool:
         for reading in meaning:
@@ -325,18 +328,6 @@ class _FilterResolver:
         # Only other characters than ASCII have several forms, which a filter does not tell apart.
         is_plain = all(reading.path.isascii() for reading in meaning)
         return not is_plain and self._view.has_documents(condition)
-
-    def _document(self, path: str) -> Condition | None:
-        """The one document of that file name, or that a wikilink means. A bare word is a folder."""
-        name = path.strip()
-        extensions = (*EXTENSIONS, CANVAS_SUFFIX)
-        if not name.startswith("[[") and not fold(name.partition("#")[0]).endswith(extensions):
-            return None
-        try:
-            target = Resolver(self._view, self._places).find(name)
-        except NotThere:
-            return None
-        return Comparison(FilterField.DOCUMENT, Operator.ONE_OF, frozenset({target.document.id}))
 
     def _files(self, names: tuple[str, ...], condition: Condition) -> Condition:
         """Names of files to leave out, as they are and in every other spelling."""
@@ -349,9 +340,21 @@ class _FilterResolver:
             if (meant := self._under(name)) is not None:
                 found.append(meant)
             else:
-                said = _describe_no_path(self._view, self._places, name)
+                said = describe_no_path(self._view, self._places, name)
                 self.notes.append(f"nothing is left out for `{printable_name(name)}`: {said}")
         return found[0] if len(found) == 1 else Some(tuple(found))
+
+
+def document_named(view: View, places: Places, path: str) -> StoredDocument | None:
+    """The one document of that file name, or that a wikilink means. A bare word is a folder."""
+    name = path.strip()
+    extensions = (*EXTENSIONS, CANVAS_SUFFIX)
+    if not name.startswith("[[") and not fold(name.partition("#")[0]).endswith(extensions):
+        return None
+    try:
+        return Resolver(view, places).find(name).document
+    except NotThere:
+        return None
 
 
 def _below_any(meaning: Readings) -> Condition:
@@ -451,7 +454,7 @@ def _values_of(view: View, field: FilterField) -> Iterator[str]:
         yield from filter(None, (part.strip() for part in text.split(",")))
 
 
-def _describe_no_path(view: View, places: Places, path: str) -> str:
+def describe_no_path(view: View, places: Places, path: str) -> str:
     for meaning in places.folders(path):
         for reading in meaning:
             trees = places.roots if reading.tree is None else [TreeName(reading.tree)]

@@ -376,6 +376,8 @@ def test_the_threshold_decides_what_is_a_near_copy(folder):
         (["docs:other"], {"other/c.md", "other/strange name#1.md"}),
         (["guide", "other/c.md"], {"guide/a.md", "other/c.md"}),
         (["docs/guide/b.md"], set()),
+        (["c.md"], {"other/c.md"}),
+        (["[[c]]"], {"other/c.md"}),
         (["docs"], {"guide/a.md", "other/c.md", "other/strange name#1.md"}),
         (["--tree", "docs", "guide"], {"guide/a.md"}),
     ],
@@ -389,7 +391,7 @@ def test_a_path_confines_the_report_and_not_the_check(several, given, expected):
     [
         (["--select", "broken-lin"], "there is no rule 'broken-lin'; did you mean broken-link?"),
         (["--ignore", "x"], "the rules are ambiguous-heading, "),
-        (["guidee"], "no document is at or below guidee; did you mean guide?"),
+        (["guidee"], "no document is at or below `guidee`; the nearest are `guide`, "),
         (["--tree", "nope"], "there is no tree `nope`; there is `docs`"),
         (["--sarif", "--json"], "--json and --sarif exclude each other"),
     ],

@@ -294,7 +294,7 @@ def test_lint_takes_the_same_paths(app, project):
     for path in ("vault", f"{project}/vault/Note.md", "vault:Note.md"):
         assert len(app.lint(LintRequest(select=("broken-link",), paths=(path,))).findings) == 1
     assert not app.lint(LintRequest(select=("broken-link",), paths=("docs/api",))).findings
-    with pytest.raises(QueryError, match="did you mean api"):
+    with pytest.raises(QueryError, match="the nearest is `docs:api`"):
         app.lint(LintRequest(paths=("apy",)))
 
 

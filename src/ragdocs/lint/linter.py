@@ -22,8 +22,8 @@ from ragdocs.lint.findings import (
 )
 from ragdocs.lint.links import LinkChecker, TreePaths, find_ambiguous_names
 from ragdocs.models import DateSource, TreeName, WarningKind
-from ragdocs.places import Places, Readings, printable_name, shown_path
-from ragdocs.references import nearest
+from ragdocs.places import PathReading, Places, Readings, shown_path
+from ragdocs.references import describe_no_path, document_named
 from ragdocs.store.records import FileFailure, StoredDocument
 from ragdocs.text import number_of
 
@@ -58,7 +58,7 @@ def lint(
     selection = RuleSelection.of(settings, request.select, request.ignore)
     documents = {document.id: document for document in view.filtered_documents(None)}
     failures = tuple(view.failures())
-    is_asked = _asked_places(request, documents, failures, places or Places())
+    is_asked = _asked_places(view, request, documents, failures, places or Places())
     links = LinkChecker(view, documents, selection, paths)
     pages = _Pages(view, documents, selection, links)
     found = list(links.check(view.all_links())) if selection.rules & _BY_LINKS else []
@@ -102,12 +102,16 @@ def _notes(view: View) -> Iterator[str]:
 
 
 def _asked_places(
-    request: LintRequest, documents: Documents, failures: Iterable[FileFailure], places: Places
+    view: View,
+    request: LintRequest,
+    documents: Documents,
+    failures: Iterable[FileFailure],
+    places: Places,
 ) -> Callable[[str, str], bool]:
     """Whether a document is in one of the trees and below one of the paths of the request."""
     known = [(document.tree, document.path) for document in documents.values()]
     known += [(failure.tree, failure.path) for failure in failures]
-    asked = [_meaning(path, places.folders(path), known) for path in request.paths]
+    asked = [_meaning(view, places, path, known) for path in request.paths]
 
     def is_asked(tree: str, path: str) -> bool:
         is_in_tree = not request.trees or tree in request.trees
@@ -117,16 +121,16 @@ def _asked_places(
 
 
 def _meaning(
-    given: str, meanings: Sequence[Readings], known: Sequence[tuple[TreeName, str]]
+    view: View, places: Places, given: str, known: Sequence[tuple[TreeName, str]]
 ) -> Readings:
-    """The first that has any file."""
-    for meaning in meanings:
+    """The first that has any file, or the document of that name."""
+    for meaning in places.folders(given):
         if any(_is_below(tree, path, meaning) for tree, path in known):
             return meaning
-    names = [path for _, path in known] + [path.rpartition("/")[0] for _, path in known]
-    near = nearest(given, filter(None, names), 1)
-    meant = f"; did you mean {printable_name(near[0])}?" if near else ""
-    raise QueryError(f"no document is at or below {printable_name(given)}{meant}")
+    document = document_named(view, places, given)
+    if document is None:
+        raise QueryError(describe_no_path(view, places, given))
+    return (PathReading(document.path, document.tree),)
 
 
 def _is_below(tree: str, path: str, meaning: Readings) -> bool:
