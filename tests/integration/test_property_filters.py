@@ -312,7 +312,7 @@ def test_on_the_command_line(tmp_path, monkeypatch):
 
     found = ask("query", "-f", "status:active", "-f", "-priority:high")
     assert found.returncode == 0
-    assert found.stdout.split()[:2] == ["2026-01-03", "projects/sync.md"]
+    assert found.stdout.split()[:2] == ["2026-01-03", "notes/projects/sync.md"]
     ask("query", "dawn")
     found = ask("query", "-f", "status:active", "--json", "--no-update")
     assert json.loads(found.stdout)["listing"]["total"] == 2
