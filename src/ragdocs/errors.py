@@ -153,11 +153,13 @@ class Ambiguous(QueryError):
 
 class NotThere(QueryError):
     """The document, section or line that was named is not in the index; `listed_by` is the command
-    that lists what could have been named, if one does."""
+    that lists what could have been named, if one does. `folder` is given if a folder was named
+    where a document is meant."""
 
-    def __init__(self, message: str, listed_by: str = "") -> None:
+    def __init__(self, message: str, listed_by: str = "", folder: str = "") -> None:
         super().__init__(message)
         self.listed_by = listed_by
+        self.folder = folder
 
 
 class EvaluationError(RagdocsError):

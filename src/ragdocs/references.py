@@ -114,6 +114,9 @@ class Resolver:
         """Raises NotThere if there is no such document, Ambiguous if there are several."""
         wanted = self._places.readings(reference)
         target = self._by_id(reference) or self._by_path(wanted) or self._by_name(wanted)
+        if target is None and self._is_folder(wanted):
+            message = f"`{printable_name(reference)}` is a folder, not a document"
+            raise NotThere(message, listed_by="ls docs --path", folder=reference)
         if target is None:
             raise NotThere(self._describe_unknown(reference, wanted), listed_by="ls")
         return target
@@ -152,6 +155,13 @@ class Resolver:
                 if len(alike) > 1:
                     raise Ambiguous(_describe_ambiguous(reading.path, alike))
         return None
+
+    def _is_folder(self, wanted: Iterable[Readings]) -> bool:
+        for one in chain.from_iterable(wanted):
+            trees = self._places.roots if one.tree is None else [TreeName(one.tree)]
+            if one.path and any(self._view.has_path(tree, one.path) for tree in trees):
+                return True
+        return False
 
     def _documents_called(self, reading: PathReading) -> list[StoredDocument]:
         key = match_key(reading.path)

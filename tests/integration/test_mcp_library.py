@@ -223,6 +223,18 @@ def test_a_document_and_what_is_related_tell_the_state_of_the_index(server):
         assert "Index ready: 5 documents" in asked.text
 
 
+@pytest.mark.parametrize("folder", ["guide", "guide/", "docs:guide"])
+def test_a_folder_is_told_with_the_call_that_lists_its_documents(server, folder):
+    asked = server.call("get_document", document=folder)
+    assert asked.is_error
+    assert f"`{folder}` is a folder, not a document" in asked.text
+    call = json.loads(asked.text.partition("list_documents ")[2].partition(" lists")[0])
+    listed = server.call("list_documents", **call)
+    assert {one["path"] for one in listed.data["documents"]} == {
+        path for path in TEXTS if path.startswith("guide/")
+    }
+
+
 @pytest.mark.parametrize("tool", ["get_document", "find_related"])
 def test_what_is_not_complete_is_said_beside_a_document(tmp_path, tool):
     app = indexed_app(tmp_path, TEXTS)
@@ -260,6 +272,7 @@ def test_the_documentation_for_source_files(server, arguments):
 
 def test_the_status_says_all_and_names_no_home(server, monkeypatch, tmp_path):
     asked = server.call("index_status")
+    assert asked.text.count("ready: ") == 1
     assert asked.data["index"]["state"] == "ready"
     assert asked.data["holdings"]["documents"] == len(TEXTS)
     assert asked.data["trees"][0]["name"] == "docs"

@@ -11,6 +11,8 @@ from ragdocs.cli.main import main
 from ragdocs.diagnosis.collector import collect_status
 from ragdocs.indexing.service import Role
 from ragdocs.library.requests import ListRequest
+from ragdocs.mcp_server.host import ServedApp
+from ragdocs.mcp_server.library_tools import StatusArguments, index_status
 from ragdocs.search.responses import Readiness
 from ragdocs.store import lock
 from ragdocs.store.lock import try_watch_lock, watching
@@ -77,6 +79,13 @@ def test_an_index_that_is_only_just_begun(bench):
             assert_agree(BUILDING, app)
             held.say({"mode": "watching", "error": "no room"})
             assert_agree(UNAVAILABLE, app)
+
+
+def test_the_status_for_a_model_says_once_that_it_is_being_built(bench):
+    bench.build(vectors=False)
+    with bench.app() as app:
+        said = index_status(ServedApp(app), StatusArguments()).text
+    assert said.count("building") == 1
 
 
 def test_files_that_are_being_compared(bench):

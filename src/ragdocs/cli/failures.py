@@ -118,6 +118,12 @@ _ADVICE = {
 
 def _advice(error: RagdocsError) -> str:
     if isinstance(error, NotThere):
+        if error.folder:
+            import shlex
+
+            return (
+                f"{advised(f'{error.listed_by} {shlex.quote(error.folder)}')} lists its documents"
+            )
         return f"{advised(error.listed_by)} lists what there is" if error.listed_by else ""
     for kind, (command, does) in _ADVICE.items():
         if isinstance(error, kind):

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaMode
 
-from ragdocs.errors import IndexMissing, QueryError, RagdocsError
+from ragdocs.errors import IndexMissing, NotThere, QueryError, RagdocsError
 from ragdocs.limits import (
     MAX_ANSWER_TOKENS,
     MAX_CURSOR_CHARS,
@@ -278,7 +278,11 @@ def internal_error_result(error: Exception) -> CallToolResult:
 def error_text(error: Exception) -> str:
     if isinstance(error, IndexMissing):
         return _NO_INDEX
-    text = without_places(Cleaner().clean(str(error)))
+    said = str(error)
+    if isinstance(error, NotThere) and error.folder:
+        call = json.dumps({"path": error.folder}, ensure_ascii=False)
+        said = f"{said}: list_documents {call} lists its documents"
+    text = without_places(Cleaner().clean(said))
     return text if len(text) <= MAX_ERROR_CHARS else f"{text[:MAX_ERROR_CHARS]}…"
 
 

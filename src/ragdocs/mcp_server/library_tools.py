@@ -92,7 +92,7 @@ from ragdocs.mcp_server.search_tool import (
     shown_left_out,
 )
 from ragdocs.search.budget import LeftOut
-from ragdocs.search.responses import least_to_read
+from ragdocs.search.responses import Readiness, least_to_read
 from ragdocs.text import Cleaner, number_of
 
 # `find_related` for source files: their documentation, as a client gets it.
@@ -901,8 +901,11 @@ def _status_lines(
     settings: Mapping[str, str],
     failures: int,
 ) -> Iterator[str]:
-    yield index.line()
-    yield one_line(status.summary)
+    is_told = any(index.activity in note for note in status.notes) if index.activity else False
+    yield (replace(index, activity=None) if is_told else index).line()
+    is_under_way = index.state in (Readiness.READY, Readiness.BUILDING)
+    if not (is_under_way and status.state.value == index.state):  # else the same, a moment later
+        yield one_line(status.summary)
     yield from map(one_line, status.notes)
     holdings, disk = status.holdings, status.disk
     unused = holdings.unused_vector_bytes
@@ -936,8 +939,10 @@ def _status_lines(
 def _parts(status: Status) -> Iterator[str]:
     watcher, model = status.watcher, status.model
     if watcher is not None:
-        said = (watcher.mode, watcher.activity, watcher.reason, watcher.trouble)
-        yield f"watching: {'; '.join(one_line(each) for each in said if each)}"
+        is_told = any(watcher.activity in note for note in status.notes)
+        said = (watcher.mode, "" if is_told else watcher.activity, watcher.reason, watcher.trouble)
+        if any(said):
+            yield f"changes to files: {'; '.join(one_line(each) for each in said if each)}"
     for name, each in (("model", model), ("re-ranking", status.reranker)):
         found = each.problem or each.place or "ready"
         yield f"{name}: {one_line(each.name)}, {one_line(found) if each.is_on else 'off'}"
