@@ -184,7 +184,7 @@ class Resolver:
                 return f"`{printable_name(doc_id)}` could not be indexed: {failure.reason}"
         message = f"no document is called `{printable_name(reference)}`"
         if near := nearest_paths(self._view, every[-1].path, MAX_NAMED):
-            return f"{message}; the nearest are {_list_names(near)}"
+            return f"{message}; {nearest_are(near)}"
         return f"{message}: list the documents to see what there is"
 
 
@@ -222,8 +222,8 @@ def _describe_ambiguous(path: str, found: Iterable[StoredDocument]) -> str:
     )
 
 
-def _list_names(names: Iterable[str]) -> str:
-    return ", ".join(f"`{printable_name(name)}`" for name in names)
+def _list_names(names: Iterable[str], mark: str = "") -> str:
+    return ", ".join(f"`{mark}{printable_name(name)}`" for name in names)
 
 
 # From the typed paths of a filter to conditions, with a word about what matches nothing.
@@ -395,7 +395,7 @@ def _describe_no_value(view: View, field: FilterField, value: str) -> str:
     if not known:
         return f"{message}, and none has any {plural}"
     if near := nearest(value.lstrip("#"), known, MAX_SUGGESTED):
-        return f"{message}; {_nearest_are(near)}"
+        return f"{message}; {nearest_are(near)}"
     return f"{message}"
 
 
@@ -442,7 +442,7 @@ def _suggest(wanted: str, known: Counter[str]) -> str:
     for name, _ in known.most_common(MAX_COMPARED):
         first.setdefault(fold(name), name)
     if near := nearest(wanted, first.values(), MAX_SUGGESTED) if wanted else []:
-        return f"; {_nearest_are(near)}"
+        return f"; {nearest_are(near)}"
     if not first:
         return ", and none has any property"
     frequent = list(first.values())[:MAX_SUGGESTED]
@@ -473,11 +473,12 @@ def describe_no_path(view: View, places: Places, path: str) -> str:
                     return f"`{printable_name(path)}` could not be indexed: {failure.reason}"
     message = f"no document is at or below `{printable_name(path)}`"
     near = _nearest_places(view, places, path)
-    return f"{message}; {_nearest_are(near)}" if near else message
+    return f"{message}; {nearest_are(near)}" if near else message
 
 
-def _nearest_are(near: Sequence[str]) -> str:
-    return f"the nearest {'is' if len(near) == 1 else 'are'} {_list_names(near)}"
+def nearest_are(near: Sequence[str], mark: str = "") -> str:
+    """With the mark, such as `#`, before each name."""
+    return f"the nearest {'is' if len(near) == 1 else 'are'} {_list_names(near, mark)}"
 
 
 def _nearest_places(view: View, places: Places, path: str) -> list[str]:

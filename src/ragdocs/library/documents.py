@@ -42,7 +42,7 @@ from ragdocs.models import (
 from ragdocs.parsers.decoding import decode
 from ragdocs.parsers.link_targets import Anchors, block_ids, block_lines
 from ragdocs.places import Places, printable_name, shown_path
-from ragdocs.references import MAX_NAMED, ReferenceTarget, Resolver, nearest
+from ragdocs.references import MAX_NAMED, ReferenceTarget, Resolver, nearest, nearest_are
 from ragdocs.search.budget import BYTES_PER_TOKEN, tokens
 from ragdocs.search.candidates import ChunkTree
 from ragdocs.search.passages import Passage
@@ -395,10 +395,7 @@ def _describe_no_block(document: StoredDocument, block_id: str, known: Sequence[
     name = printable_name(document.id)
     message = f"`{name}` has no block `^{printable_name(block_id)}`"
     near = nearest(block_id, known[:MAX_COMPARED_SLUGS], MAX_NAMED)
-    if not near:
-        return message
-    verb = "is" if len(near) == 1 else "are"
-    return f"{message}; the nearest {verb} {', '.join(f'`#^{one}`' for one in near)}"
+    return f"{message}; {nearest_are(near, '#^')}" if near else message
 
 
 def _preamble_place(document: StoredDocument, found: Sequence[HeadedSection]) -> DocumentPlace:
@@ -416,10 +413,10 @@ def _describe_unknown(
     document: StoredDocument, fragment: str, found: Sequence[HeadedSection]
 ) -> str:
     slugs = [section.heading.slug for section in found[:MAX_COMPARED_SLUGS]]
-    near = ", ".join(f"`#{printable_name(slug)}`" for slug in nearest(fragment, slugs, MAX_NAMED))
+    near = nearest(fragment, slugs, MAX_NAMED)
     message = f"`{printable_name(document.id)}` has no heading `{printable_name(fragment)}`"
     if near:
-        return f"{message}; the nearest are {near}"
+        return f"{message}; {nearest_are(near, '#')}"
     return f"{message}: its outline lists the headings"
 
 
