@@ -57,6 +57,14 @@ def test_get_gives_a_section_and_some_lines(run):
     assert run("get", "auth.md:7-7").stdout == "See [tokens](tokens.md) first.\n"
 
 
+def test_a_folder_is_told_with_the_command_that_lists_it(tmp_path):
+    write(tmp_path, "docs/two words/auth.md", AUTH)
+    place = ["--docs", str(tmp_path / "docs"), "--index", str(tmp_path / "index")]
+    done = CliRunner().invoke(main, ["get", "two words", *place])
+    assert "`two words` is a folder, not a document: `ragdocs ls docs" in done.stderr
+    assert "--path 'two words'" in done.stderr
+
+
 def test_a_documents_lines_are_as_many_wherever_they_are_told(run):
     listed = json.loads(run("ls", "docs", "--path", "tokens.md", "--json").stdout)["documents"]
     got = json.loads(run("get", "tokens.md", "--json").stdout)

@@ -63,6 +63,8 @@ class ErrorAnswer:
 def failure(error: RagdocsError) -> Failure:
     """The failure of a command that raised this error."""
     message = escaped(str(error))  # a folder's name may contain terminal control sequences
+    if isinstance(error, NotThere) and error.folder:
+        message = f"{message}: {escaped(_advice(error))}"
     return Failure(message, _exit_code(error), kind_of(type(error)), escaped(_advice(error)))
 
 
