@@ -92,6 +92,7 @@ def test_a_title_is_not_said_twice():
         ("building", False, "ask again later"),
         ("unavailable", False, "ask again later"),
         ("degraded", False, "waiting does not help"),
+        ("ready", False, "waiting does not help"),
     ],
 )
 def test_an_agent_is_told_to_wait_only_where_that_helps(state, complete, said):

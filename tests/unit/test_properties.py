@@ -68,7 +68,7 @@ def test_toml():
         ("```\nfenced:: no\n[also:: no]\n```", {}),
         ("    indented:: no", {}),
         ("%% hidden:: no %% <!-- hidden:: no -->", {}),
-        ("a sentence. With words:: no", {"a-sentence.-with-words": ("no",)}),
+        ("a sentence. With words:: no", {}),
         ("[never:: closed", {}),
     ],
 )
@@ -140,3 +140,8 @@ def test_very_many_blanks_behind_the_colons_survive(opening):
 def test_a_toml_number_too_long_to_write_costs_only_itself():
     text = "+++\nbig = 0x" + "f" * 5_000 + "\nstatus = 'open'\n+++\n# Title\n\nBody.\n"
     assert [each.key for each in parse(text).properties] == ["status"]
+
+
+def test_a_sentence_before_a_field_is_not_part_of_its_key():
+    assert properties("Planted forty bulbs. mood:: good\n") == {}
+    assert properties("mood:: good\n") == {"mood": ("good",)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, cast
@@ -23,6 +23,7 @@ from ragdocs.text import escaped, json_text, number_of
 if TYPE_CHECKING:
     from ragdocs.app import App
     from ragdocs.config.resolved import Config
+    from ragdocs.models import DocId
     from ragdocs.search.requests import QueryRequest
     from ragdocs.search.responses import SearchResponse
 
@@ -443,12 +444,19 @@ def _is_from_words(app: App, answer: _Answer) -> bool:
 def _open(answer: _Answer, number: int) -> None:
     from ragdocs.cli.opening import open_document
 
-    results = answer.response.results
-    if number > len(results):
-        raise NotThere(f"there is no result {number} to open: {number_of(len(results), 'result')}")
-    result = results[number - 1]
-    line = result.answer_lines[0] if result.answer_lines else result.line_start
-    open_document(answer.config, result.doc_id, line)
+    places = list(_places(answer.response))
+    if number > len(places):
+        raise NotThere(f"there is no result {number} to open: {number_of(len(places), 'result')}")
+    doc_id, line = places[number - 1]
+    open_document(answer.config, doc_id, line)
+
+
+def _places(response: SearchResponse) -> Iterator[tuple[DocId, int]]:
+    """The document and line to open for each result, or for each document of a list."""
+    for result in response.results:
+        yield result.doc_id, result.answer_lines[0] if result.answer_lines else result.line_start
+    for document in response.listing.documents if response.listing else ():
+        yield document.id, 1
 
 
 def _debug(config: Config, response: SearchResponse) -> None:

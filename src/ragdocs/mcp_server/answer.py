@@ -579,7 +579,8 @@ class BriefIndexNote:
     def _lacking(self) -> str:
         if self.complete:
             return ""
-        if self.state == Readiness.DEGRADED:
+        # What is ready and still lacks something lacks files that cannot be indexed.
+        if self.state in (Readiness.DEGRADED, Readiness.READY):
             return " (incomplete, and waiting does not help: tell the user)"
         return " (incomplete: ask again later for all of it)"
 

@@ -126,7 +126,7 @@ def _join(above: str, name: str | None) -> str:
 # `[key:: value]` or `(key:: value)` anywhere. A blank follows the colons, so `std::vector` is none.
 
 FIELD_MARK = "::"
-_KEY = r"[\w\u00c0-\U0010ffff][\w\-./ &'\u00c0-\U0010ffff]{0,59}"
+_KEY = r"[\w\u00c0-\U0010ffff][\w\-/ &'\u00c0-\U0010ffff]{0,59}"
 _LINE_FIELD = re.compile(
     rf"""^[ \t>]*(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]+(?:\[.\][ \t]+)?)?
         (?P<marks>[*_]{{0,3}})(?P<key>{_KEY}?)(?P=marks)::[ \t]++(?P<value>\S[^\n]*)""",
