@@ -215,8 +215,11 @@ def _asks_to_describe(path: KeyPath, assigned: Assigned, before: Sequence[object
 
 
 def _description(tree: object) -> str:
-    found = cast("Mapping[str, object]", tree) if isinstance(tree, Mapping) else {}
-    return str(found.get("description", ""))
+    return str(_table(tree).get("description", ""))
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
 
 
 def select_granted(layer: Layer, request: Request, standing: Standing) -> Layer:
@@ -236,9 +239,9 @@ def select_granted(layer: Layer, request: Request, standing: Standing) -> Layer:
 
 def _without(assigned: Assigned, path: KeyPath, withheld: Set[KeyPath]) -> Assigned:
     """A tree is in force without its description, if only that is withheld."""
-    if (*path, "description") not in withheld or not isinstance(assigned.value, Mapping):
+    if (*path, "description") not in withheld:
         return assigned
-    table = cast("Mapping[str, object]", assigned.value)
+    table = _table(assigned.value)
     return replace(assigned, value={key: table[key] for key in table if key != "description"})
 
 
