@@ -2,6 +2,7 @@
 
 import pytest
 
+from ragdocs.errors import QueryError
 from ragdocs.search.candidates import Strategy
 from ragdocs.search.requests import Filters, QueryRequest
 from ragdocs.search.responses import Readiness
@@ -65,7 +66,8 @@ def test_a_language_leaves_only_passages_with_such_code(engine):
     assert paths(ask(engine, "zebra", filters=Filters(language="python"))) == {"code.md"}
     assert paths(ask(engine, "zebra", filters=Filters(language=" PY "))) == {"code.md"}
     assert paths(ask(engine, "zebra", filters=Filters(language="rb"))) == {"code.md"}
-    assert paths(ask(engine, "zebra", filters=Filters(language="cobol"))) == set()
+    with pytest.raises(QueryError, match="no document has code in `cobol`"):
+        ask(engine, "zebra", filters=Filters(language="cobol"))
 
 
 def test_an_unfulfilled_query_says_so(engine):

@@ -286,7 +286,7 @@ def test_near_names_of_commands_are_understood(typed, meant):
 
 
 def test_a_mistyped_command_names_the_right_one_and_a_question_its_command():
-    assert "Did you mean query?" in CliRunner().invoke(main, ["serch", "x"]).stderr
+    assert "Did you mean 'query'?" in CliRunner().invoke(main, ["serch", "x"]).stderr
     asked = CliRunner().invoke(main, ["how do I sign in"])
     assert asked.exit_code == 2
     assert "`ragdocs query 'how do I sign in'`" in asked.stderr

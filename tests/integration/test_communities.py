@@ -192,7 +192,7 @@ def test_without_the_setting_none_are_computed(apps, docs, index):
     app = apps(served(docs, index, **off))
     found = app.library.related(RelatedRequest(reference="leader.md"))
     assert found.community_size is None
-    assert any("communities" in note for note in found.notes)
+    assert any("clusters of linked notes" in note for note in found.notes)
 
 
 def test_documents_without_links_have_no_community_and_need_none(apps, tmp_path, index):

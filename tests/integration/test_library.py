@@ -700,7 +700,7 @@ def test_a_cursor_of_another_list_is_refused(indexed):
         indexed.get(cursor=cursor)
 
 
-def test_no_forged_cursor_breaks_a_list_or_a_document(indexed):
+def test_forged_cursors_are_survived_by_lists_and_documents(indexed):
     """The checksum of these is right, and so is the document."""
     page = decode_cursor("document", indexed.get("docs:auth", max_tokens=50).cursor)
     parts = [{**page, "extent": part, "first": 1, "last": 2} for part in DocumentPart]

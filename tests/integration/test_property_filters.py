@@ -102,7 +102,6 @@ def test_a_filter(index, where, expected):
     ("where", "message"),
     [
         ("staus:active", "no document has the property `staus`; the nearest is `status`"),
-        ("status:activ", "no document has `status: activ`; the nearest is `[Aa]ctive`"),
         ("author:jane", "no document has the author `jane`; the nearest are `Jane Doe`"),
         ("title:plane", "no document has `title: plane`; the nearest is `Plain`"),
         ("tag:nothing", "no document has the tag `nothing`, and none has any tags"),
@@ -173,14 +172,12 @@ def test_in_a_query_a_known_property_binds(index):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("dawn status:activ", "no document has `status: activ`; the nearest is `[Aa]ctive`"),
-        ("status:activ", "the nearest is `[Aa]ctive`"),
         ("path:projcts dawn", "no document is at or below `projcts`; the nearest .*`projects`"),
         ("path:Projects dawn", "no document is at or below `Projects`; the nearest is `projects`"),
         ("tree:nope dawn", "there is no tree `nope`; there is `notes`"),
     ],
 )
-def test_in_a_query_a_wrong_value_or_place_is_an_error_too(index, query, message):
+def test_in_a_query_a_wrong_place_is_an_error_too(index, query, message):
     with pytest.raises(QueryError, match=message):
         index.search(query)
 
@@ -203,6 +200,7 @@ def test_in_a_query_a_path_is_found_as_in_a_filter(index):
         "dawn (status:active)",
         '"dawn status:active"',
         "https://status:active/dawn",
+        "dawn status:unknown",
         "a dawn that is one of many with status:active in it or so",
     ],
 )

@@ -86,7 +86,7 @@ def test_two_siblings_and_a_named_parent_give_the_parent_with_its_parts(engine):
     """The seed's example: the children become one result, scored from the better one, which is
     cited under its own heading, and within their parent."""
     apart = answer(engine, "error", merge_threshold=0)
-    together = answer(engine, "error", merge_threshold=2, merge_bonus=0.1)
+    together = answer(engine, "error", merge_threshold=2, merge_bonus=0.1, first_result_tokens=0)
     children = {"guide.md#result-type", "guide.md#option-type"}
     assert children <= set(ids(apart))
     assert len(children & set(ids(together))) == 1

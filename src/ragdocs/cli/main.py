@@ -141,7 +141,7 @@ def _what_is_meant(typed: str) -> str:
         return f"No such command. To ask a question: {advised(f'query {shlex.quote(shown)}')}"
     near = get_close_matches(typed, [*_COMMANDS, *_MEANT], cutoff=0.65)
     names = dict.fromkeys(_MEANT.get(name, name) for name in near)
-    suggestion = f" Did you mean {' or '.join(names)}?" if names else ""
+    suggestion = f" Did you mean {' or '.join(map(repr, names))}?" if names else ""
     return f"No such command {shown!r}.{suggestion}"
 
 

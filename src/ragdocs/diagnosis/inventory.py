@@ -33,6 +33,7 @@ from ragdocs.store.variants import (
     variants,
 )
 from ragdocs.store.writer import recorded_settings
+from ragdocs.text import advised
 
 MAX_NAMED = 5
 """How many indices an error message names."""
@@ -142,7 +143,7 @@ def find_index(found: Sequence[IndexPlaceUse], wanted: str) -> IndexPlaceUse:
         matching = alone or of
     if not matching:
         raise NotThere(
-            "there is no such index; `ragdocs index list` shows those there are",
+            f"there is no such index; {advised('index list')} shows those there are",
             listed_by="index list",
         )
     if len(matching) > 1:

@@ -23,6 +23,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ragdocs.errors import ConfigError
+from ragdocs.text import advised
 
 MAX_ROOTS = 20
 UNHEARD_SECONDS = 2.0
@@ -32,12 +33,17 @@ ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 0.02
 KEY = "roots"
 """The name of our question, in an answer that asks it."""
-_NONE_USABLE = (
-    "nothing is indexed: no root of the client can be used. A root must be a folder of this "
-    "machine, and not a whole disk, the home folder or a folder around it. Open a folder of "
-    "documents in the client and restart this server, or name one with `ragdocs mcp --docs FOLDER`"
-)
 _log = logging.getLogger(__name__)
+
+
+def _none_usable() -> str:
+    return (
+        "nothing is indexed: no root of the client can be used. A root must be a folder of this "
+        "machine, and not a whole disk, the home folder or a folder around it. Open a folder of "
+        "documents in the client and restart this server, or name one with "
+        f"{advised('mcp --docs FOLDER')}"
+    )
+
 
 Context = ServerRequestContext[Any, Any]
 
@@ -144,7 +150,7 @@ class ClientRoots:
             if self._known.done():
                 return
             if are_refused:
-                self._known.set_exception(ConfigError(_NONE_USABLE))
+                self._known.set_exception(ConfigError(_none_usable()))
             else:
                 self._known.set_result(folders)
 

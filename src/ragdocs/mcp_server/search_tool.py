@@ -67,7 +67,7 @@ from ragdocs.search.responses import (
     least_to_read,
 )
 from ragdocs.search.stages import StageCount
-from ragdocs.text import Cleaner, number_of
+from ragdocs.text import Cleaner, advised, number_of
 
 # The explanation of an answer, shortened to what a reader can take in: as data and as lines.
 
@@ -741,7 +741,7 @@ def search(backend: Backend, arguments: QueryArguments | HypothesisArguments) ->
 def _no_documents(trees_from: str) -> str:
     return (
         f"There are no documents to search. The folders are from: {trees_from}. Tell the user; "
-        "`ragdocs mcp --docs FOLDER` serves another one."
+        f"{advised('mcp --docs FOLDER')} serves another one."
     )
 
 

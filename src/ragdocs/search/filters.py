@@ -139,20 +139,20 @@ def _modified(bounds: Range, now: datetime | None) -> Condition:
     return ends[0] if len(ends) == 1 else All(tuple(ends))
 
 
-def is_condition(view: View, text: str, trees: Collection[str]) -> bool:
-    """Whether a text in a query is a condition of a filter: on a property that documents have,
-    whatever the value, or on a path or tree that the query language would not find as typed."""
+def is_condition(view: View, text: str, trees: Collection[str], now: datetime) -> bool:
+    """Whether a text in a query is a condition of a filter: on a property that some document
+    satisfies (`publish:site` may be the name of a command), or on a path or tree that the query
+    language would not find as typed."""
     try:
         terms = parse_filter(text)
     except QueryError:
         return False
-    return all(_is_condition(view, term, trees) for term in terms)
+    return all(_is_condition(view, term, trees, now) for term in terms)
 
 
-def _is_condition(view: View, term: FilterTerm, trees: Collection[str]) -> bool:
+def _is_condition(view: View, term: FilterTerm, trees: Collection[str], now: datetime) -> bool:
     if term.reserved is None:
-        exists = Comparison(FilterField.PROPERTY, Operator.EXISTS, None, term.key)
-        return view.has_documents(exists)
+        return view.has_documents(_to_comparison(term, now))
     if term.reserved is FilterKey.PATH:
         begins = _any_of(FilterField.PATH, Operator.BEGINS, term.values)
         return not view.has_documents(begins)

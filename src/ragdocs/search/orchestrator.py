@@ -590,7 +590,7 @@ class QueryOrchestrator:
         strict = request.strict in (True, (True,))
         trees = list(self._surroundings.places().roots)
         with self._index.view(for_search=False) as view:
-            known = [each for each in typed[0] if is_condition(view, each.text, trees)]
+            known = [each for each in typed[0] if is_condition(view, each.text, trees, self._now())]
         rest = without_properties(request.queries[0], known)
         if not known or not (strict or is_plainly_written(rest, len(known))):
             return request, as_words

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ragdocs.places import shown_path
 from ragdocs.store.reader import Reader
 from ragdocs.store.records import StoredDocument
 from ragdocs.store.snapshot import Snapshot
@@ -40,7 +41,7 @@ class HostileCheck:
         for case in self.tree.cases.values():
             if case.word:
                 found = server.holders(case.word)
-                expected = {case.path} if case.fate is Fate.FOUND else set[str]()
+                expected = {shown_path(case.path)} if case.fate is Fate.FOUND else set[str]()
                 if found != expected:
                     yield f"{case.path!r}: {case.fate.value}, but {found} has the word"
 
